@@ -51,7 +51,8 @@ from barnabas.broker.network.router import Router
 from barnabas.broker.node import Node
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
 from barnabas.broker.partitions.batch_conversion import BatchConverter
-from barnabas.broker.partitions.cleaner_schedule import CleanerParts, CleanerSchedule
+from barnabas.broker.partitions.cleaner_parts import CleanerParts
+from barnabas.broker.partitions.cleaner_schedule import CleanerSchedule
 from barnabas.broker.partitions.control_plane import ControlPlane
 from barnabas.broker.partitions.deleted_topics import DeletedTopics
 from barnabas.broker.partitions.directory_failure import DirectoryFailures, FailureReports

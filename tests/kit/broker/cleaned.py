@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from barnabas import Broker
 from barnabas.broker.configs.current_config import CurrentConfig
-from barnabas.broker.partitions.cleaner_schedule import CleanerParts, CleanerSchedule
+from barnabas.broker.partitions.cleaner_parts import CleanerParts
+from barnabas.broker.partitions.cleaner_schedule import CleanerSchedule
 from barnabas.broker.partitions.log_cleaner import LogCleaner
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig

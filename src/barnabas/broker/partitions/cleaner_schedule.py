@@ -8,31 +8,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from barnabas.broker.configs.current_config import CurrentConfig
-    from barnabas.broker.partitions.directory_failure import DirectoryFailures
+    from barnabas.broker.partitions.cleaner_parts import CleanerParts
     from barnabas.broker.partitions.log_cleaner import LogCleaner
-    from barnabas.broker.partitions.replicas import Replicas
-    from barnabas.broker.runtime.watched_clock import WatchedClock
-    from barnabas.storage.files import Files
 
 _log = logging.getLogger(__name__)
 
 _SHORTEST_BACKOFF_MS = 100  # whatever is configured
-
-
-class CleanerParts(NamedTuple):
-    """The parts of a broker that its log cleaner uses, which is loaded later than they are."""
-
-    config: CurrentConfig
-    clock: WatchedClock
-    replicas: Replicas
-    failures: DirectoryFailures
-    files: Files
-    inline: bool = False
-    """Whether to clean in this process, see `LogCleaner`."""
 
 
 class CleanerSchedule:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from barnabas.broker.partitions.mover_parts import MoverParts
 from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.errors import (
@@ -39,17 +40,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LEFT_WITHIN_S = 10.0
-
-
-class MoverParts(NamedTuple):
-    """The parts of a broker that a `ReplicaMover` uses, which is loaded with the first move."""
-
-    failures: DirectoryFailures
-    listeners: Sequence[ReplicaListener]
-    throttles: Throttles
-    stopping: asyncio.Event
-    leaving: set[TopicPartition]
-    """Partitions that have switched, which is not on disk yet."""
 
 
 class DirectoryMoves(ReplicaListener):

@@ -54,7 +54,7 @@ from barnabas.storage.segment import Segment
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.partitions.cleaner_schedule import CleanerParts
+    from barnabas.broker.partitions.cleaner_parts import CleanerParts
     from barnabas.broker.partitions.replica import Replica
 
 _log = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ from barnabas.storage.directory import DirectoryError
 from barnabas.storage.files import File
 
 if TYPE_CHECKING:
-    from barnabas.broker.partitions.directory_moves import MoverParts
+    from barnabas.broker.partitions.mover_parts import MoverParts
     from barnabas.broker.partitions.replica import Replica
     from barnabas.storage.log import Log
     from barnabas.types import FileSlice, TopicPartition

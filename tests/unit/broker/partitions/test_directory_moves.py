@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.partitions.cleaner_schedule import CleanerParts
+from barnabas.broker.partitions.cleaner_parts import CleanerParts
 from barnabas.broker.partitions.directory_moves import DirectoryMoves
 from barnabas.broker.partitions.log_cleaner import LogCleaner
 from barnabas.broker.partitions.replica import Replica

@@ -1,0 +1,29 @@
+"""Names the parts of a broker that the move of a replica between log directories uses.
+
+They are here since `directory_moves`, which has them, and the mover, which it loads later, both
+need this class, and modules do not import each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from barnabas.broker.partitions.directory_failure import DirectoryFailures
+    from barnabas.broker.partitions.replica_listener import ReplicaListener
+    from barnabas.broker.partitions.throttles import Throttles
+    from barnabas.types import TopicPartition
+
+
+class MoverParts(NamedTuple):
+    """The parts of a broker that a `ReplicaMover` uses, which is loaded with the first move."""
+
+    failures: DirectoryFailures
+    listeners: Sequence[ReplicaListener]
+    throttles: Throttles
+    stopping: asyncio.Event
+    leaving: set[TopicPartition]
+    """Partitions that have switched, which is not on disk yet."""

@@ -112,7 +112,7 @@ async def _cut(store: LogStore, names: list[TopicPartition]) -> tuple[float, flo
 
     async def cut_all() -> None:
         for done, name in enumerate(names, 1):
-            store.begin_truncate(name, store.logs[name].log_end_offset - 1)
+            store.truncations.begin(name, store.logs[name].log_end_offset - 1)
             if done % _CUTS_PER_TURN == 0:
                 await asyncio.sleep(0)
         await in_turns(_settle(store, names))
@@ -123,8 +123,8 @@ async def _cut(store: LogStore, names: list[TopicPartition]) -> tuple[float, flo
 def _settle(store: LogStore, names: list[TopicPartition]) -> Steps[None]:
     """Have on disk what was cut, as `broker.replication.followed.settling` does."""
     for name in names:
-        yield from store.learn(name)
-    yield partial(store.settle, names)
+        yield from store.truncations.learn(name)
+    yield partial(store.truncations.settle, names)
 
 
 async def longest_turn(work: Awaitable[object]) -> tuple[float, float]:

@@ -82,7 +82,7 @@ def test_every_replica_of_the_directory_is_opened(
     names = {str(name) for name in store.logs}
     wanted = {name for name in expected if not name.startswith("_") or name.startswith("__")}
     assert wanted - names == {n for n in wanted if n.endswith("-delete")}
-    assert store.cluster_id == "Bym1qi5rRNGEX42HBFeknA"
+    assert store.directories.cluster_id == "Bym1qi5rRNGEX42HBFeknA"
     assert TopicPartition("a-b-0", 0) in store.logs
 
 

@@ -117,7 +117,7 @@ class Machine:
         self.disk = SimFiles(SetClock())
         self.files = self.disk.mounted()
         self.store = self.open()
-        self.store.set_cluster_id("a" * 22)
+        self.store.directories.set_cluster_id("a" * 22)
         self.log = self.created()
         self.written: dict[int, bytes] = {}
         """By base offset: the batches that were appended and not cut off again."""
@@ -220,7 +220,7 @@ def _do(machine: Machine, leading: Machine, step: Step) -> None:
         case Cut(part) if follows:
             # Nothing is cleaned, nor deleted, before it is committed.
             start, end = max(log.log_start_offset, machine.cleaned_to), log.log_end_offset
-            store.truncate(NAME, max(start, end * part // 100))
+            store.truncations.truncate(NAME, max(start, end * part // 100))
             machine.ended()
         case Delete(part):
             start, end = log.log_start_offset, log.log_end_offset

@@ -259,7 +259,7 @@ class Server:
         if isinstance(store, RemoteStore):
             self._pulse = self._seams.pulse(
                 self._seams.files,
-                lambda: self._logs.online_directories,
+                lambda: self._logs.directories.online,
                 self.config.int("log.dir.failure.timeout.ms"),
                 partial(self._disk_hangs, store, asyncio.get_running_loop()),
             )
@@ -288,9 +288,9 @@ class Server:
 
     async def _open_embedded_store(self) -> EmbeddedStore:
         """Open the store, of which each log directory that can be used has a copy."""
-        directories = self._logs.online_directories
+        directories = self._logs.directories.online
         store = EmbeddedStore.open(*directories, disk=self._seams.journals)
-        cluster_id = self._logs.cluster_id
+        cluster_id = self._logs.directories.cluster_id
         if store.was_new and cluster_id is not None:
             await store.close()
             # As Kafka, which finds an empty tree to be another cluster's. What is in the logs would
@@ -337,11 +337,13 @@ class Server:
         if view.has_peers:
             # The controller may send something before `start` returns.
             assert self._store is not None
-            cluster_id = await ensure_base(self._store, self._logs.cluster_id, self._seams.random)
+            cluster_id = await ensure_base(
+                self._store, self._logs.directories.cluster_id, self._seams.random
+            )
             view.update(view.image._replace(cluster_id=cluster_id))
         await parts.network.dynamic_config.skip_past_changes()
-        self._logs.set_cluster_id(
-            await parts.control.controller.start(broker, self._logs.cluster_id)
+        self._logs.directories.set_cluster_id(
+            await parts.control.controller.start(broker, self._logs.directories.cluster_id)
         )
         await view.until(self._is_registered_in)
         unknown = self._logs.unknown_to(parts.control.controller.known_partitions)
@@ -367,14 +369,14 @@ class Server:
         if not self._logs.begins_whole(boot_id):
             parts.partitions.unplaced.on_found(await parts.control.controller.hosted())
         if not parts.partitions.unplaced:
-            self._logs.loss_is_known(boot_id)
+            self._logs.directories.on_loss_known(boot_id)
             return False
         self._whole = asyncio.get_running_loop().create_task(self._until_whole(parts))
         return True
 
     async def _until_whole(self, parts: Parts) -> None:
         await parts.partitions.unplaced.until_placed()
-        self._logs.loss_is_known(self._seams.boot_id())
+        self._logs.directories.on_loss_known(self._seams.boot_id())
         await parts.control.controller.withdraw_loss_warning()
 
     def _is_registered_in(self, image: ClusterImage) -> bool:
@@ -503,7 +505,7 @@ class Server:
 
     def _warn_of_readers(self) -> None:
         """Warn of log directories that others may read: they hold records and password hashes."""
-        for directory in self._logs.online_directories:
+        for directory in self._logs.directories.online:
             bits = 0
             with suppress(OSError):  # a disk that fails shows that elsewhere
                 bits = self._seams.files.permissions(directory)
@@ -522,7 +524,7 @@ class Server:
         if wall_ms is not None:
             # A disk that fails shows that elsewhere.
             with suppress(OSError):
-                write_seen_ms(self._seams.files, self._logs.online_directories, wall_ms)
+                write_seen_ms(self._seams.files, self._logs.directories.online, wall_ms)
 
 
 def _has_broker(broker_id: int, image: ClusterImage) -> bool:

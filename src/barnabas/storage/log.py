@@ -439,7 +439,7 @@ class Log:
         """Remove everything from `offset` on, and all of the batch that holds it: the leader has
         other records there, and a missing part is fetched again.
 
-        Unless it `settles`, the waits for the disk remain: see `unsettled`, `LogStore.truncate`.
+        Unless it `settles`, the waits for the disk remain: see `unsettled`, `LogTruncations`.
         """
         with self._failing():
             if offset < self.log_end_offset:

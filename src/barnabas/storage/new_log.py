@@ -3,18 +3,27 @@
 new = store.place(name, topic_id)     chooses the directory, once
 new.lay_out()                         creates the files; in any thread, and in parallel
 store.make(name, topic_id, config)    the log; creates files that do not exist yet
+store.topic_ids.write()               has the topic ids of all that were made on disk, with one sync
+
+Nothing may be written to a log before its topic id is on disk: a power cut could leave records
+behind that belong to any topic of that name.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from barnabas.storage.directory import LogDirectory
+from barnabas.storage.damaged import DamagedLogs
+from barnabas.storage.directory import DirectoryError, LogDirectory
 from barnabas.storage.files import Files
+from barnabas.storage.future_logs import FutureLogs
 from barnabas.storage.gaps import begin_without_gaps
+from barnabas.storage.log import Log
+from barnabas.storage.offset_checkpoints import OffsetCheckpoints
 from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.segment import Segment
 from barnabas.topic_name import check_directory_name
@@ -106,6 +115,56 @@ class Places:
         if len(self._preferred) > _MOST_PREFERRED:
             del self._preferred[next(iter(self._preferred))]
 
-    def made(self, name: TopicPartition) -> None:
-        """The log has been created."""
+    def forget(self, name: TopicPartition) -> None:
+        """Forget a place: its log has been created."""
         del self._new[name]
+
+
+class NewTopicIds:
+    """The topic ids of logs that were made, and are not noted yet (`topic_ids`)."""
+
+    __slots__ = ("_checkpoints", "_damaged", "_files", "_futures", "_logs", "_made", "_noting")
+
+    def __init__(
+        self,
+        files: Files,
+        logs: Mapping[TopicPartition, Log],
+        futures: FutureLogs,
+        damaged: DamagedLogs,
+        checkpoints: OffsetCheckpoints,
+    ) -> None:
+        self._files = files
+        self._logs = logs
+        self._futures = futures
+        self._damaged = damaged
+        self._checkpoints = checkpoints
+        self._made: dict[LogDirectory, dict[TopicPartition, bytes]] = {}
+        self._noting = threading.Lock()
+
+    def add(self, name: TopicPartition, directory: LogDirectory, topic_id: bytes) -> None:
+        """Have the next `write` note a log that was just made."""
+        self._made.setdefault(directory, {})[name] = topic_id
+
+    def write(self) -> None:
+        """Note the topic ids of logs made since the last call, durably, until their own files are
+        durable. Suits a thread. DirectoryError."""
+        with self._noting:
+            made, self._made = self._made, {}
+            for directory, ids in made.items():
+                # A damaged log keeps its id in the file: its own files say nothing for certain.
+                known = self._damaged.topic_ids_in(directory) | {
+                    name: log.topic_id
+                    for name in self._checkpoints.names_in(directory)
+                    if (log := self._logs.get(name)) is not None and log.topic_id is not None
+                }
+                try:
+                    directory.topic_ids.add(ids, known)
+                except OSError as cause:
+                    raise DirectoryError(directory.path, cause) from cause
+
+    def give(self, name: TopicPartition, topic_id: bytes) -> None:
+        """Write the topic id of a log that was created before there were any (KIP-516). OSError."""
+        log = self._logs[name]
+        for each in filter(None, (log, self._futures.get(name))):
+            write_topic_id(self._files, each.directory, topic_id)
+            each.topic_id = topic_id

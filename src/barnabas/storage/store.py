@@ -14,13 +14,11 @@ A log stays in the directory in which it was created: the one that then had the 
 
 from __future__ import annotations
 
-import errno
 import logging
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.errors import ConfigError, CorruptData, is_out_of_descriptors
@@ -36,43 +34,49 @@ from barnabas.storage.directory import (
     UnusableDirectory,
     unusable,
 )
-from barnabas.storage.files import Files, Space
-from barnabas.storage.future_logs import FutureLogs, NewFuture
+from barnabas.storage.files import Files
+from barnabas.storage.future_logs import FutureLogs
 from barnabas.storage.loading import Loading
 from barnabas.storage.log import Log
-from barnabas.storage.log_size import LogSize
-from barnabas.storage.new_log import NewLog, Places
-from barnabas.storage.offset_checkpoints import ALL, OffsetCheckpoints
+from barnabas.storage.log_directories import LogDirectories
+from barnabas.storage.log_truncations import LogTruncations
+from barnabas.storage.new_log import NewLog, NewTopicIds, Places
+from barnabas.storage.offset_checkpoints import OffsetCheckpoints
 from barnabas.storage.opening import Opening
-from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.recovery import PRODUCER_EXPIRATION_MS, Start, open_log
-from barnabas.storage.strays import strays
-from barnabas.storage.truncation import Cut
+from barnabas.storage.replica_moves import ReplicaMoves
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
+
+
+class LogSize(NamedTuple):
+    """The size of a log in a log directory, for DescribeLogDirs."""
+
+    size_bytes: int
+    offset_lag: int
+    """Of a future replica: how many offsets it is behind the current one."""
+    is_future: bool
 
 
 class LogStore:
     """The logs by partition. All methods are synchronous; those that wait for a disk say so."""
 
     __slots__ = (
-        "_broker_id",
         "_checkpoints",
-        "_directories",
-        "_failed",
         "_files",
         "_homes",
-        "_is_suspect",
         "_logs",
-        "_made",
-        "_noting",
         "_places",
         "_producer_expiration_ms",
         "_recovery_processes",
         "damaged",
+        "directories",
         "futures",
         "high_watermarks",
+        "moves",
+        "topic_ids",
+        "truncations",
     )
 
     def __init__(
@@ -85,23 +89,30 @@ class LogStore:
         """`producer_expiration_ms`: producers idle for longer are removed at the start.
         `recovery_processes`: how many recover the logs of a directory after a crash."""
         self._files = files
-        self._broker_id = broker_id
         self._producer_expiration_ms = producer_expiration_ms
         self._recovery_processes = recovery_processes
-        self._directories: tuple[LogDirectory, ...] = ()
-        self._is_suspect = False
-        self._failed: dict[Path, Exception] = {}
         self._logs: dict[TopicPartition, Log] = {}
-        self._made: dict[LogDirectory, dict[TopicPartition, bytes]] = {}  # and not noted yet
-        self._noting = threading.Lock()
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self.futures = FutureLogs(files)
         """What moves from one directory to another."""
         self.damaged = DamagedLogs()
         self._checkpoints = OffsetCheckpoints(self._logs, self._homes, self.futures, self.damaged)
         self._places = Places(files, self._checkpoints.forget)
+        self.directories = LogDirectories(files, broker_id)
+        self.topic_ids = NewTopicIds(
+            files, self._logs, self.futures, self.damaged, self._checkpoints
+        )
+        self.truncations = LogTruncations(self._logs, self._homes, self.futures, self._checkpoints)
+        self.moves = ReplicaMoves(
+            self._logs,
+            self._homes,
+            self.directories,
+            self._places,
+            self.futures,
+            self._checkpoints,
+        )
         self.high_watermarks = self._checkpoints.high_watermarks
-        """As last checkpointed."""
+        """The high watermarks as last checkpointed."""
 
     @classmethod
     def open(
@@ -137,13 +148,9 @@ class LogStore:
                 try:
                     self._take(Path(path))
                 except UnusableDirectory as error:
-                    self._failed[Path(path)] = error
-            clusters = {d.cluster_id for d in self._directories if d.cluster_id is not None}
-            if len(clusters) > 1:
-                raise ConfigError(
-                    f"the log directories belong to different clusters, {', '.join(clusters)}"
-                )
-            for directory in self._directories:
+                    self.directories.fail(Path(path), error)
+            self.directories.check_cluster()
+            for directory in self.directories:
                 try:
                     self._open_logs(directory, config, now_ms, loading)
                 except (OSError, CorruptData) as cause:
@@ -151,22 +158,19 @@ class LogStore:
                         raise unusable(directory.path, cause) from cause  # it is no disk's fault
                     self.fail_directory(directory.path, unusable(directory.path, cause))
             try:
-                is_complete = not (self._failed or self.damaged)
-                self.futures.began(self._logs, is_complete=is_complete)
+                self.futures.began(self._logs, is_complete=self._is_complete())
             except DirectoryError as cause:
                 self.fail_directory(cause.directory, unusable(cause.directory, cause))
-            if not self._directories:
-                raise next(iter(self._failed.values()))
+            if not self.directories:
+                raise self.directories.reasons[0]
         except BaseException:
             self.release()
             raise
-        for reason in self._failed.values():
+        for reason in self.directories.reasons:
             _log.error("%s; the broker runs without it", reason)
 
     def _take(self, path: Path) -> None:
-        if path in (*(directory.path for directory in self._directories), *self._failed):
-            raise ConfigError(f"log directory {path} is listed twice in log.dirs")
-        directory = LogDirectory(self._files, path, self._broker_id)
+        directory = self.directories.open(path)
         try:
             found = directory.partitions()
             self.futures.take(directory)
@@ -176,7 +180,7 @@ class LogStore:
         except ConfigError:
             directory.release()
             raise
-        self._directories += (directory,)
+        self.directories.add(directory)
         for topic_partition in found:
             other = self._homes.setdefault(topic_partition, directory)
             self._places.hosted[directory] += 1
@@ -211,7 +215,7 @@ class LogStore:
             self.high_watermarks[found.name] = found.high_watermark
             is_back = is_back or found.is_back
             is_cut = is_cut or found.is_cut
-        is_complete = not (self._failed or self.damaged)
+        is_complete = self._is_complete()
         self.futures.open_in(directory, self._homes, config, opening.start_of, is_complete)
         if loading is not None:
             loading.end()
@@ -224,20 +228,15 @@ class LogStore:
             # Now, or after the next crash records written since would count as committed.
             self._checkpoints.write_in(directory, HIGH_WATERMARKS)
 
-    # --- queries ---------------------------------------------------------------------------
+    def _is_complete(self) -> bool:
+        """Return whether every log of the broker is known, so that what is missing is gone."""
+        return not (self.directories.failed or self.damaged)
+
+    # --- queries ---------------------------------------------------------------------------------
 
     @property
     def logs(self) -> Mapping[TopicPartition, Log]:
         return MappingProxyType(self._logs)
-
-    @property
-    def online_directories(self) -> tuple[Path, ...]:
-        return tuple(directory.path for directory in self._directories)
-
-    @property
-    def failed_directories(self) -> tuple[Path, ...]:
-        """The directories that are offline until the next start."""
-        return tuple(self._failed)
 
     def directory_of(self, topic_partition: TopicPartition) -> Path:
         """The log directory of a log."""
@@ -255,10 +254,6 @@ class LogStore:
                 found[name] = LogSize(future.size_bytes, lag, is_future=True)
         return found
 
-    def volume(self, path: Path, *, with_strays: bool = True) -> tuple[Space, dict[str, int]]:
-        """The space of a log directory's volume, and the sizes of strays in it. OSError."""
-        return self._files.space(path), strays(self._files, path) if with_strays else {}
-
     def unknown_to(self, names: Iterable[TopicPartition]) -> list[TopicPartition]:
         """The logs that are not among the cluster's partitions: logged, and left alone."""
         unknown = sorted(self._logs.keys() - set(names))
@@ -271,31 +266,8 @@ class LogStore:
         return unknown
 
     def begins_whole(self, boot_id: bytes) -> bool:
-        """Whether the logs have all that was ever written to them (`LogDirectory.may_have_lost`).
-
-        If not, no stop is clean until `loss_is_known` has been called: the next start must not
-        lose the fact before the cluster knows it.
-        """
-        self._is_suspect = bool(self._failed or self.damaged) or any(
-            directory.may_have_lost(boot_id) for directory in self._directories
-        )
-        return not self._is_suspect
-
-    def loss_is_known(self, boot_id: bytes) -> None:
-        """The cluster knows of the possible loss; from now on the logs count as complete."""
-        self._is_suspect = False
-        for directory in self._directories:
-            directory.note_boot(boot_id)
-
-    @property
-    def cluster_id(self) -> str | None:
-        """The cluster that the directories belong to; None if they are new."""
-        return next((d.cluster_id for d in self._directories if d.cluster_id is not None), None)
-
-    def set_cluster_id(self, cluster_id: str) -> None:
-        """Write `meta.properties` where it is missing; ConfigError if it names another cluster."""
-        for directory in self._directories:
-            directory.join(self._broker_id, cluster_id)
+        """Return whether the logs have all that was ever written to them: see `directories`."""
+        return self.directories.begins_whole(boot_id, has_damaged=bool(self.damaged))
 
     # --- change ----------------------------------------------------------------------------------
 
@@ -311,7 +283,7 @@ class LogStore:
         is not created a second time: OSError, as without any directory. DirectoryError if the disk
         fails."""
         log = self.make(topic_partition, topic_id, config, is_new=is_new)
-        self.note_made()
+        self.topic_ids.write()
         return log
 
     def make(
@@ -322,7 +294,7 @@ class LogStore:
         *,
         is_new: bool = False,
     ) -> Log:
-        """`create`, but nothing may be written to it before `note_made` has returned."""
+        """`create`, but nothing may be written to it before `topic_ids.write` has returned."""
         assert topic_partition not in self._logs, f"{topic_partition} exists"
         new = self.place(topic_partition, topic_id, is_new=is_new)
         directory = new.directory
@@ -332,10 +304,10 @@ class LogStore:
             log = open_log(self._files, new.path, topic_partition, config, start)
         except OSError as cause:
             raise DirectoryError(directory.path, cause) from cause
-        self._places.made(topic_partition)
+        self._places.forget(topic_partition)
         self._logs[topic_partition] = log
         self._homes[topic_partition] = directory
-        self._made.setdefault(directory, {})[topic_partition] = topic_id
+        self.topic_ids.add(topic_partition, directory, topic_id)
         return log
 
     def place(
@@ -343,49 +315,24 @@ class LogStore:
     ) -> NewLog:
         """Choose the directory for `make`; `lay_out` of the result may be called before it, in any
         thread. OSError as of `make`; InvalidTopic for a name that no directory may have."""
-        if self._failed and not (is_new and self._directories):
-            path, reason = next(iter(self._failed.items()))
-            # Without any directory the broker is about to stop, but may still get requests to host.
-            what = "has no other directory" if is_new else "may be there"
-            raise OSError(errno.EIO, f"{topic_partition} {what}, but it is offline: {reason}", path)
+        self.directories.check_complete(topic_partition, is_new=is_new)
         self.damaged.check(topic_partition)
-        return self._places.place(topic_partition, topic_id, self._directories)
-
-    def note_made(self) -> None:
-        """Note the topic ids of logs made since the last call, durably, until their own files are
-        durable. Suits a thread. DirectoryError."""
-        with self._noting:
-            made, self._made = self._made, {}
-            for directory, ids in made.items():
-                known = self.damaged.topic_ids_in(directory) | {
-                    name: log.topic_id
-                    for name in self._checkpoints.names_in(directory)
-                    if (log := self._logs.get(name)) is not None and log.topic_id is not None
-                }
-                try:
-                    directory.topic_ids.add(ids, known)
-                except OSError as cause:
-                    raise DirectoryError(directory.path, cause) from cause
-
-    def give_topic_id(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
-        """Write the topic id of a log that was created before there were any. Raises OSError."""
-        log = self._logs[topic_partition]
-        for each in filter(None, (log, self.futures.get(topic_partition))):
-            write_topic_id(self._files, each.directory, topic_id)
-            each.topic_id = topic_id
+        return self._places.place(topic_partition, topic_id, tuple(self.directories))
 
     def delete(self, *names: TopicPartition) -> None:
-        """Delete logs, durably; their names are free, their bytes go with the next `purge_deleted`.
+        """Delete logs, durably; their names are free, their bytes go with the next
+        `LogDirectories.purge_deleted`.
 
         On DirectoryError any of them may be back after a power cut.
         """
         for path in dict.fromkeys([self.set_aside(name) for name in names]):
-            self.sync_names(path)
+            self.directories.sync_names(path)
 
     def set_aside(self, topic_partition: TopicPartition, *, is_stray: bool = False) -> Path:
         """Drop a log, and rename its directory; returns the log directory in which it was.
 
-        After a power cut it may be back until `sync_names` returns. `is_stray`: it is kept.
+        After a power cut it may be back until `LogDirectories.sync_names` returns. `is_stray`: it
+        is kept.
         """
         if topic_partition in self.damaged:
             return self.damaged.set_aside(topic_partition, is_stray=is_stray)
@@ -403,139 +350,12 @@ class LogStore:
             self.futures.delete(topic_partition)
         return directory.path
 
-    def sync_names(self, path: Path) -> None:
-        """Make `set_aside` in a log directory durable; suits a thread. DirectoryError."""
-        for directory in self._directories:
-            if directory.path == path:
-                directory.sync()
-
-    def purge_deleted(self) -> None:
-        """Remove the bytes of deleted logs. Takes as long as the disk; suits a thread."""
-        for directory in self._directories:
-            directory.purge()
-
-    def truncate(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Truncate a log, and lower the checkpoints that exceed its new end."""
-        self.begin_truncate(topic_partition, offset)
-        self._logs[topic_partition].settle()
-
-    def begin_truncate(self, topic_partition: TopicPartition, offset: int) -> None:
-        """`truncate`, except what waits for the disk or takes long: `learn` and `settle` do that
-        for many logs at once. An earlier write to the log does it for that log."""
-        log = self._logs[topic_partition]
-        log.truncate(offset, settles=False)
-        self.cut_future(topic_partition, log.log_end_offset)
-        self._ended(topic_partition)
-
-    def start_at(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Empty a log, to begin at an offset; otherwise as `truncate`."""
-        self.begin_start_at(topic_partition, offset)
-        self._logs[topic_partition].settle()
-
-    def begin_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
-        """As `begin_truncate`."""
-        self._logs[topic_partition].start_at(offset, settles=False)
-        self.futures.cut(topic_partition, offset, self._checkpoints.lower, is_all=True)
-        self._ended(topic_partition)
-
-    def _ended(self, name: TopicPartition) -> None:
-        log = self._logs[name]
-        if self.high_watermarks.get(name, 0) > log.log_end_offset:
-            self.high_watermarks[name] = log.log_end_offset
-        if log.unsettled is not None:
-            log.unsettled.before_writes = partial(
-                self._checkpoints.lower, self._homes[name], (name,)
-            )
-
-    def learn(self, name: TopicPartition) -> Iterator[None]:
-        """Find the producers of a truncated log, in steps."""
-        log = self._logs.get(name)
-        if log is not None and log.unsettled is not None:
-            yield from log.unsettled.learn()
-
-    def settle(self, names: Iterable[TopicPartition]) -> list[tuple[Log, OSError]]:
-        """Complete truncations on disk; suits a thread. Returns failed logs. DirectoryError."""
-        failed: list[tuple[Log, OSError]] = []
-        done: dict[LogDirectory, dict[TopicPartition, Cut]] = {}
-        for name in names:
-            log, home = self._logs.get(name), self._homes.get(name)
-            if log is None or home is None or log.unsettled is None:
-                continue
-            cut = log.unsettled
-            try:
-                cut.make_durable()
-            except OSError as error:
-                if log.is_failed:
-                    continue  # deleted in the meantime, or known
-                if not is_out_of_descriptors(error):  # else the next attempt may succeed
-                    log.is_failed = True
-                failed.append((log, error))
-            else:
-                done.setdefault(home, {})[name] = cut
-        for home, cuts in done.items():
-            self._checkpoints.lower(home, tuple(cuts))
-            for cut in cuts.values():
-                cut.has_become_durable()
-        return failed
-
-    def prefer(self, name: TopicPartition, path: Path) -> None:
-        """Create the log in this directory, should it be created."""
-        self._places.prefer(name, self._directory(path))
-
-    def place_future(self, name: TopicPartition, path: Path, unique: bytes) -> NewFuture:
-        return self.futures.place(self._logs[name], self._directory(path), unique)
-
-    def lay_out_future(self, new: NewFuture) -> None:
-        """Create its files; suits a thread. DirectoryError."""
-        try:
-            self._checkpoints.forget(new.directory, new.name)
-            self.futures.lay_out(new)
-        except OSError as cause:
-            raise DirectoryError(new.directory.path, cause) from cause
-
-    def cut_future(self, name: TopicPartition, offset: int) -> None:
-        """End a future replica, if there is one, where it left the current one."""
-        self.futures.cut(name, offset, self._checkpoints.lower)
-
-    def promote(self, name: TopicPartition) -> Log:
-        """Replace a log by its future replica, which has all of it; returns that. DirectoryError:
-        nothing was replaced.
-
-        Once its new name is durable, `futures.leave` and then `moved` have to be called.
-        """
-        current, source, future = self._logs[name], self._homes[name], self.futures.logs[name]
-        target = self.futures.promote(name, current, source)
-        self._logs[name], self._homes[name] = future, target
-        self._places.hosted[source] -= 1
-        self._places.hosted[target] += 1
-        current.abandon()
-        return future
-
-    def moved(self, name: TopicPartition, source: Path) -> None:
-        """Make a move's end durable; suits a thread. DirectoryError; OSError: one is offline."""
-        left, home = self._directory(source), self._homes.get(name)
-        left.sync()
-        self._checkpoints.write_in(left, *ALL)
-        if home is not None:  # not deleted in the meantime
-            self._checkpoints.write_in(home, *ALL)
-            self.futures.completed(name, home)
-
-    def checkpoint_directory(self, path: Path) -> None:
-        """Write all checkpoints of one directory; suits a thread. DirectoryError."""
-        self._checkpoints.write_in(self._directory(path), *ALL)
-
-    def _directory(self, path: Path) -> LogDirectory:
-        for directory in self._directories:
-            if directory.path == path:
-                return directory
-        raise OSError(errno.EIO, "the log directory is offline", str(path))
-
     def fail_directory(self, path: Path, error: Exception) -> list[TopicPartition]:
         """A log directory is out of reach: drop its logs as they are; returns their names.
 
         Nothing is written there any more, so it is scanned when it is back at a later start.
         """
-        directory = next((each for each in self._directories if each.path == path), None)
+        directory = self.directories.find(path)
         if directory is None:
             return []
         names = self._checkpoints.names_in(directory)
@@ -547,9 +367,7 @@ class LogStore:
             log = self._logs.pop(name, None)
             if log is not None:
                 log.abandon()
-        self._directories = tuple(each for each in self._directories if each is not directory)
-        self._failed[path] = error
-        directory.release()
+        self.directories.fail(path, error)
         return names
 
     # --- checkpoints -----------------------------------------------------------------------------
@@ -557,12 +375,12 @@ class LogStore:
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write these, and the known ones of other logs. Waits for the disk."""
         self.high_watermarks.update(high_watermarks)
-        self._checkpoints.write(HIGH_WATERMARKS, self._directories)
+        self._checkpoints.write(HIGH_WATERMARKS, self.directories)
 
     def checkpoint_recovery_points(self) -> None:
         """Write each log's recovery point and log start. Waits for the disk."""
-        self._checkpoints.write(RECOVERY_POINTS, self._directories)
-        self._checkpoints.write(LOG_STARTS, self._directories)
+        self._checkpoints.write(RECOVERY_POINTS, self.directories)
+        self._checkpoints.write(LOG_STARTS, self.directories)
 
     def close(self) -> None:
         """Stop cleanly; the high watermarks have been checkpointed before.
@@ -571,7 +389,7 @@ class LogStore:
         first error, if any: OSError, or CorruptData of a damaged index.
         """
         failures: list[OSError | CorruptData] = []
-        for directory in self._directories:
+        for directory in self.directories:
             before = len(failures)
             current = [self._logs[name] for name in self._checkpoints.names_in(directory)]
             for log in (*current, *self.futures.logs_in(directory)):
@@ -582,7 +400,7 @@ class LogStore:
             if len(failures) == before:
                 try:
                     self._checkpoints.write_in(directory, RECOVERY_POINTS, LOG_STARTS)
-                    if not (self._is_suspect or self.damaged.are_in(directory)):
+                    if not (self.directories.is_suspect or self.damaged.are_in(directory)):
                         directory.mark_clean()
                 except OSError as error:
                     failures.append(error)
@@ -594,6 +412,4 @@ class LogStore:
         """Give back descriptors and locks and write nothing, as a process that dies does."""
         for log in (*self._logs.values(), *self.futures.logs.values()):
             log.release()
-        for directory in self._directories:
-            directory.release()
-        self._directories = ()
+        self.directories.release()

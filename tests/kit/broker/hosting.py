@@ -145,7 +145,7 @@ class Hosted:
 
     @property
     def has_failed(self) -> bool:
-        return bool(self.store.failed_directories)
+        return bool(self.store.directories.failed)
 
     async def flushed(self, replica: Replica) -> None:
         """Return when no flush is under way."""

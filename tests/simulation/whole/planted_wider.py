@@ -26,7 +26,8 @@ from barnabas.client.tasks import Tasks
 from barnabas.errors import BarnabasError
 from barnabas.storage.compaction.transactions import Transactions
 from barnabas.storage.log import Log
-from barnabas.storage.store import LogStore
+from barnabas.storage.log_directories import LogDirectories
+from barnabas.storage.log_truncations import LogTruncations
 from barnabas.types import TopicPartition
 from simulation.options import Fault
 from simulation.whole.plan import DISK_SLOW, Plan, at_a_deletion, draw
@@ -63,13 +64,13 @@ def _housekeeping_that_is_one_queue(patch: pytest.MonkeyPatch) -> None:
 
 def _cut_that_waits_for_the_disk(patch: pytest.MonkeyPatch) -> None:
     """On the loop, for its log and for the checkpoints of its directory."""
-    begin = LogStore.begin_truncate
+    begin = LogTruncations.begin
 
-    def truncate(self: LogStore, topic_partition: TopicPartition, offset: int) -> None:
+    def truncate(self: LogTruncations, topic_partition: TopicPartition, offset: int) -> None:
         begin(self, topic_partition, offset)
-        self.logs[topic_partition].settle()
+        self._logs[topic_partition].settle()
 
-    patch.setattr(LogStore, "begin_truncate", truncate)
+    patch.setattr(LogTruncations, "begin", truncate)
 
 
 def _leader_that_begins_slowly(patch: pytest.MonkeyPatch) -> None:
@@ -92,13 +93,13 @@ def _calendar_that_is_believed(patch: pytest.MonkeyPatch) -> None:
 def _deletion_that_is_reported_too_soon(patch: pytest.MonkeyPatch) -> None:
     """Before it is durable; and what comes back after it is taken for the new topic's (TP-4)."""
 
-    def sync_names(self: LogStore, path: Path) -> None:
+    def sync_names(self: LogDirectories, path: Path) -> None:
         pass
 
     def set_strays_aside(self: LogChanges, request: Any, broker_epoch: int) -> Steps[None]:
         yield from ()
 
-    patch.setattr(LogStore, "sync_names", sync_names)
+    patch.setattr(LogDirectories, "sync_names", sync_names)
     patch.setattr(LogChanges, "set_strays_aside", set_strays_aside)
 
 

@@ -38,7 +38,7 @@ class Machine:
         self.done = self.flushed = 0
         self.numbers = 0
         self.start()
-        self.store.set_cluster_id("a" * 22)
+        self.store.directories.set_cluster_id("a" * 22)
         self.write(1)
         self.flush()
 
@@ -69,7 +69,7 @@ class Machine:
     def cut(self, offset: int) -> None:
         self.done, self.flushed = offset, min(self.flushed, offset)
         self.pasts.append(self.pasts[-1][:offset])
-        self.store.truncate(NAME, offset)
+        self.store.truncations.truncate(NAME, offset)
 
     def _epochs(self) -> list[tuple[int, int]]:
         """As the batches have them: each with its first offset."""
@@ -111,7 +111,7 @@ def _loses_another_log(machine: Machine) -> None:
     append(other, batch(3, 100))
     machine.store.delete(OTHER)
     machine.write(5)
-    machine.store.purge_deleted()
+    machine.store.directories.purge_deleted()
     machine.write(5)
 
 
@@ -132,7 +132,7 @@ def _is_made_again(machine: Machine) -> None:
     machine.store.delete(NAME)
     machine.store.create(NAME, bytes(range(1, 17)), CONFIG)
     machine.write(20)
-    machine.store.purge_deleted()
+    machine.store.directories.purge_deleted()
 
 
 STORIES = (_rolls_and_is_cut, _loses_another_log, _stops_and_starts, _is_made_again)
@@ -216,7 +216,7 @@ def test_st_8_a_log_that_died_while_it_was_cleaned_has_the_last_value_of_each_ke
         disk = SimFiles(SetClock(), [LOGS])
         files = disk.mounted()
         store = LogStore.open(files, [LOGS], config=config, broker_id=0, now_ms=0)
-        store.set_cluster_id("a" * 22)
+        store.directories.set_cluster_id("a" * 22)
         log = store.create(NAME, bytes(range(16)), config)
         for number in range(60):
             append(log, keyed((b"k%d" % (number % 7), b"%d" % number * 20)))

@@ -29,7 +29,7 @@ def _open(files: SimFiles) -> LogStore:
 
 def _begin(files: SimFiles) -> tuple[LogStore, Log]:
     store = _open(files)
-    store.set_cluster_id("a" * 22)
+    store.directories.set_cluster_id("a" * 22)
     return store, store.create(NAME, bytes(range(16)), CONFIG)
 
 
@@ -107,7 +107,7 @@ def test_st_8_a_store_that_cut_its_log_keeps_what_it_flushed_afterwards() -> Non
         _write(log, 100)
         _flush(log)
         store.checkpoint_recovery_points()
-        store.truncate(NAME, 55)
+        store.truncations.truncate(NAME, 55)
         cut, flushed = read(log, 0), log.log_end_offset
         for _ in range(random.randrange(40)):
             append(log, batch(1, 77), epoch=50)

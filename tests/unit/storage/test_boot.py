@@ -18,7 +18,7 @@ def opened(directory: Path) -> LogStore:
 def test_a_directory_is_whole_after_a_clean_stop_whatever_the_boot(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.begins_whole(BOOT)
-    store.loss_is_known(BOOT)
+    store.directories.on_loss_known(BOOT)
     store.close()
     store = opened(tmp_path)
     assert store.begins_whole(NEXT_BOOT)
@@ -28,7 +28,7 @@ def test_a_directory_is_whole_after_a_clean_stop_whatever_the_boot(tmp_path: Pat
 def test_a_kill_takes_nothing_while_the_machine_runs_on(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.begins_whole(BOOT)
-    store.loss_is_known(BOOT)
+    store.directories.on_loss_known(BOOT)
     store.release()  # as a kill -9
     store = opened(tmp_path)
     assert store.begins_whole(BOOT)
@@ -38,7 +38,7 @@ def test_a_kill_takes_nothing_while_the_machine_runs_on(tmp_path: Path) -> None:
 def test_a_crash_of_the_machine_may_have_taken_what_was_not_flushed(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.begins_whole(BOOT)
-    store.loss_is_known(BOOT)
+    store.directories.on_loss_known(BOOT)
     store.release()
     store = opened(tmp_path)
     assert not store.begins_whole(NEXT_BOOT)
@@ -48,7 +48,7 @@ def test_a_crash_of_the_machine_may_have_taken_what_was_not_flushed(tmp_path: Pa
     store.close()
     store = opened(tmp_path)
     assert not store.begins_whole(NEXT_BOOT), "nor by a stop that would be clean else"
-    store.loss_is_known(NEXT_BOOT)
+    store.directories.on_loss_known(NEXT_BOOT)
     store.release()
     store = opened(tmp_path)
     assert store.begins_whole(NEXT_BOOT)

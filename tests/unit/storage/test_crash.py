@@ -33,7 +33,7 @@ def _live(files: QuickFiles, directory: Path, acknowledged: list[int]) -> None:
     for _ in range(2):
         store = _open(files, directory)
         try:
-            store.set_cluster_id("a" * 22)
+            store.directories.set_cluster_id("a" * 22)
             log = store.logs.get(NAME) or store.create(NAME, bytes(range(16)), CONFIG)
             log.assign_leader_epoch(len(acknowledged))
             for _ in range(5):
@@ -144,7 +144,7 @@ def test_st_8_a_log_that_is_emptied_dies_at_any_moment(tmp_path: Path, offset: i
         opened = _open(files, directory)
         files.left = files.changes + left
         try:
-            opened.start_at(NAME, offset)
+            opened.truncations.start_at(NAME, offset)
         except Killed:
             return False
         finally:

@@ -51,7 +51,7 @@ def test_st_8_damage_costs_the_log_that_has_it(
     for _ in range(2):  # the second start must not scan what the first one could not
         caplog.clear()
         store = _open(tmp_path)
-        assert store.online_directories == (tmp_path,)
+        assert store.directories.online == (tmp_path,)
         assert list(store.logs) == [OTHER]
         assert store.logs[OTHER].log_end_offset >= 5
         assert list(store.damaged) == [DAMAGED]
@@ -91,7 +91,7 @@ def test_a_damaged_log_makes_room_for_another(tmp_path: Path, is_stray: bool) ->
     assert not store.damaged
     log = store.create(DAMAGED, TOPIC_ID, CONFIG)
     assert log.log_end_offset == 0
-    store.purge_deleted()
+    store.directories.purge_deleted()
     kept = [path.name for path in tmp_path.iterdir() if path.name.endswith("-stray")]
     assert kept == ([f"t-0.{TOPIC_ID.hex()}-stray"] if is_stray else [])
     store.close()

@@ -41,7 +41,7 @@ def test_a_record_that_was_cut_is_gone_for_good(second_bytes: int, in_steps: boo
         files = SimFiles(Noon(), [DATA])
         before = store(files)
         log = before.create(NAME, bytes(range(16)), LogConfig())
-        before.set_cluster_id("c")
+        before.directories.set_cluster_id("c")
         files.sync(DATA)
         files.sync(DATA / str(NAME))
         log.assign_leader_epoch(0)
@@ -50,9 +50,9 @@ def test_a_record_that_was_cut_is_gone_for_good(second_bytes: int, in_steps: boo
         log.flush()
         before.checkpoint_recovery_points()
         if in_steps:
-            before.begin_truncate(NAME, 1)  # who writes next does the rest
+            before.truncations.begin(NAME, 1)  # who writes next does the rest
         else:
-            before.truncate(NAME, 1)
+            before.truncations.truncate(NAME, 1)
         log.assign_leader_epoch(4)
         put(log, b"3", second_bytes, 4)
         put(log, b"4", 2000, 4)
@@ -100,13 +100,13 @@ def test_many_cuts_are_one_checkpoint_and_wait_for_no_disk_on_their_own(tmp_path
     files = SyncedFiles()
     found = many(tmp_path, files)
     for name in found.logs:
-        found.begin_truncate(name, 9)
+        found.truncations.begin(name, 9)
     assert files.synced == []
     assert {log.log_end_offset for log in found.logs.values()} == {9}
     for name in found.logs:
-        for _ in found.learn(name):
+        for _ in found.truncations.learn(name):
             assert files.synced == []
-    assert found.settle(list(found.logs)) == []
+    assert found.truncations.settle(list(found.logs)) == []
     assert files.synced.count(CHECKPOINT) == 1
     cut = [str(name) for name in found.logs]
     assert sorted(files.synced) == sorted(
@@ -127,7 +127,7 @@ def test_a_checkpoint_that_says_no_more_of_a_cut_log_stays(tmp_path: Path) -> No
     files = SyncedFiles()
     found = many(tmp_path, files, count=1)
     append(found.logs[NAME], batch(1))
-    found.truncate(NAME, 10)
+    found.truncations.truncate(NAME, 10)
     assert CHECKPOINT not in files.synced
     found.close()
 
@@ -137,11 +137,11 @@ def test_a_write_to_a_truncated_log_waits_for_the_truncation(tmp_path: Path) -> 
     files = SyncedFiles()
     found = many(tmp_path, files, count=2)
     log = found.logs[NAME]
-    found.begin_truncate(NAME, 5)
+    found.truncations.begin(NAME, 5)
     assert not append(log, batch(1, 50, producer=(9, 0, 5)), epoch=3).is_duplicate
     assert [*files.synced] == [str(NAME), "0" * 20 + ".log", CHECKPOINT, tmp_path.name]
     assert (tmp_path / CHECKPOINT).read_text().splitlines()[2:] == ["t 0 5", "t 1 10"]
-    assert found.settle([NAME]) == []
+    assert found.truncations.settle([NAME]) == []
     assert len(files.synced) == 4
     found.close()
 
@@ -156,7 +156,7 @@ def test_a_cut_looks_at_no_batch_if_none_that_is_gone_had_a_producer(tmp_path: P
         log.append(memoryview(batch(1, 50)), 0, 0)
     log.write_staged()
     files.bytes_read.clear()
-    found.truncate(NAME, 4_999)
+    found.truncations.truncate(NAME, 4_999)
     assert sum(files.bytes_read.values()) < 50_000 < log.size_bytes
     assert append(log, batch(1, 50, producer=(9, 0, 0))).is_duplicate
     found.close()
@@ -168,8 +168,8 @@ def test_producers_are_learned_in_steps(tmp_path: Path) -> None:
     for sequence in range(3_000):
         log.append(memoryview(batch(1, 50, producer=(9, 0, sequence))), 0, 0)
     log.write_staged()
-    found.begin_truncate(NAME, 2_990)
-    steps = sum(1 for _ in found.learn(NAME))
+    found.truncations.begin(NAME, 2_990)
+    steps = sum(1 for _ in found.truncations.learn(NAME))
     assert steps > 3
     log.release()  # what rests gives its files back meanwhile
     assert append(log, batch(1, 50, producer=(9, 0, 2_989))).is_duplicate
@@ -185,7 +185,7 @@ def test_st_7_a_cut_log_is_not_clean_above_it_after_a_crash(tmp_path: Path) -> N
     log.gaps.note(10)  # as before a swap
     log.first_dirty_offset = 10
     Checkpoints(files).write(tmp_path, {NAME: 10})
-    found.truncate(NAME, 4)
+    found.truncations.truncate(NAME, 4)
     append(log, batch(8), epoch=3)
     found.release()  # as a crash
     found = LogStore.open(files, [tmp_path], config=LogConfig(), broker_id=0, now_ms=0)

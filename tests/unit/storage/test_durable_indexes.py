@@ -38,7 +38,7 @@ def test_no_segment_is_old_that_lost_its_time_index(is_killed_before: bool) -> N
     for seed in range(100):
         files = SimFiles(Noon(), [DATA])
         found = store(files)
-        found.set_cluster_id("c")
+        found.directories.set_cluster_id("c")
         log = found.create(NAME, bytes(range(16)), SMALL)
         files.sync(DATA)
         live(log, found, segments=3)

@@ -76,8 +76,8 @@ def test_st_10_the_broker_starts_on_the_directories_that_are_left(
     one, other = two
     store = _open(one, other, files=PartlyBroken(one))
     assert list(store.logs) == [T[1], T[3]]
-    assert store.online_directories == (other,)
-    assert store.failed_directories == (one,)
+    assert store.directories.online == (other,)
+    assert store.directories.failed == (one,)
     (line,) = [each.message for each in caplog.records if each.levelno == logging.ERROR]
     assert str(one) in line and "Input/output error" in line and "\n" not in line
     store.close()
@@ -124,7 +124,7 @@ def test_a_file_that_cannot_be_done_without_takes_its_directory_offline(
     (two[0] / name).write_bytes(content)
     (two[0] / ".barnabas_topic_ids").unlink()  # as of a log that is older than this file
     store = _open(*two)
-    assert store.failed_directories == (two[0],)
+    assert store.directories.failed == (two[0],)
     assert list(store.logs) == [T[1], T[3]]
     (line,) = [each.message for each in caplog.records if each.levelno == logging.ERROR]
     assert name.rpartition("/")[2] in line
@@ -160,7 +160,7 @@ def test_st_8_a_file_that_the_log_can_replace_is_rebuilt_and_that_is_logged(
     if not is_clean:
         (two[0] / ".kafka_cleanshutdown").unlink()
     store = _open(*two)
-    assert store.failed_directories == ()
+    assert store.directories.failed == ()
     log = store.logs[T[0]]
     assert [record.offset for record in records(log)] == [0, 1, 2]
     assert list(log.epochs.entries) == [(0, 0)]
@@ -190,7 +190,7 @@ def test_st_10_a_directory_that_fails_goes_alone(two: tuple[Path, Path]) -> None
     names = store.fail_directory(one, OSError(5, "Input/output error"))
     assert names == [T[0], T[2]]
     assert store.fail_directory(one, OSError(5, "again")) == []
-    assert (store.online_directories, store.failed_directories) == ((other,), (one,))
+    assert (store.directories.online, store.directories.failed) == ((other,), (one,))
     assert list(store.logs) == [T[1], T[3]]
     assert len(slices[0].read()) == len(batch(3))  # who was about to read still can
     slices[0].release()
@@ -247,7 +247,7 @@ def test_sizes_are_listed_by_directory(two: tuple[Path, Path]) -> None:
     store = _open(*two)
     size = store.logs[T[0]].size_bytes
     assert store.sizes(two[0]) == {T[0]: (size, 0, False), T[2]: (size, 0, False)}
-    space, strays = store.volume(two[0])
+    space, strays = store.directories.volume(two[0])
     assert space.total_bytes > space.usable_bytes > 0
     assert strays == {}
     store.close()

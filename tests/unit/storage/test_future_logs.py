@@ -33,8 +33,8 @@ def moving(two: list[Path], copied: int = 1) -> LogStore:
     """Two batches in the first directory, of which so many are in the second one by now."""
     store = opened(two)
     log = store.create(NAME, TOPIC_ID, LogConfig(), is_new=True)
-    new = store.place_future(NAME, two[1], UNIQUE)
-    store.lay_out_future(new)
+    new = store.moves.place(NAME, two[1], UNIQUE)
+    store.moves.lay_out(new)
     store.futures.open(new, log)
     for number in range(2):
         append(log, batch(1))
@@ -75,7 +75,7 @@ def test_a_move_is_found_again(two: list[Path], is_clean: bool) -> None:
 def test_of_two_directories_that_with_the_move_counts(two: list[Path]) -> None:
     """A crash came between the two renames."""
     store = moving(two, copied=2)
-    store.promote(NAME)
+    store.moves.promote(NAME)
     append(store.logs[NAME], batch(1))
     store.release()
     assert names(two[0]) == names(two[1]) == ["t-0"]
@@ -89,7 +89,7 @@ def test_of_two_directories_that_with_the_move_counts(two: list[Path]) -> None:
 
 def test_two_directories_without_a_move_are_refused(two: list[Path]) -> None:
     store = moving(two, copied=2)
-    store.promote(NAME)
+    store.moves.promote(NAME)
     store.release()
     (two[1] / MOVES).unlink()
     with pytest.raises(ConfigError, match=r"t-0 is in both .*one and .*two; move one"):
@@ -106,7 +106,7 @@ def test_a_directory_that_is_offline_may_have_the_current_replica(two: list[Path
     two[0].rename(aside)
     two[0].write_text("no directory")
     store = opened(two)
-    assert store.failed_directories == (two[0],)
+    assert store.directories.failed == (two[0],)
     assert NAME not in store.logs
     assert NAME not in store.futures.logs
     store.close()

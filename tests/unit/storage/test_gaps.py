@@ -161,12 +161,12 @@ def test_st_8_a_hole_above_what_was_compacted_is_one(tmp_path: Path) -> None:
 def test_a_log_that_is_cut_back_has_no_gaps_above_its_new_end(tmp_path: Path) -> None:
     store, log = _cleaned(tmp_path)
     assert log.gaps.end == 24
-    store.truncate(NAME, 10)
+    store.truncations.truncate(NAME, 10)
     assert log.gaps.end == log.log_end_offset < 24
     store.release()
     store, log = _opened(tmp_path, COMPACTED)
     assert int(_noted(log.directory)) == log.gaps.end == log.log_end_offset
-    store.start_at(NAME, 0)
+    store.truncations.start_at(NAME, 0)
     assert log.gaps.end == 0
 
 
@@ -202,7 +202,7 @@ def test_st_8_a_log_that_was_cut_within_a_gap_rolls_where_its_records_end(
 ) -> None:
     store, log = _opened(tmp_path)
     _copy(log, *((10 * i, batch(1, 100)) for i in range(3)), (100, batch(1, 1)))
-    store.truncate(NAME, 60)
+    store.truncations.truncate(NAME, 60)
     assert log.log_end_offset == 60
     if leads:
         append(log, batch(1, 500), epoch=9)

@@ -50,7 +50,7 @@ def test_tp_3_a_partition_is_a_directory_named_by_topic_and_number(tmp_path: Pat
 
 def test_st_1_the_small_files_have_kafkas_bytes(tmp_path: Path) -> None:
     store = open_store(tmp_path)
-    store.set_cluster_id(CLUSTER)
+    store.directories.set_cluster_id(CLUSTER)
     log = store.create(T0, TOPIC_ID, LogConfig())
     for name in ("recovery-point", "replication", "log-start", "cleaner"):
         assert (tmp_path / f"{name}-offset-checkpoint").read_text() == "0\n0\n"
@@ -311,7 +311,7 @@ def test_a_deleted_partition_makes_room_at_once(tmp_path: Path) -> None:
     slices[0].release()
     again = store.create(T0, bytes(16), LogConfig())
     assert (again.log_end_offset, again.topic_id) == (0, bytes(16))
-    store.purge_deleted()
+    store.directories.purge_deleted()
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["t-0"]
     store.close()
 
@@ -429,22 +429,22 @@ def test_a_file_is_no_log_directory(tmp_path: Path) -> None:
 
 def test_another_brokers_directory_is_refused(tmp_path: Path) -> None:
     store = open_store(tmp_path)
-    store.set_cluster_id(CLUSTER)
+    store.directories.set_cluster_id(CLUSTER)
     store.close()
     with pytest.raises(ConfigError, match=r"belongs to broker\.id 0.* broker\.id 7"):
         open_store(tmp_path, broker_id=7)
     store = open_store(tmp_path)
-    assert store.cluster_id == CLUSTER
-    store.set_cluster_id(CLUSTER)
+    assert store.directories.cluster_id == CLUSTER
+    store.directories.set_cluster_id(CLUSTER)
     with pytest.raises(ConfigError, match=f"belongs to cluster {CLUSTER}"):
-        store.set_cluster_id("A" * 22)
+        store.directories.set_cluster_id("A" * 22)
     store.close()
 
 
 def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
     for name in ("A", "B"):
         store = open_store(tmp_path / name)
-        store.set_cluster_id(name * 22)
+        store.directories.set_cluster_id(name * 22)
         store.close()
     with pytest.raises(ConfigError, match="different clusters"):
         open_store(tmp_path / "A", tmp_path / "B")
@@ -499,9 +499,9 @@ def test_a_log_that_goes_back_below_its_start_keeps_what_is_written_there(
     store.checkpoint_recovery_points()
     assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 15\n"
     if cut == "truncate":
-        store.truncate(T0, 8)
+        store.truncations.truncate(T0, 8)
     else:
-        store.start_at(T0, 8)
+        store.truncations.start_at(T0, 8)
     append(log, batch(2))
     assert (log.log_start_offset, log.log_end_offset) == (8, 10)
     store.release()  # as kill -9

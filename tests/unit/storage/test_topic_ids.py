@@ -37,7 +37,7 @@ def test_zk_4_a_power_cut_leaves_no_records_without_their_topic() -> None:
         for name in NAMES:
             store.make(name, ID, LogConfig())
         files.sync(LOGS)
-        store.note_made()
+        store.topic_ids.write()
         for name in NAMES:
             append(store.logs[name], batch(3))
         files.power_cut(Random(seed))
@@ -65,12 +65,12 @@ def test_many_logs_are_made_with_one_wait_for_the_disk(tmp_path: Path) -> None:
     for number in range(50):
         store.make(TopicPartition("t", number), ID, LogConfig())
     assert files.synced == []
-    store.note_made()
+    store.topic_ids.write()
     assert len(files.synced) == 1
-    store.note_made()
+    store.topic_ids.write()
     assert len(files.synced) == 1, "nothing new was made"
     store.make(TopicPartition("t", 50), ID, LogConfig())
-    store.note_made()
+    store.topic_ids.write()
     assert files.synced[1:] == [FILE_NAME]
     store.close()
 

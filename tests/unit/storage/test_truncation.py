@@ -145,7 +145,7 @@ def test_st_8_a_recovery_point_does_not_outlive_a_truncation(tmp_path: Path) -> 
         append(log, batch(1, 50))
     log.flush()
     store.checkpoint_recovery_points()
-    store.truncate(name, 4)
+    store.truncations.truncate(name, 4)
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 4\n"
     store.release()
 

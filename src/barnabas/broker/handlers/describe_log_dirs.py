@@ -51,8 +51,8 @@ def _describe(context: Context, request: DescribeLogDirsRequest) -> Slices[Descr
     store = context.node.replicas.store
     return DescribeLogDirsResponse(
         results=[
-            *(_online(store, path, wanted) for path in store.online_directories),
-            *(_offline(path) for path in store.failed_directories),
+            *(_online(store, path, wanted) for path in store.directories.online),
+            *(_offline(path) for path in store.directories.failed),
         ]
     )
 
@@ -60,7 +60,7 @@ def _describe(context: Context, request: DescribeLogDirsRequest) -> Slices[Descr
 def _online(store: LogStore, path: Path, wanted: Wanted) -> DescribeLogDirsResult:
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
     try:
-        space, strays = store.volume(path, with_strays=wanted is None)
+        space, strays = store.directories.volume(path, with_strays=wanted is None)
     except OSError:
         return _offline(path)
     for name, (size_bytes, offset_lag, is_future) in store.sizes(path).items():

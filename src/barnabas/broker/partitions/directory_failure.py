@@ -72,7 +72,7 @@ class DirectoryFailures:
         store = replicas.store
         if replicas.is_short_of_descriptors(error):
             return
-        if directory not in store.online_directories:
+        if directory not in store.directories.online:
             return  # that is known
         names = store.fail_directory(directory, error)
         _log.error(
@@ -122,7 +122,7 @@ class FailureReports:
     async def _run(self) -> None:
         while True:
             directory = await self._queue.get()
-            if self._logs.online_directories:
+            if self._logs.directories.online:
                 # In a task of its own: a metadata store that does not answer may take a while, and
                 # the next directory is reported meanwhile.
                 self._begin(self._report(directory.partitions))

@@ -60,7 +60,7 @@ class DirectoryMoves(ReplicaListener):
         self._leaving: set[TopicPartition] = set()  # have switched, which is not on disk yet
         self._stopping = asyncio.Event()
         self._parts = MoverParts(failures, listeners, throttles, self._stopping, self._leaving)
-        self._turns = asyncio.Semaphore(max(1, len(self._store.online_directories)))
+        self._turns = asyncio.Semaphore(max(1, len(self._store.directories.online)))
 
     @property
     def under_way(self) -> frozenset[TopicPartition]:
@@ -88,7 +88,7 @@ class DirectoryMoves(ReplicaListener):
         replica = self._replicas.get(name)
         if replica is None:
             if not self._replicas.is_offline(name) and name not in store.logs:
-                store.prefer(name, path)
+                store.moves.prefer(name, path)
             try:
                 replica = self._replicas.replica_of(name)
             except NotLeaderOrFollower as error:
@@ -99,7 +99,7 @@ class DirectoryMoves(ReplicaListener):
         if store.directory_of(name) == path:
             return
         if store.futures.get(name) is None:
-            if store.failed_directories:
+            if store.directories.failed:
                 raise KafkaStorageError("no replica is moved while a log directory is offline")
             await self._has_left(name)
             await self._begin(replica, path)
@@ -108,10 +108,10 @@ class DirectoryMoves(ReplicaListener):
     def _path(self, log_dir: str) -> Path:
         """The directory of this absolute path, as DescribeLogDirs has it."""
         store = self._store
-        for path in store.online_directories:
+        for path in store.directories.online:
             if str(path.absolute()) == log_dir:
                 return path
-        if log_dir in (str(path.absolute()) for path in store.failed_directories):
+        if log_dir in (str(path.absolute()) for path in store.directories.failed):
             raise KafkaStorageError(f"the log directory {log_dir} is offline")
         raise LogDirNotFound(f"{log_dir} is not in log.dirs of this broker")
 
@@ -131,10 +131,10 @@ class DirectoryMoves(ReplicaListener):
         try:
             if not self._replicas.hosts(replica):
                 raise KafkaStorageError(f"the log directory of {name} has just failed")
-            new = store.place_future(name, path, unique)
-            await self._in_lane(partial(store.lay_out_future, new))
+            new = store.moves.place(name, path, unique)
+            await self._in_lane(partial(store.moves.lay_out, new))
             log = store.logs.get(name)
-            if log is None or path not in store.online_directories:
+            if log is None or path not in store.directories.online:
                 raise KafkaStorageError(f"a log directory of {name} has just failed")
             store.futures.open(new, log)
         except OSError as error:

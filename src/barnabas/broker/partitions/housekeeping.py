@@ -172,7 +172,7 @@ class Housekeeping:
         wall_ms = self._clock.trusted_wall_ms()
         if wall_ms is not None:
             # Also if nothing else is written: the next start compares the clock with it.
-            directories = self._logs.online_directories
+            directories = self._logs.directories.online
             await self._in_lane(partial(write_seen_ms, self._files, directories, wall_ms))
 
     async def _flush_by_age(self) -> None:
@@ -204,7 +204,7 @@ class Housekeeping:
             await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
 
     async def _purge_deleted(self) -> None:
-        await self._in_lane(self._logs.purge_deleted)
+        await self._in_lane(self._logs.directories.purge_deleted)
         now_ms = self._clock.monotonic_ms()
         for replica in self._hosted():
             if replica.log.has_discarded:

@@ -128,7 +128,7 @@ class LogChanges:
     def note_made(self) -> Steps[None]:
         """Have the logs that were just made on disk, before anybody writes to them."""
         try:
-            yield self._store.note_made
+            yield self._store.topic_ids.write
         except DirectoryError as error:
             self._failures.on_error(error.directory, error)
 
@@ -149,7 +149,7 @@ class LogChanges:
         """What was set aside in these log directories stays so. One that refuses has failed."""
         for path in directories:
             try:
-                yield partial(self._store.sync_names, path)
+                yield partial(self._store.directories.sync_names, path)
             except DirectoryError as error:
                 self._failures.on_error(error.directory, error)
 

@@ -139,7 +139,7 @@ class LogCleaner:
     async def _save(self) -> None:
         """Write down how far the logs are clean, where that has changed."""
         store = self._replicas.store
-        for directory in store.online_directories:
+        for directory in store.directories.online:
             logs = [
                 log for name, log in store.logs.items() if store.directory_of(name) == directory
             ]

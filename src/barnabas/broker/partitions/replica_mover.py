@@ -139,7 +139,7 @@ class ReplicaMover:
             log = replica.log
             leaders = EpochEnd(*log.epoch_end_offset(future.latest_epoch))
             at = aligned_offset(future, leaders, replica.high_watermark)
-            self._store.cut_future(self._name, min(at.offset, log.log_end_offset))
+            self._store.moves.cut(self._name, min(at.offset, log.log_end_offset))
             await self._settle()
             if at.is_final or future.log_end_offset <= future.log_start_offset:
                 return
@@ -199,7 +199,7 @@ class ReplicaMover:
         replica.sync_ended()
         home = self._store.futures.home(self._name)
         if home is not None:
-            await self._in_lane(partial(self._store.checkpoint_directory, home.path))
+            await self._in_lane(partial(self._store.moves.checkpoint, home.path))
         if future.recovery_point < acknowledged_to:
             self._move.flushed()  # once more, from there on
         else:
@@ -285,7 +285,7 @@ class ReplicaMover:
         source = self._store.directory_of(name)
         begin_offset = log.log_start_offset
         future.config = log.config
-        replica.log = self._store.promote(name)
+        replica.log = self._store.moves.promote(name)
         self._release(replica)
         for listener in self._listeners:
             listener.on_moved(replica)
@@ -301,7 +301,7 @@ class ReplicaMover:
             try:
                 await self._in_lane(log.take_flush())
                 self._store.futures.leave(name)
-                await self._in_lane(partial(self._store.moved, name, source))
+                await self._in_lane(partial(self._store.moves.complete, name, source))
                 _log.info("%s has been moved from %s to %s", name, source, home)
             except DirectoryError as error:
                 self._failures.on_error(error.directory, error)

@@ -145,7 +145,7 @@ class RoleChanges:
         self._unplaced = unplaced
         self._changes = LogChanges(replicas, failures, keep_objects)
         # What lies in a directory that failed before it was read is not known.
-        self._has_unread = bool(replicas.store.failed_directories)
+        self._has_unread = bool(replicas.store.directories.failed)
         self.deferred = DeferredStates(self._retry)
         """What waits for file descriptors; forgotten when a partition is stopped."""
         self.line = asyncio.Lock()
@@ -321,7 +321,7 @@ class RoleChanges:
                 log = store.make(name, state.topic_id, config, is_new=state.is_new)
                 self._changes.made[name] = replicas.view.broker_epoch
             elif log.topic_id is None:
-                store.give_topic_id(name, state.topic_id)
+                store.topic_ids.give(name, state.topic_id)
         except OSError as error:
             if replicas.is_short_of_descriptors(error):
                 raise _Unhosted from error
@@ -383,7 +383,7 @@ class RoleChanges:
                 yield None
         yield from self._changes.sync_names(dict.fromkeys(deleted.values()))
         for name, home in deleted.items():
-            if home not in store.online_directories:
+            if home not in store.directories.online:
                 replicas.mark_offline(name)
                 codes[name] = KafkaStorageError.code
         if request.delete:

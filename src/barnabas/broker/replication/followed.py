@@ -162,12 +162,12 @@ class Followed:
             _say_lost(replica, step)
             # Through the store: the recovery point may move back, and must be on disk before
             # anything is appended. The fetcher has that done, for all partitions of an answer.
-            self._replicas.store.begin_truncate(replica.topic_partition, step.offset)
+            self._replicas.store.truncations.begin(replica.topic_partition, step.offset)
             if step.lost_committed:
                 replica.wake_watchers()  # what consumers have seen is no more
         elif type(step) is StartAt:
             _say_lost(replica, step)
-            self._replicas.store.begin_start_at(replica.topic_partition, step.offset)
+            self._replicas.store.truncations.begin_start_at(replica.topic_partition, step.offset)
             replica.log_start_moved()
 
 
@@ -179,13 +179,13 @@ def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
     replicas = {each.replica.topic_partition: each.replica for each in cut}
     for name, replica in replicas.items():
         try:
-            for _ in store.learn(name):
+            for _ in store.truncations.learn(name):
                 yield None
         except OSError as error:
             replica.fail(error)
     names = list(replicas)
     try:
-        failed = yield partial(store.settle, names)
+        failed = yield partial(store.truncations.settle, names)
     except DirectoryError as error:
         for name, replica in replicas.items():
             if name in store.logs and store.directory_of(name) == error.directory:

@@ -175,7 +175,7 @@ def test_a_cut_of_the_current_log_cuts_the_future_one(tmp_path: Path) -> None:
     async def cut() -> None:
         replica = hosted.host("t", **SMALL)
         future = await begun(hosted, replica, 40_000)
-        hosted.store.truncate(NAME, 5)
+        hosted.store.truncations.truncate(NAME, 5)
         assert future.log_end_offset == 5
         for _ in range(20):
             append(replica.log, batch(1, 2_000), epoch=7)
@@ -256,7 +256,7 @@ def test_st_10_a_target_that_fails_ends_the_move_alone(tmp_path: Path) -> None:
         await begun(hosted, replica)
         hosted.parts.failures.on_error(other, OSError(5, "Input/output error"))
         await hosted.moves.stop()
-        assert hosted.store.online_directories == (home,)
+        assert hosted.store.directories.online == (home,)
         assert hosted.replicas.hosts(replica)
         hosted.append(replica)
 

@@ -104,6 +104,6 @@ def test_st_10_topics_come_and_go_while_retention_runs() -> None:
             create(client, "passing", 3)
             request = DeleteTopicsRequest(topic_names=["passing"], timeout_ms=60_000)
             assert client.call(DELETE_TOPICS, 5, request).responses[0].error_code == 0
-        assert not broker.server.node.replicas.store.failed_directories
+        assert not broker.server.node.replicas.store.directories.failed
         assert broker.server.failure is not None
         assert not broker.server.failure.done()

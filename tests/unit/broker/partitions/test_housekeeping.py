@@ -76,7 +76,7 @@ def test_a_log_that_is_cut_before_the_checkpoint_is_written_does_not_get_its_wat
         checkpoint = asyncio.create_task(housekeeping._checkpoint_high_watermarks())
         await asyncio.sleep(0)
         replica.partition.truncated(2)
-        store.truncate(name, 2)
+        store.truncations.truncate(name, 2)
         busy.set()
         await checkpoint
 
@@ -196,11 +196,11 @@ def test_retention_leaves_a_log_alone_whose_cut_is_not_on_disk(tmp_path: Path) -
     hosted = Hosted(tmp_path)
     cut = hosted.host("cut", segment_bytes="1000", retention_ms="1")
     hosted.fill(cut)
-    hosted.store.begin_truncate(cut.topic_partition, 2)
+    hosted.store.truncations.begin(cut.topic_partition, 2)
     asyncio.run(hosted.housekeeping._enforce_retention())
     assert cut.log.unsettled is not None
     assert cut.log.log_start_offset == 0
-    assert hosted.store.settle([cut.topic_partition]) == []
+    assert hosted.store.truncations.settle([cut.topic_partition]) == []
     cut.log.settle()
     asyncio.run(hosted.housekeeping._enforce_retention())
     assert cut.log.log_start_offset == 2

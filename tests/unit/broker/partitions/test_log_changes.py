@@ -109,6 +109,6 @@ def test_it_can_be_deleted(damaged: Path) -> None:
     stop = StopReplica(1, 1, (NAME,), True)
     assert parts.role_changes.apply_stop_replica(stop) == {NAME: 0}
     assert not parts.replicas.store.damaged
-    parts.replicas.store.purge_deleted()
+    parts.replicas.store.directories.purge_deleted()
     assert not list(damaged.glob("t-0*"))
     parts.replicas.store.close()

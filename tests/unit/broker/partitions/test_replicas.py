@@ -338,7 +338,7 @@ def test_st_10_what_may_lie_in_a_directory_that_was_never_read_is_not_called_del
     home.rename(home.with_name("away"))
     home.write_bytes(b"not a directory")
     disks = OnDisks(directories)
-    assert disks.store.failed_directories == (home,)
+    assert disks.store.directories.failed == (home,)
     assert disks.host(SECOND, is_new=False) == 0
     assert disks.stop(FIRST, SECOND) == [KafkaStorageError.code, 0]
     assert disks.stop(THIRD, delete=False) == [0], "nothing is said of what is there"
@@ -351,7 +351,7 @@ def test_st_10_a_disk_that_refuses_the_deletion_has_failed(directories: list[Pat
     home = disks.store.directory_of(FIRST)
     shutil.rmtree(home)
     assert disks.stop(FIRST) == [KafkaStorageError.code]
-    assert disks.store.failed_directories == (home,)
+    assert disks.store.directories.failed == (home,)
     assert disks.replicas.offline == {FIRST, THIRD}
     assert disks.stop(FIRST, SECOND) == [KafkaStorageError.code, 0]
 
@@ -386,7 +386,7 @@ def test_zk_4_another_topic_s_log_is_set_aside_when_its_namesake_is_made(
     assert disks.host(FIRST, topic_id=OTHER_ID) == 0
     assert set_aside(home) == [stray]
     assert disks.stop(FIRST) == [0]
-    disks.store.purge_deleted()
+    disks.store.directories.purge_deleted()
     assert set_aside(home) == [stray]
     disks.store.close()
 
@@ -408,7 +408,7 @@ def test_st_10_another_topic_s_log_does_not_keep_its_namesake_from_an_unread_dir
     shutil.rmtree(away)
     away.write_bytes(b"not a directory")
     disks = OnDisks(directories)
-    assert disks.store.failed_directories == (away,)
+    assert disks.store.directories.failed == (away,)
     assert disks.host(FIRST, topic_id=OTHER_ID, is_new=False) == KafkaStorageError.code
     assert set_aside(home) == [f"t-0.{TOPIC_ID.hex()}-stray"]
     assert disks.stop(FIRST) == [KafkaStorageError.code]
@@ -489,7 +489,7 @@ def test_st_10_a_deletion_that_may_be_undone_is_not_reported(directories: list[P
     home = disks.store.directory_of(FIRST)
     files.failing.append(home)
     assert disks.stop(FIRST, SECOND) == [KafkaStorageError.code, 0]
-    assert disks.store.failed_directories == (home,)
+    assert disks.store.directories.failed == (home,)
     assert disks.replicas.offline == {FIRST}
 
 

@@ -219,7 +219,7 @@ def test_st_10_a_cut_waits_for_descriptors(tmp_path: Path) -> None:
             await asyncio.sleep(0)
             cut.append(NAME, b"lost")
             log, files = cut.replica(NAME).log, Unsyncable()
-            log._files = files
+            log.truncation._files = files
             leading(leader, cut, epoch=3)
             leader.append(NAME, b"kept")
             await until(lambda: files.refused > 3)

@@ -169,7 +169,7 @@ def test_st_10_what_a_coordinator_cannot_write_has_not_happened(
             assert await node.answer(node.put(NAME, 1)) == answered(1)
             files = without_descriptors(node.replicas.leader_of((GROUP_TOPIC, 0)).log)
             assert (await node.answer(node.put(NAME, 2))).error_code != 0
-            assert not node.store.failed_directories
+            assert not node.store.directories.failed
             node.lead(0, 2)
             before = files.refused
             await until(lambda: files.refused > before + 2)

@@ -1,0 +1,158 @@
+"""The log directories of a broker: which are online, which have failed, and whose they are.
+
+A directory that fails goes offline for good: the process does not touch it again, and the next
+start scans it, if it can be used then (KIP-112). The others go on.
+
+All of them belong to one cluster. After a crash of the whole machine they may have lost records;
+until the cluster knows that, no stop counts as clean: the next start would not find it out again.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+from barnabas.errors import ConfigError
+from barnabas.storage.directory import LogDirectory
+from barnabas.storage.files import Files, Space
+from barnabas.storage.strays import strays
+from barnabas.types import TopicPartition
+
+
+class LogDirectories:
+    """The directories of `log.dirs`. Iterates over those that are online."""
+
+    __slots__ = ("_broker_id", "_failures", "_files", "_online", "is_suspect")
+
+    def __init__(self, files: Files, broker_id: int) -> None:
+        self._files = files
+        self._broker_id = broker_id
+        # Replaced, never changed: threads that write checkpoints iterate over it.
+        self._online: tuple[LogDirectory, ...] = ()
+        self._failures: dict[Path, Exception] = {}
+        self.is_suspect = False
+        """They may have lost records, and the cluster does not know it yet."""
+
+    def __iter__(self) -> Iterator[LogDirectory]:
+        return iter(self._online)
+
+    def __len__(self) -> int:
+        return len(self._online)
+
+    @property
+    def online(self) -> tuple[Path, ...]:
+        return tuple(directory.path for directory in self._online)
+
+    @property
+    def failed(self) -> tuple[Path, ...]:
+        """The directories that are offline until the next start."""
+        return tuple(self._failures)
+
+    @property
+    def reasons(self) -> tuple[Exception, ...]:
+        """The reasons of those that are offline, in the order of `failed`."""
+        return tuple(self._failures.values())
+
+    def find(self, path: Path) -> LogDirectory | None:
+        """The directory of this path, if it is online."""
+        return next((each for each in self._online if each.path == path), None)
+
+    def get(self, path: Path) -> LogDirectory:
+        """`find`, or OSError."""
+        directory = self.find(path)
+        if directory is None:
+            raise OSError(errno.EIO, "the log directory is offline", str(path))
+        return directory
+
+    def check_complete(self, name: TopicPartition, *, is_new: bool) -> None:
+        """Raise OSError if a log of this name may be in a directory that is offline.
+
+        That cannot be if the partition `is_new`; but then a directory has to be online.
+        """
+        if self._failures and not (is_new and self._online):
+            path, reason = next(iter(self._failures.items()))
+            # Without any directory the broker is about to stop, but may still get requests to host.
+            what = "has no other directory" if is_new else "may be there"
+            raise OSError(errno.EIO, f"{name} {what}, but it is offline: {reason}", path)
+
+    # --- online and offline ----------------------------------------------------------------------
+
+    def open(self, path: Path) -> LogDirectory:
+        """Lock a directory and read its metadata; `add` has to follow. ConfigError."""
+        if path in self.online or path in self._failures:
+            raise ConfigError(f"log directory {path} is listed twice in log.dirs")
+        return LogDirectory(self._files, path, self._broker_id)
+
+    def add(self, directory: LogDirectory) -> None:
+        """Have it online."""
+        self._online += (directory,)
+
+    def fail(self, path: Path, error: Exception) -> None:
+        """Take a directory offline, and give back its lock if it has one."""
+        directory = self.find(path)
+        self._online = tuple(each for each in self._online if each is not directory)
+        self._failures[path] = error
+        if directory is not None:
+            directory.release()
+
+    def release(self) -> None:
+        """Give back all locks."""
+        for directory in self._online:
+            directory.release()
+        self._online = ()
+
+    # --- their owner, and the machine's boot -----------------------------------------------------
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that the directories belong to; None if they are new."""
+        return next((each.cluster_id for each in self._online if each.cluster_id is not None), None)
+
+    def check_cluster(self) -> None:
+        """Raise ConfigError if they belong to more than one cluster."""
+        clusters = {each.cluster_id for each in self._online if each.cluster_id is not None}
+        if len(clusters) > 1:
+            raise ConfigError(
+                f"the log directories belong to different clusters, {', '.join(clusters)}"
+            )
+
+    def set_cluster_id(self, cluster_id: str) -> None:
+        """Write `meta.properties` where it is missing; ConfigError if it names another cluster."""
+        for directory in self._online:
+            directory.join(self._broker_id, cluster_id)
+
+    def begins_whole(self, boot_id: bytes, *, has_damaged: bool) -> bool:
+        """Return whether the logs have all that was ever written to them.
+
+        They may not after a crash of the machine (`LogDirectory.may_have_lost`), nor if a directory
+        is offline or a log is damaged. Then no stop is clean until `on_loss_known`: the next start
+        must not lose the fact before the cluster knows it.
+        """
+        self.is_suspect = bool(self._failures or has_damaged) or any(
+            directory.may_have_lost(boot_id) for directory in self._online
+        )
+        return not self.is_suspect
+
+    def on_loss_known(self, boot_id: bytes) -> None:
+        """The cluster knows of the possible loss; from now on the logs count as complete."""
+        self.is_suspect = False
+        for directory in self._online:
+            directory.note_boot(boot_id)
+
+    # --- what lies in them -----------------------------------------------------------------------
+
+    def volume(self, path: Path, *, with_strays: bool = True) -> tuple[Space, dict[str, int]]:
+        """The space of a log directory's volume, and the sizes of strays in it. OSError."""
+        return self._files.space(path), strays(self._files, path) if with_strays else {}
+
+    def sync_names(self, path: Path) -> None:
+        """Make renames in a directory durable, if it is online; suits a thread. DirectoryError."""
+        directory = self.find(path)
+        if directory is not None:
+            directory.sync()
+
+    def purge_deleted(self) -> None:
+        """Remove the bytes of deleted logs. Takes as long as the disk; suits a thread."""
+        for directory in self._online:
+            directory.purge()

@@ -1,0 +1,109 @@
+"""Truncations of a broker's logs: many at once, with one wait for the disk.
+
+A follower that finds its log diverging truncates it on the loop (`begin`), for all partitions of an
+answer. What remains waits for the disk or takes long, and is done for all of them together:
+
+    begin    the log has its new end at once, also for its readers
+    learn    on the loop, in steps: the producers at the new end are found by reading the log
+    settle   in a thread: the files are cut and synced, and the checkpoints that exceed the logs are
+             lowered, once for each directory
+
+Whoever writes to a log before that does the rest for this log alone (`Log.settle`), so nothing is
+written behind records that may come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+
+from barnabas.errors import is_out_of_descriptors
+from barnabas.storage.directory import LogDirectory
+from barnabas.storage.future_logs import FutureLogs
+from barnabas.storage.log import Log
+from barnabas.storage.offset_checkpoints import OffsetCheckpoints
+from barnabas.storage.truncation import Cut
+from barnabas.types import TopicPartition
+
+
+class LogTruncations:
+    """Truncates the logs of a store, with their future replicas and checkpoints."""
+
+    __slots__ = ("_checkpoints", "_futures", "_homes", "_logs")
+
+    def __init__(
+        self,
+        logs: Mapping[TopicPartition, Log],
+        homes: Mapping[TopicPartition, LogDirectory],
+        futures: FutureLogs,
+        checkpoints: OffsetCheckpoints,
+    ) -> None:
+        self._logs = logs
+        self._homes = homes
+        self._futures = futures
+        self._checkpoints = checkpoints
+
+    def truncate(self, name: TopicPartition, offset: int) -> None:
+        """Truncate a log, and lower the checkpoints that exceed its new end."""
+        self.begin(name, offset)
+        self._logs[name].settle()
+
+    def start_at(self, name: TopicPartition, offset: int) -> None:
+        """Empty a log, to begin at an offset; otherwise like `truncate`."""
+        self.begin_start_at(name, offset)
+        self._logs[name].settle()
+
+    def begin(self, name: TopicPartition, offset: int) -> None:
+        """Truncate a log, except what waits for the disk or takes long: `learn` and `settle`."""
+        log = self._logs[name]
+        log.truncate(offset, settles=False)
+        self._futures.cut(name, log.log_end_offset, self._checkpoints.lower)
+        self._lower_checkpoints(name)
+
+    def begin_start_at(self, name: TopicPartition, offset: int) -> None:
+        """Empty a log, to begin at an offset; otherwise like `begin`."""
+        self._logs[name].start_at(offset, settles=False)
+        # The future replica has only records that the current one has lost: all of them go.
+        self._futures.cut(name, offset, self._checkpoints.lower, is_all=True)
+        self._lower_checkpoints(name)
+
+    def _lower_checkpoints(self, name: TopicPartition) -> None:
+        """Lower the high watermark now, and have the files written before the next append."""
+        log, high_watermarks = self._logs[name], self._checkpoints.high_watermarks
+        if high_watermarks.get(name, 0) > log.log_end_offset:
+            high_watermarks[name] = log.log_end_offset
+        if log.unsettled is not None:
+            log.unsettled.before_writes = partial(
+                self._checkpoints.lower, self._homes[name], (name,)
+            )
+
+    def learn(self, name: TopicPartition) -> Iterator[None]:
+        """Find the producers of a truncated log, in steps."""
+        log = self._logs.get(name)
+        if log is not None and log.unsettled is not None:
+            yield from log.unsettled.learn()
+
+    def settle(self, names: Iterable[TopicPartition]) -> list[tuple[Log, OSError]]:
+        """Complete truncations on disk; suits a thread. Returns failed logs. DirectoryError."""
+        failed: list[tuple[Log, OSError]] = []
+        done: dict[LogDirectory, dict[TopicPartition, Cut]] = {}
+        for name in names:
+            log, home = self._logs.get(name), self._homes.get(name)
+            if log is None or home is None or log.unsettled is None:
+                continue  # deleted in the meantime, or an append has settled it
+            cut = log.unsettled
+            try:
+                cut.make_durable()
+            except OSError as error:
+                if log.is_failed:
+                    continue  # deleted in the meantime, or known
+                if not is_out_of_descriptors(error):  # else the next attempt may succeed
+                    log.is_failed = True
+                failed.append((log, error))
+            else:
+                done.setdefault(home, {})[name] = cut
+        for home, cuts in done.items():
+            self._checkpoints.lower(home, tuple(cuts))
+            for cut in cuts.values():
+                cut.has_become_durable()
+        return failed

@@ -1,0 +1,90 @@
+"""Moves of replicas between the log directories of a broker (KIP-113): what the store does of them.
+
+`future_logs` has the files and the order in which they survive a crash; here the future replica and
+the current one change places, and the checkpoints of both directories follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from pathlib import Path
+
+from barnabas.storage.directory import DirectoryError, LogDirectory
+from barnabas.storage.future_logs import FutureLogs, NewFuture
+from barnabas.storage.log import Log
+from barnabas.storage.log_directories import LogDirectories
+from barnabas.storage.new_log import Places
+from barnabas.storage.offset_checkpoints import ALL, OffsetCheckpoints
+from barnabas.types import TopicPartition
+
+
+class ReplicaMoves:
+    """Moves the logs of a store; at most one move of a partition is under way."""
+
+    __slots__ = ("_checkpoints", "_directories", "_futures", "_homes", "_logs", "_places")
+
+    def __init__(
+        self,
+        logs: MutableMapping[TopicPartition, Log],
+        homes: MutableMapping[TopicPartition, LogDirectory],
+        directories: LogDirectories,
+        places: Places,
+        futures: FutureLogs,
+        checkpoints: OffsetCheckpoints,
+    ) -> None:
+        self._logs = logs
+        self._homes = homes
+        self._directories = directories
+        self._places = places
+        self._futures = futures
+        self._checkpoints = checkpoints
+
+    def prefer(self, name: TopicPartition, path: Path) -> None:
+        """Create the log in this directory, should it be created. OSError: it is offline."""
+        self._places.prefer(name, self._directories.get(path))
+
+    def place(self, name: TopicPartition, path: Path, unique: bytes) -> NewFuture:
+        """Return where the future replica will be. OSError: the directory is offline."""
+        return self._futures.place(self._logs[name], self._directories.get(path), unique)
+
+    def lay_out(self, new: NewFuture) -> None:
+        """Create its files; suits a thread. DirectoryError."""
+        try:
+            # As for a new log: a crash must not give it the offsets of an earlier namesake there.
+            self._checkpoints.forget(new.directory, new.name)
+            self._futures.lay_out(new)
+        except OSError as cause:
+            raise DirectoryError(new.directory.path, cause) from cause
+
+    def cut(self, name: TopicPartition, offset: int) -> None:
+        """End a future replica, if there is one, where it left the current one."""
+        self._futures.cut(name, offset, self._checkpoints.lower)
+
+    def promote(self, name: TopicPartition) -> Log:
+        """Replace a log by its future replica, which has all of it; returns that. DirectoryError:
+        nothing was replaced.
+
+        Once its new name is durable, `FutureLogs.leave` and then `complete` have to be called.
+        """
+        current, source, future = self._logs[name], self._homes[name], self._futures.logs[name]
+        target = self._futures.promote(name, current, source)
+        self._logs[name], self._homes[name] = future, target
+        self._places.hosted[source] -= 1
+        self._places.hosted[target] += 1
+        current.abandon()
+        return future
+
+    def complete(self, name: TopicPartition, source: Path) -> None:
+        """Make a move's end durable; suits a thread. DirectoryError; OSError: one is offline."""
+        left, home = self._directories.get(source), self._homes.get(name)
+        # First the name that was left: while `.barnabas_moves` names the partition, a start knows
+        # which of two directories counts.
+        left.sync()
+        self._checkpoints.write_in(left, *ALL)
+        if home is not None:  # not deleted in the meantime
+            self._checkpoints.write_in(home, *ALL)
+            self._futures.completed(name, home)
+
+    def checkpoint(self, path: Path) -> None:
+        """Write all checkpoints of one directory; suits a thread. DirectoryError."""
+        self._checkpoints.write_in(self._directories.get(path), *ALL)

@@ -86,7 +86,7 @@ def test_columns_are_the_records(data: bytes) -> None:
 @given(batches_of_few_shapes())
 @settings(deadline=None)
 def test_records_of_few_shapes_are_the_records_too(data: bytes) -> None:
-    """What `layouts.py` decodes by class; some of these have too many and are left to the rest."""
+    """These go to `layout_classes.py`; some have too many classes and are left to the rest."""
     assert rows(data) == list(iterate_records(data))
 
 

@@ -11,7 +11,7 @@ A record of a batch (magic 2; every length and delta is a zigzag varint):
            | key length, key | value length, value | header count, headers
 
 Records of a batch follow one another without a gap. Where they are of one size, as one producer's
-often are, `stretches.py` reads them as tables in place. Else the batches of a fetch, stripped
+often are, `record_tables.py` reads them as tables in place. Else the batches of a fetch, stripped
 of their headers and decompressed, are joined into one buffer (`octets`), and a column is computed
 over all of them at once by `fields.py`: per batch Python would pay numpy's call overhead a dozen
 times. The only Python that runs per record is the walk from one length to the next, and even that
@@ -43,9 +43,9 @@ from barnabas.records.fields import (
     record_starts,
     varints,
 )
-from barnabas.records.layouts import uniform_fields
+from barnabas.records.layout_classes import uniform_fields
 from barnabas.records.record import DEFAULT_LIMIT_BYTES, Record, records_of
-from barnabas.records.stretches import rows_of
+from barnabas.records.record_tables import rows_of
 
 ALL_OFFSETS = range(2**63 - 1)
 _GROUP_BYTES = 32 * 1024 * 1024

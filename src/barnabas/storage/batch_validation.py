@@ -4,7 +4,7 @@
     where the topic    `prepare`: keys (compacted), bounds of timestamps, another codec
     requires it
     where the header   `prepare`: whether the records match it, and its largest timestamp
-    is in doubt        (see `records.plausible`)
+    is in doubt        (see `records.plausibility`)
     of a coordinator   `admit_own`: size; `admit_marker`: checksum, and that it is a marker
 
 Each refusal is the same error as Kafka's, as clients act on it. Whether a transactional batch
@@ -44,7 +44,7 @@ from barnabas.records.batch import (
 from barnabas.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD
 from barnabas.records.control_records import Marker, read_marker
 from barnabas.records.crc32c import crc32c
-from barnabas.records.plausible import (
+from barnabas.records.plausibility import (
     AHEAD_MS,
     MAX_PLAIN_BYTES,
     are_ends_plausible,

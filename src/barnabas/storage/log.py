@@ -21,7 +21,6 @@ from barnabas.config import LogConfig
 from barnabas.errors import OffsetOutOfRange, is_out_of_descriptors
 from barnabas.records.batch import PREFIX, BatchHeader, stamp_in_place
 from barnabas.records.control_records import ABORT, Marker
-from barnabas.storage.abandoned import refusal
 from barnabas.storage.append_result import AppendResult, new_result
 from barnabas.storage.batch_validation import Limits, admit, admit_marker, admit_own
 from barnabas.storage.copies import UNKNOWN_BOUND, Copy, check_copies
@@ -30,10 +29,11 @@ from barnabas.storage.files import Files
 from barnabas.storage.gaps import Gaps
 from barnabas.storage.index import MAX_RELATIVE_OFFSET
 from barnabas.storage.loaded_log import LoadedLog
+from barnabas.storage.log_failure import refusal
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.producers import Producers
 from barnabas.storage.retention import Bounds, count_removable
-from barnabas.storage.rolling import RollRule
+from barnabas.storage.roll_rule import RollRule
 from barnabas.storage.segment import NO_TIMESTAMP, Segment
 from barnabas.storage.segments import NO_END, Segments
 from barnabas.storage.snapshot import snapshot_path

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from barnabas.storage.damaged import DamagedLogs
+from barnabas.storage.damaged_logs import DamagedLogs
 from barnabas.storage.directory import DirectoryError, LogDirectory
 from barnabas.storage.files import Files
 from barnabas.storage.future_logs import FutureLogs

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from barnabas.storage.damaged import DamagedLogs
+from barnabas.storage.damaged_logs import DamagedLogs
 from barnabas.storage.directory import (
     HIGH_WATERMARKS,
     LOG_STARTS,

@@ -1,7 +1,7 @@
 """The opening of a log directory's logs at a start, one after the other; after a crash other
 processes may have recovered them before (`recovery_children`).
 
-A damaged log is left out (`damaged`); what a disk refuses ends the opening of its directory.
+A damaged log is left out (`damaged_logs`); what a disk refuses ends the opening of its directory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
-from barnabas.storage.damaged import DamagedLog
+from barnabas.storage.damaged_logs import DamagedLog
 from barnabas.storage.directory import (
     HIGH_WATERMARKS,
     LOG_STARTS,

@@ -6,8 +6,8 @@ log, write the checkpoints, and last the marker, per directory; a directory with
 none, and is scanned at the next start.
 
 A directory that is broken, at the start or later, goes offline alone: its logs are dropped here,
-and the broker runs on the others (KIP-112). A log that is damaged is left out alone (`damaged`).
-With a directory of another broker or cluster the broker does not start.
+and the broker runs on the others (KIP-112). A log that is damaged is left out alone
+(`damaged_logs`). With a directory of another broker or cluster the broker does not start.
 
 A log stays in the directory in which it was created: the one that then had the fewest.
 """
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.errors import ConfigError, CorruptData, is_out_of_descriptors
-from barnabas.storage.damaged import DamagedLog, DamagedLogs
+from barnabas.storage.damaged_logs import DamagedLog, DamagedLogs
 from barnabas.storage.directory import (
     DELETED_SUFFIX,
     HIGH_WATERMARKS,

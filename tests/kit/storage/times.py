@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.storage.cold import Lookup, newest_lookup, timestamp_lookup
+from barnabas.storage.cold_lookups import Lookup, newest_lookup, timestamp_lookup
 from barnabas.storage.log import Log
 from barnabas.storage.search import Found
 

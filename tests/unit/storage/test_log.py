@@ -12,9 +12,9 @@ from barnabas.config import LogConfig
 from barnabas.errors import CorruptData, OffsetOutOfRange, OutOfOrderSequenceNumber
 from barnabas.records.batch import iterate_batches
 from barnabas.records.record import iterate_records
-from barnabas.storage.cold import warming
+from barnabas.storage.cold_lookups import warming
 from barnabas.storage.log import Log
-from barnabas.storage.rolling import RollRule
+from barnabas.storage.roll_rule import RollRule
 from tests.kit.storage.descriptors import open_files_below
 from tests.kit.storage.disk import (
     CRASHED,

@@ -33,7 +33,7 @@ from barnabas.errors import InvalidFetchSessionEpoch, KafkaError
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.replication.fetch_session import FetchSession
 from barnabas.shielded import shielded
-from barnabas.storage.cold import warming
+from barnabas.storage.cold_lookups import warming
 from barnabas.storage.files import File
 from barnabas.types import FileSlice
 

@@ -45,7 +45,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from barnabas.storage.cold import Lookup, newest_lookup, timestamp_lookup
+from barnabas.storage.cold_lookups import Lookup, newest_lookup, timestamp_lookup
 from barnabas.types import TopicPartition
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5

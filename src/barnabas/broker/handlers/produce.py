@@ -44,7 +44,7 @@ from barnabas.protocol.messages.produce import (
 from barnabas.protocol.wire import Records
 from barnabas.records.batch import CODEC_MASK, TRANSACTIONAL, read_header
 from barnabas.records.compression import NONE, ZSTD
-from barnabas.records.plausible import is_plausible
+from barnabas.records.plausibility import is_plausible
 from barnabas.security.acl import Operation, ResourceType
 from barnabas.storage.append_result import AppendResult
 from barnabas.storage.batch_validation import ATTRIBUTES_LOW_AT, codec_of, is_transactional

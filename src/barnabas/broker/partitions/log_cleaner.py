@@ -49,7 +49,7 @@ from barnabas.storage.compaction.job import (
 )
 from barnabas.storage.leftovers import discard_cleaned
 from barnabas.storage.log import Log
-from barnabas.storage.rolling import is_overdue
+from barnabas.storage.roll_rule import is_overdue
 from barnabas.storage.segment import Segment
 from barnabas.types import TopicPartition
 

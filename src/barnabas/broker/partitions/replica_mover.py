@@ -34,7 +34,7 @@ from barnabas.replication.directory_move import (
     Step,
 )
 from barnabas.replication.follower import EpochEnd, aligned_offset
-from barnabas.storage.cold import warming
+from barnabas.storage.cold_lookups import warming
 from barnabas.storage.directory import DirectoryError
 from barnabas.storage.files import File
 

@@ -14,10 +14,10 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from barnabas.errors import CorruptData
-from barnabas.records.alike import read_alike
 from barnabas.records.batch import BatchHeader, iterate_batches, verify_crc
 from barnabas.records.control_records import ABORT, read_marker
 from barnabas.records.record import Record, plain_records, records_of, walk_records
+from barnabas.records.uniform_records import read_uniform
 from barnabas.types import TopicPartition
 
 
@@ -187,7 +187,7 @@ class Chunk:
             records = records_of(self.records, position, header)
         else:
             plain = plain_records(self.records, position, header)
-            alike = read_alike(header, plain)
+            alike = read_uniform(header, plain)
             # Records of one size and shape are read by columns.
             if alike is not None:
                 kind = int(header.has_log_append_time)

@@ -30,7 +30,7 @@ from barnabas.storage.compaction.job import (
     Source,
 )
 from barnabas.storage.compaction.key_map import KeyMap
-from barnabas.storage.compaction.reading import Stored, stored_batches
+from barnabas.storage.compaction.stored_batches import Stored, stored_batches
 from barnabas.storage.compaction.survival import Survival, add_keys
 from barnabas.storage.compaction.transactions import Transactions
 from barnabas.storage.files import Files

@@ -21,8 +21,8 @@ from barnabas.records.record import DEFAULT_LIMIT_BYTES, Record, records_of
 from barnabas.storage.compaction.batches import NO_HORIZON, emptied, modernised, rebuild
 from barnabas.storage.compaction.job import Producers
 from barnabas.storage.compaction.key_map import NEWEST, TOMBSTONE, KeyMap, fold
-from barnabas.storage.compaction.reading import Stored
 from barnabas.storage.compaction.sieve import Section, Sifted, note_keys, sift, sift_marked
+from barnabas.storage.compaction.stored_batches import Stored
 from barnabas.storage.compaction.transactions import Transactions
 from barnabas.storage.transaction_index import Aborted
 

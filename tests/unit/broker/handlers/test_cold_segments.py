@@ -164,7 +164,7 @@ def test_what_went_meanwhile_is_looked_for_again(node: Broker, client: RawClient
 
     def search() -> tuple[bool, bool, Any]:
         log = node.server.node.replicas.leader_of(("shrinking", 0)).log
-        from barnabas.storage.cold import timestamp_lookup
+        from barnabas.storage.cold_lookups import timestamp_lookup
 
         stale = timestamp_lookup(log, T0 + 3)
         log.raise_log_start(8)

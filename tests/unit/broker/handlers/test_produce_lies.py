@@ -27,7 +27,7 @@ from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.records.batch import HEADER_BYTES, BatchHeader, iterate_batches, read_header, seal
 from barnabas.records.compression import LZ4, compress
-from barnabas.records.plausible import AHEAD_MS, MAX_PLAIN_BYTES
+from barnabas.records.plausibility import AHEAD_MS, MAX_PLAIN_BYTES
 from barnabas.records.record import Record, iterate_records
 from tests.kit.broker.produces import produce, produce_request
 from tests.kit.broker.topics import create

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.records.batch import HEADER_BYTES, read_header
-from barnabas.records.plausible import AHEAD_MS, is_plausible
+from barnabas.records.plausibility import AHEAD_MS, is_plausible
 from barnabas.records.record import BatchBuilder
 from tests.kit.storage.batches import Rows, build, lying, of_count, rows
 from tests.kit.storage.disk import T0, batch

@@ -11,7 +11,7 @@ from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES
 from barnabas.records.fields import PADDING, any_fields, binary, record_starts
 from barnabas.records.record import BatchBuilder
-from barnabas.records.stretches import Rows, rows_of
+from barnabas.records.record_tables import Rows, rows_of
 
 NOW_MS = 1_700_000_000_000
 

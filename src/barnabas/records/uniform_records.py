@@ -22,7 +22,7 @@ _IS_LONG = bytes(octet >= 0x80 for octet in range(256))
 _ONE_OCTET, _TWO_OCTETS = 64, 8192  # the first offset delta that needs one octet more
 
 
-class Alike(NamedTuple):
+class UniformRecords(NamedTuple):
     """Columns of a batch's records, in their order."""
 
     offsets: range
@@ -31,7 +31,7 @@ class Alike(NamedTuple):
     values: list[bytes | None]
 
 
-def read_alike(header: BatchHeader, data: bytes) -> Alike | None:
+def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
     """The records of a batch, `data` being all of them uncompressed; None if not worthwhile."""
     count = header.record_count
     if count < _FEWEST or header.last_offset_delta != count - 1:
@@ -57,7 +57,7 @@ def read_alike(header: BatchHeader, data: bytes) -> Alike | None:
     if position != len(data):
         return None
     first = header.base_offset
-    return Alike(range(first, first + count), timestamps, keys, values)
+    return UniformRecords(range(first, first + count), timestamps, keys, values)
 
 
 def _layout_at(data: bytes, start: int) -> Layout | None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.errors import CorruptData
-from barnabas.records.alike import read_alike
 from barnabas.records.batch import read_header
 from barnabas.records.record import BatchBuilder, Record, plain_records, walk_records
+from barnabas.records.uniform_records import read_uniform
 
 Rows = list[tuple[int, bytes | None, bytes | None]]
 
@@ -23,7 +23,7 @@ def built(rows: Rows, **headers: bytes) -> bytes:
 
 def by_columns(raw: bytes) -> list[Record] | None:
     header = read_header(raw)
-    alike = read_alike(header, plain_records(raw, 0, header))
+    alike = read_uniform(header, plain_records(raw, 0, header))
     if alike is None:
         return None
     rows = zip(alike.offsets, alike.timestamps_ms, alike.keys, alike.values, strict=True)

@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.records.batch import HEADER_BYTES
 from barnabas.records.fields import PADDING, Fields, any_fields, record_starts
-from barnabas.records.layouts import uniform_fields
+from barnabas.records.layout_classes import uniform_fields
 from barnabas.records.record import BatchBuilder
 
 NOW_MS = 1_700_000_000_000

@@ -4,10 +4,10 @@
 
 Where a producer's records are of one size, a batch is two or three such stretches (its offset
 deltas take a second octet from 64 on), whose fields are columns of octets of that array: a column
-of values is one strided copy, out of the fetch's own buffer. Anything else is left to `layouts.py`
-and `fields.py`: batches of few records, as a stretch costs some twenty calls at any length, and
-differing widths of keys or values. None of their errors is raised here either; possible errors are
-left to them.
+of values is one strided copy, out of the fetch's own buffer. Anything else is left to
+`layout_classes.py` and `fields.py`: batches of few records, as a stretch costs some twenty calls at
+any length, and differing widths of keys or values. No error is raised here either: what may be
+damaged is left to them.
 
 The start of each record follows from the length of the one before it, which has been compared with
 the first one's; so all reads are inside the section.
@@ -23,7 +23,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor 
 
 from barnabas.records.fields import Integers, Octets, equal_width
 from barnabas.records.layout import Layout
-from barnabas.records.layouts import (
+from barnabas.records.layout_classes import (
     HEAD_BYTES,
     Heads,
     head_varints,

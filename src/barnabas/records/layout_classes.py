@@ -12,7 +12,7 @@ deltas (a varint continues after an octet with its top bit set). An offset delta
 octet at 64 and at 8,192, so a batch has two or three classes and a fetch hardly more. Where there
 are many (values of any size) nothing is decoded here: `fields.py` does it for any records.
 
-Consecutive records of a class have one distance; `stretches.py` reads such rows as a table and
+Consecutive records of a class have one distance; `record_tables.py` reads such rows as a table and
 needs no positions at all. Here they may be mixed.
 
 A class is derived from its first record by the rules of the slow reader, and a record that it would

@@ -79,7 +79,7 @@ class Fetchers:
     async def _answered(
         self, connection: Connection, hosted: Hosted, sent: FetchFrom, part: FetchedPart
     ) -> None:
-        step = hosted.follower.answered(sent, part.got)
+        step = hosted.follower.on_answer(sent, part.got)
         if isinstance(step, Append):
             self._append(hosted, part.got, part.entries)
         elif isinstance(step, FetchBounds):
@@ -95,7 +95,7 @@ class Fetchers:
             if bounds is None or bounds.error_code or not is_same:
                 hosted.retry_at_ms = self._broker.now_ms + _BACKOFF_MS
             else:
-                self._carry_out(hosted, hosted.follower.bounds(bounds.earliest, bounds.latest))
+                self._carry_out(hosted, hosted.follower.on_bounds(bounds.earliest, bounds.latest))
         else:
             self._carry_out(hosted, step)
 
@@ -108,7 +108,7 @@ class Fetchers:
             gone = hosted.log.truncate(hosted.log.base)
             hosted.log.start_at(step.offset)
             _moved_back(hosted)
-            hosted.partition.log_start_moved(step.offset)
+            hosted.partition.on_log_start_moved(step.offset)
             self._broker.cluster.checks.started_at(hosted, step.offset)
         elif isinstance(step, Wait):
             hosted.retry_at_ms = self._broker.now_ms + step.ms
@@ -121,10 +121,10 @@ class Fetchers:
         if entries:
             log.append_entries(entries)
             checks.appended(hosted, len(entries))
-        hosted.handle(list(hosted.follower.appended(got)))
+        hosted.handle(list(hosted.follower.on_appended(got)))
         if got.log_start_offset > log.log_start_offset:
             log.raise_start(min(got.log_start_offset, log.log_end_offset))
-            hosted.partition.log_start_moved(log.log_start_offset)
+            hosted.partition.on_log_start_moved(log.log_start_offset)
 
 
 def _moved_back(hosted: Hosted) -> None:

@@ -109,9 +109,9 @@ class Hosted:
             lag_time_max_ms=cluster.options.lag_time_max_ms,
             topic_id=log.topic_id,
         )
-        self.partition.registered(broker.epoch)
+        self.partition.on_registered(broker.epoch)
         self.partition.brokers_changed(broker.live)
-        self.partition.log_start_moved(log.log_start_offset)
+        self.partition.on_log_start_moved(log.log_start_offset)
         self.follower = cluster.machines.follower(self.partition, log, backoff_ms=80)
         self.leader = -1  # which it fetches from
         self.retry_at_ms = 0
@@ -167,7 +167,7 @@ class Hosted:
                 self.broker.propose(self, effect.proposal)
 
     def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer) -> None:
-        effects = self.partition.isr_answered(proposal, answer, self.broker.now_ms)
+        effects = self.partition.on_isr_answer(proposal, answer, self.broker.now_ms)
         self.handle(effects)
 
     def _complete(self) -> None:
@@ -265,7 +265,7 @@ class Hosted:
         log = self.log
         log.append(entry)
         self.broker.cluster.checks.appended(self)
-        effects = list(self.partition.appended(log.log_end_offset, self.broker.now_ms))
+        effects = list(self.partition.on_appended(log.log_end_offset, self.broker.now_ms))
         self.wake()
         return effects
 
@@ -363,7 +363,7 @@ class Hosted:
     def delete_records(self) -> None:
         """Everything that consumers may see goes."""
         self.log.raise_start(self.partition.high_watermark)
-        self.partition.log_start_moved(self.log.log_start_offset)
+        self.partition.on_log_start_moved(self.log.log_start_offset)
         self.broker.cluster.checks.deleted(self)
 
     # --- followers -------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ class Hosted:
                         sent.log_start_offset,
                         request.broker_epoch,
                     )
-                    self.handle(partition.fetched(fetch, self.broker.now_ms))
+                    self.handle(partition.on_fetch(fetch, self.broker.now_ms))
         except KafkaError as error:
             return FetchedPart(self._fetched(error.code, None, 0))
         if diverging is not None:

@@ -207,7 +207,7 @@ class SimBroker:
         endpoint = Endpoint("PLAINTEXT", "sim", 9000 + self.broker_id, "PLAINTEXT")
         try:
             if self.disk.may_have_lost:
-                self._unplaced = dict.fromkeys(sorted(await self.controller.hosted()))
+                self._unplaced = dict.fromkeys(sorted(await self.controller.read_hosted()))
                 self.disk.may_have_lost = bool(self._unplaced)
             image = BrokerImage(
                 self.broker_id, (endpoint,), None, -1, may_have_lost=self.disk.may_have_lost
@@ -225,7 +225,7 @@ class SimBroker:
 
     def _registered(self, broker_epoch: int) -> None:
         for hosted in self.hosted.values():
-            hosted.partition.registered(broker_epoch)
+            hosted.partition.on_registered(broker_epoch)
         self.cluster.checks.registered(self)
         early, self._early = self._early, []
         for request, reply in early:

@@ -88,7 +88,7 @@ class ConfigWatch:
 
     def _apply(self) -> None:
         for name, hosted in self._broker.hosted.items():
-            hosted.partition.configured(self.min_isr(name.topic))
+            hosted.partition.configure(self.min_isr(name.topic))
 
     async def _tell_controller(self, topic: str) -> None:
         try:

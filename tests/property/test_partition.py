@@ -40,7 +40,7 @@ class Leadership(RuleBasedStateMachine):
     @rule(records=st.integers(0, 5))
     def append(self, records: int) -> None:
         self.log_end += records
-        self.announced(self.partition.appended(self.log_end))
+        self.announced(self.partition.on_appended(self.log_end))
 
     @rule(follower=st.sampled_from(FOLLOWERS), share=st.floats(0, 1), pause_ms=st.integers(0, 9))
     def fetch(self, follower: int, share: float, pause_ms: int) -> None:
@@ -48,7 +48,7 @@ class Leadership(RuleBasedStateMachine):
         offset = int(self.log_end * share)
         self.fetched_in_epoch[follower] = offset
         self.announced(
-            self.partition.fetched(FollowerFetch(follower, offset, self.epoch), self.now_ms)
+            self.partition.on_fetch(FollowerFetch(follower, offset, self.epoch), self.now_ms)
         )
 
     def announced(self, effects: list[Effect]) -> None:

@@ -99,7 +99,7 @@ def test_a_proposal_that_was_overtaken_counts_until_the_controller_tells() -> No
 
     stage.take_out(1)
     refused = stage.judge(proposal)
-    stage.carry_out(leader, leader.partition.isr_answered(proposal, refused, stage.now_ms))
+    stage.carry_out(leader, leader.partition.on_isr_answer(proposal, refused, stage.now_ms))
     leader.proposed.clear()
 
     stage.now_ms += 2 * LAG_MS

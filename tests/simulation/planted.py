@@ -38,7 +38,7 @@ class LeaderThatGivesUp(Partition):
 
     __slots__ = ()
 
-    def appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
+    def on_appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
         raise ZeroDivisionError("at the first record")
 
 
@@ -56,8 +56,8 @@ class CarelessFollower(Follower):
 
     __slots__ = ()
 
-    def answered(self, sent: FetchFrom, got: Fetched) -> Step:
-        step = super().answered(sent, got._replace(diverging=None))
+    def on_answer(self, sent: FetchFrom, got: Fetched) -> Step:
+        step = super().on_answer(sent, got._replace(diverging=None))
         return step if got.diverging is None else Append()
 
 

@@ -37,7 +37,7 @@ def test_re_9_is_seen_where_the_controller_does_not_watch(monkeypatch: pytest.Mo
     async def nothing(store: MetadataStore) -> Announced:
         return Announced([], [])
 
-    monkeypatch.setattr(isr_change_notifications, "announced", nothing)
+    monkeypatch.setattr(isr_change_notifications, "read_announced", nothing)
     assert a_leader_writes_its_isr() == (1, 2, 3)
 
 

@@ -101,9 +101,9 @@ def _fetch(leader: Hosted, sent: FetchFrom, *, is_first: bool = True) -> Fetched
 
 
 def _take(follower: Hosted, sent: FetchFrom, part: FetchedPart) -> None:
-    assert follower.follower.answered(sent, part.got) == Append()
+    assert follower.follower.on_answer(sent, part.got) == Append()
     follower.log.append_entries(part.entries)
-    follower.handle(list(follower.follower.appended(part.got)))
+    follower.handle(list(follower.follower.on_appended(part.got)))
 
 
 def _state(leader: Hosted, follower: Hosted) -> tuple[int, int, int, int, int]:

@@ -69,7 +69,7 @@ def test_kip_101a_is_seen_without_its_guard(monkeypatch: pytest.MonkeyPatch) -> 
     def cut_and_follow(self: Hosted, state: PartitionImage) -> None:
         follow(self, state)
         gone = self.log.truncate(self.partition.high_watermark)
-        self.partition.truncated(self.log.log_end_offset)
+        self.partition.on_truncated(self.log.log_end_offset)
         self.broker.cluster.checks.truncated(self, self.log.log_end_offset, gone)
 
     monkeypatch.setattr(Hosted, "follow", cut_and_follow)

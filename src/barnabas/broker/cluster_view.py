@@ -62,7 +62,7 @@ class ClusterView:
         """The epoch of this broker's registration (its znode's czxid); -1 before the first."""
         return self._broker_epoch
 
-    def registered(self, broker_epoch: int) -> None:
+    def on_registered(self, broker_epoch: int) -> None:
         """This broker has registered: requests that were meant for an earlier one are refused."""
         self._broker_epoch = broker_epoch
         self._is_registered.set()

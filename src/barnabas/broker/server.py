@@ -367,7 +367,7 @@ class Server:
             return False
         boot_id = self._seams.boot_id()
         if not self._logs.begins_whole(boot_id):
-            parts.partitions.unplaced.on_found(await parts.control.controller.hosted())
+            parts.partitions.unplaced.on_found(await parts.control.controller.read_hosted())
         if not parts.partitions.unplaced:
             self._logs.directories.on_loss_known(boot_id)
             return False

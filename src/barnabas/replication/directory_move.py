@@ -31,7 +31,7 @@ class Bounds(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """Append the batches from this offset on; then call `copied`."""
+    """Append the batches from this offset on; then call `on_copied`."""
 
     offset: int
 
@@ -49,16 +49,18 @@ class RaiseStart(NamedTuple):
 
 
 class Flush(NamedTuple):
-    """Flush the future replica; then call `flushed`."""
+    """Flush the future replica; then call `on_flushed`."""
 
 
 class Prepare(NamedTuple):
-    """Flush it, and write the checkpoints of its directory; then call `prepared`, or only `flushed`
-    to have that done again."""
+    """Flush it, and write the checkpoints of its directory; then call `on_prepared`.
+
+    Or call only `on_flushed`, to have that done again.
+    """
 
 
 class Switch(NamedTuple):
-    """Copy the rest and switch; if that is more than one turn's, call `copied` instead."""
+    """Copy the rest and switch; if that is more than one turn's, call `on_copied` instead."""
 
 
 Step = Copy | StartAt | RaiseStart | Flush | Prepare | Switch
@@ -88,18 +90,18 @@ class DirectoryMove:
             return Copy(future.log_end_offset)
         return Switch() if self._is_prepared else Prepare()
 
-    def copied(self, size_bytes: int, *, reached_end: bool) -> None:
+    def on_copied(self, size_bytes: int, *, reached_end: bool) -> None:
         """So many bytes were appended; whether the current replica had no more when they were
         read."""
         self._unflushed_bytes += size_bytes
         self._is_close = reached_end
 
-    def flushed(self) -> None:
+    def on_flushed(self) -> None:
         """All that was copied is on disk; what was appended meanwhile is not copied yet."""
         self._unflushed_bytes = 0
         self._is_close = False
 
-    def prepared(self) -> None:
-        """As `flushed`, and the checkpoints name the future replica."""
-        self.flushed()
+    def on_prepared(self) -> None:
+        """As `on_flushed`, and the checkpoints name the future replica."""
+        self.on_flushed()
         self._is_prepared = True

@@ -224,7 +224,7 @@ class FetchRequests:
 
     # --- the answer ------------------------------------------------------------------------------
 
-    def answered(self, response: FetchResponse) -> Iterator[Answered]:
+    def on_answer(self, response: FetchResponse) -> Iterator[Answered]:
         """The response's partitions that are still wanted.
 
         Raises the response's own KafkaError; a full request comes next.

@@ -185,14 +185,14 @@ class FetchSession:
             for partition in self.partitions.values():
                 self.changed[partition] = None
 
-    def answered(
+    def on_answered(
         self, partition: SessionPartition, high_watermark: int, log_start_offset: int
     ) -> None:
         """Note the bounds sent to the reader; -1 with an error, so that its end is sent too."""
         partition.high_watermark = high_watermark
         partition.log_start_offset = log_start_offset
 
-    def served(self, partition: SessionPartition) -> None:
+    def on_served(self, partition: SessionPartition) -> None:
         """Note that it gave bytes: it is read last the next time."""
         del self.changed[partition]
         self.changed[partition] = None

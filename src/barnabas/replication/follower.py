@@ -68,7 +68,7 @@ class Fetched(NamedTuple):
 
 
 class Append(NamedTuple):
-    """Append the records, if there are any, and then call `appended`."""
+    """Append the records, if there are any, and then call `on_appended`."""
 
 
 class Truncate(NamedTuple):
@@ -90,7 +90,7 @@ class StartAt(NamedTuple):
 
 
 class FetchBounds(NamedTuple):
-    """Ask the leader for its earliest and its latest offset, and call `bounds`."""
+    """Ask the leader for its earliest and its latest offset, and call `on_bounds`."""
 
 
 class Wait(NamedTuple):
@@ -148,7 +148,7 @@ class Follower:
         self._diverged: FetchFrom | None = None
         self._requested: FetchFrom | None = None
 
-    def moved(self, log: OwnLog) -> None:
+    def on_log_moved(self, log: OwnLog) -> None:
         """The log is another object now, with the same content."""
         self._log = log
 
@@ -157,14 +157,14 @@ class Follower:
         log, partition = self._log, self.partition
         end = log.log_end_offset
         if end < partition.high_watermark:
-            partition.truncated(end)  # truncation within a batch removes all of it
+            partition.on_truncated(end)  # truncation within a batch removes all of it
         epoch = log.latest_epoch
         if epoch == NO_EPOCH:
             # Records in a format without epochs cannot be aligned: what is committed stays.
             end = max(log.log_start_offset, min(end, partition.high_watermark))
         return FetchFrom(end, epoch, partition.leader_epoch, log.log_start_offset)
 
-    def answered(self, sent: FetchFrom, got: Fetched) -> Step:
+    def on_answer(self, sent: FetchFrom, got: Fetched) -> Step:
         """The step that the leader's response requires."""
         self._counted_epoch = NO_EPOCH
         if not self._is_current(sent):
@@ -181,7 +181,7 @@ class Follower:
         self._counted_epoch = sent.leader_epoch
         return Append()
 
-    def appended(self, got: Fetched) -> list[Advance]:
+    def on_appended(self, got: Fetched) -> list[Advance]:
         """The records of an `Append`, if any, are in the log (RE-6).
 
         The shell then raises the log's start to the leader's, if that is below the watermark.
@@ -189,9 +189,9 @@ class Follower:
         partition = self.partition
         if partition.is_leader or self._counted_epoch != partition.leader_epoch:
             return []  # the role changed while the records were written
-        return partition.followed(self._log.log_end_offset, got.high_watermark)
+        return partition.on_copied(self._log.log_end_offset, got.high_watermark)
 
-    def bounds(self, earliest: int, latest: int) -> Step:
+    def on_bounds(self, earliest: int, latest: int) -> Step:
         """The bounds of the leader's log, as requested by `FetchBounds`."""
         requested, self._requested = self._requested, None
         if requested is None or not self._is_current(requested):
@@ -201,7 +201,7 @@ class Follower:
             return self._cut(latest)
         if earliest > end:
             # The leader has deleted the next records.
-            self.partition.started_at(earliest)
+            self.partition.on_started_at(earliest)
             return StartAt(earliest)
         return Wait(self._backoff_ms)  # it is in range by now
 
@@ -223,7 +223,7 @@ class Follower:
         partition = self.partition
         lost = max(0, partition.high_watermark - offset)
         if offset < self._log.log_start_offset:
-            partition.started_at(offset)
+            partition.on_started_at(offset)
             return StartAt(offset, lost)
-        partition.truncated(offset)
+        partition.on_truncated(offset)
         return Truncate(offset, lost)

@@ -49,7 +49,7 @@ class FollowerState:
         self.last_fetch: FollowerFetch | None = None
         """None before the first one in this leader epoch."""
 
-    def fetched(self, fetch: FollowerFetch, leader_end: int, now_ms: int) -> None:
+    def on_fetch(self, fetch: FollowerFetch, leader_end: int, now_ms: int) -> None:
         """The follower asks for an offset, so it has everything below."""
         offset = fetch.offset
         self.last_fetch = fetch

@@ -76,7 +76,7 @@ class Advance(NamedTuple):
 
 
 class ProposeIsr(NamedTuple):
-    """Send this to the controller until it answers; pass the answer to `isr_answered`."""
+    """Send this to the controller until it answers; pass the answer to `on_isr_answer`."""
 
     proposal: IsrProposal
 
@@ -175,11 +175,11 @@ class Partition:
 
     # --- what changes around it ------------------------------------------------------------------
 
-    def configured(self, min_insync_replicas: int) -> None:
+    def configure(self, min_insync_replicas: int) -> None:
         """The topic's settings have changed."""
         self._min_insync_replicas = min_insync_replicas
 
-    def registered(self, broker_epoch: int) -> None:
+    def on_registered(self, broker_epoch: int) -> None:
         """This broker has a new registration."""
         self._broker_epoch = broker_epoch
 
@@ -193,7 +193,7 @@ class Partition:
         self._now_ms = max(self._now_ms, now_ms)
         return self._advance()
 
-    def log_start_moved(self, offset: int) -> None:
+    def on_log_start_moved(self, offset: int) -> None:
         """The log starts here now: by retention, or DeleteRecords."""
         self._log_start_offset = offset
 
@@ -250,7 +250,7 @@ class Partition:
 
     # --- as the leader ---------------------------------------------------------------------------
 
-    def appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
+    def on_appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
         """The leader's log has grown to this end. Returns an `Advance` at most."""
         if not self.is_leader:
             raise self._not_leader()
@@ -260,7 +260,7 @@ class Partition:
             self._now_ms = now_ms
         return self._advance()
 
-    def fetched(self, fetch: FollowerFetch, now_ms: int) -> list[Effect]:
+    def on_fetch(self, fetch: FollowerFetch, now_ms: int) -> list[Effect]:
         """A follower asks for an offset, so it has everything below (RE-5).
 
         Only for a fetch that is in range and has no diverging epoch. Raises NotLeaderOrFollower for
@@ -281,7 +281,7 @@ class Partition:
                     f"broker {replica} has registered as {newest} since it was {fetch.broker_epoch}"
                 )
         self._now_ms = max(self._now_ms, now_ms)
-        follower.fetched(fetch, self.log_end_offset, now_ms)
+        follower.on_fetch(fetch, self.log_end_offset, now_ms)
         joining = [replica] if self._may_join(replica, follower) else []
         return [*self._expand(joining), *self._advance()]
 
@@ -306,10 +306,10 @@ class Partition:
                 continue
             at_ms = requested_at_ms(replica)
             if at_ms is not None and at_ms > follower.caught_up_at_ms:
-                effects += self.fetched(fetch, at_ms)
+                effects += self.on_fetch(fetch, at_ms)
         return effects
 
-    def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
+    def on_isr_answer(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
         """The controller's answer to a proposal; one to an older proposal changes nothing."""
         if proposal != self._proposed:
             return []
@@ -416,7 +416,7 @@ class Partition:
 
     # --- as a follower ---------------------------------------------------------------------------
 
-    def followed(self, log_end_offset: int, leader_high_watermark: int) -> list[Advance]:
+    def on_copied(self, log_end_offset: int, leader_high_watermark: int) -> list[Advance]:
         """The follower's log has grown to this end, and its leader's HW is known (RE-6).
 
         A new leader may lag behind with its own: what was committed is so for good, and stays.
@@ -429,13 +429,13 @@ class Partition:
         self.high_watermark = high_watermark
         return [Advance(high_watermark)]
 
-    def truncated(self, log_end_offset: int) -> None:
+    def on_truncated(self, log_end_offset: int) -> None:
         """The follower's log ends here from now on: below its HW only after unclean elections."""
         assert not self.is_leader, "a leader's log never shrinks"
         self.log_end_offset = log_end_offset
         self.high_watermark = min(self.high_watermark, log_end_offset)
 
-    def started_at(self, offset: int) -> None:
+    def on_started_at(self, offset: int) -> None:
         """The follower's log is empty, and begins here."""
         assert not self.is_leader, "a leader's log never shrinks"
         self._log_start_offset = self.high_watermark = self.log_end_offset = offset

@@ -61,7 +61,7 @@ def cluster_member(data_dir: Path | None = None) -> Iterator[Member]:
     with Broker(data_dir) as broker, RawClient(broker.bootstrap_servers) as client:
         member = Member(broker, client)
         member.node.view.has_peers = True
-        member.node.view.registered(BROKER_EPOCH)
+        member.node.view.on_registered(BROKER_EPOCH)
         yield member
 
 

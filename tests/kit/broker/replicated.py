@@ -46,7 +46,7 @@ def meet(parts: Parts, epochs: Mapping[int, int]) -> None:
     view.update(view.image._replace(brokers=brokers))
     parts.partitions.replicas.brokers_changed()
     if view.broker_id in epochs:
-        view.registered(epochs[view.broker_id])
+        view.on_registered(epochs[view.broker_id])
         parts.partitions.replicas.on_registered(epochs[view.broker_id])
 
 

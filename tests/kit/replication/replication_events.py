@@ -82,7 +82,7 @@ class Events:
     def hear(self, pick: int) -> None:
         hit = self.stage.brokers.get(pick % len(BROKERS))
         if hit is not None and hit.answered:
-            effects = hit.partition.isr_answered(*hit.answered.pop(0), self.stage.now_ms)
+            effects = hit.partition.on_isr_answer(*hit.answered.pop(0), self.stage.now_ms)
             self.stage.carry_out(hit, effects)
 
     # --- records ---------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ class Broker:
             high_watermark=disk.log_start_offset,
             lag_time_max_ms=LAG_MS,
         )
-        self.partition.registered(epoch)
+        self.partition.on_registered(epoch)
         self.follower = Follower(self.partition, disk)
         self.proposed: list[IsrProposal] = []
         self.answered: list[tuple[IsrProposal, IsrAnswer]] = []
@@ -258,7 +258,7 @@ class Stage:
         epoch = broker.partition.leader_epoch
         broker.disk.add([Record(epoch, number) for number in range(first, first + count)])
         end = broker.disk.log_end_offset
-        self.carry_out(broker, broker.partition.appended(end, self.now_ms))
+        self.carry_out(broker, broker.partition.on_appended(end, self.now_ms))
 
     def delete_records(self, broker_id: int, count: int) -> None:
         broker = self.brokers[broker_id]
@@ -280,7 +280,7 @@ class Stage:
         try:
             diverging = disk.diverging(fetch.offset, request.sent.last_fetched_epoch)
             if diverging is None:
-                self.carry_out(leader, partition.fetched(fetch, self.now_ms))
+                self.carry_out(leader, partition.on_fetch(fetch, self.now_ms))
             elif not partition.is_leader:
                 return Fetched(NotLeaderOrFollower.code, -1, -1, None, 0), []
             else:
@@ -308,10 +308,10 @@ class Stage:
 
     def take(self, broker_id: int, answer: Answer) -> Step:
         broker = self.brokers[broker_id]
-        step = broker.follower.answered(answer.sent, answer.got)
+        step = broker.follower.on_answer(answer.sent, answer.got)
         if isinstance(step, Append):
             broker.disk.add(answer.records)
-            advances = broker.follower.appended(answer.got)
+            advances = broker.follower.on_appended(answer.got)
             start = min(answer.got.log_start_offset, broker.partition.high_watermark)
             if start > broker.disk.log_start_offset:
                 # At once: below, the leader cannot tell any more whether the logs are the same.
@@ -322,7 +322,7 @@ class Stage:
             leader = self.brokers.get(broker.partition.leader)
             if leader is not None and leader.partition.is_leader:
                 ends = leader.disk.log_start_offset, leader.disk.log_end_offset
-                self._cut(broker, broker.follower.bounds(*ends))
+                self._cut(broker, broker.follower.on_bounds(*ends))
         else:
             self._cut(broker, step)
         return step

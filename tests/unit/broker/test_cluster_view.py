@@ -69,10 +69,10 @@ def test_the_first_registration_is_waited_for_and_the_last_one_counts() -> None:
         waiting = asyncio.ensure_future(view.until_registered())
         await asyncio.sleep(0)
         assert not waiting.done() and view.broker_epoch == -1
-        view.registered(7)
+        view.on_registered(7)
         async with asyncio.timeout(60):
             await waiting
-        view.registered(9)
+        view.on_registered(9)
         await view.until_registered()
         assert view.broker_epoch == 9
 

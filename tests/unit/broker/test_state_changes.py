@@ -43,7 +43,7 @@ def replica(number: int, state: PartitionImage, end: int = 10) -> Partition:
         return partition
     partition.become_leader(state, end)
     for broker_id in (2, 3):
-        partition.fetched(FollowerFetch(broker_id, end - 2, state.leader_epoch), 0)
+        partition.on_fetch(FollowerFetch(broker_id, end - 2, state.leader_epoch), 0)
     return partition
 
 

@@ -27,15 +27,15 @@ def steps(move: DirectoryMove, current: Bounds, turn: int = 10) -> list[type[Ste
             assert step.offset == future.log_end_offset
             end = min(step.offset + turn, current.log_end_offset)
             future = Bounds(future.log_start_offset, end)
-            move.copied(TURN_BYTES, reached_end=end == current.log_end_offset)
+            move.on_copied(TURN_BYTES, reached_end=end == current.log_end_offset)
         elif type(step) is StartAt:
             future = Bounds(step.offset, step.offset)
         elif type(step) is RaiseStart:
             future = Bounds(step.offset, future.log_end_offset)
         elif type(step) is Flush:
-            move.flushed()
+            move.on_flushed()
         elif type(step) is Prepare:
-            move.prepared()
+            move.on_prepared()
         else:
             return found
 
@@ -65,11 +65,11 @@ def test_it_is_flushed_from_time_to_time() -> None:
 def test_what_is_appended_to_the_last_moment_is_left_to_the_switch() -> None:
     move = DirectoryMove()
     assert move.next_step(Bounds(0, 5), Bounds(0, 0)) == Copy(0)
-    move.copied(100, reached_end=True)
+    move.on_copied(100, reached_end=True)
     assert type(move.next_step(Bounds(0, 9), Bounds(0, 5))) is Prepare
-    move.prepared()
+    move.on_prepared()
     assert move.next_step(Bounds(0, 9), Bounds(0, 5)) == Copy(5), "flushes take long"
-    move.copied(100, reached_end=True)
+    move.on_copied(100, reached_end=True)
     assert type(move.next_step(Bounds(0, 11), Bounds(0, 9))) is Switch
-    move.copied(TURN_BYTES, reached_end=False)
+    move.on_copied(TURN_BYTES, reached_end=False)
     assert type(move.next_step(Bounds(0, 30), Bounds(0, 20))) is Copy, "that was too much"

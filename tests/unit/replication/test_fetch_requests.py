@@ -106,14 +106,14 @@ def test_the_first_request_says_everything_and_the_next_one_nothing() -> None:
     assert version == 17
     assert (first.session_id, first.session_epoch) == (0, 0)
     assert len(sent(first)) == 1000
-    assert list(requests.answered(answer(session_id=7))) == []
+    assert list(requests.on_answer(answer(session_id=7))) == []
     for epoch in (1, 2):
         idle, version = requests.next(NEWEST)
         assert (idle.session_id, idle.session_epoch) == (7, epoch)
         assert sent(idle) == {}
         assert forgotten(idle) == set()
         assert sum(map(len, encode(idle, version))) < 100
-        assert list(requests.answered(answer(session_id=7))) == []
+        assert list(requests.on_answer(answer(session_id=7))) == []
 
 
 def test_the_request_is_the_one_that_kafka_sends() -> None:
@@ -136,32 +136,32 @@ def test_the_request_is_the_one_that_kafka_sends() -> None:
 def test_a_moved_partition_is_sent_once() -> None:
     requests = wanting(A, B)
     requests.next(NEWEST)
-    assert rows(requests.answered(answer(A, B))) == [(A, 0), (B, 0)]
+    assert rows(requests.on_answer(answer(A, B))) == [(A, 0), (B, 0)]
     requests.want(A, IDS["a"], start(offset=5))
     requests.want(B, IDS["b"], start())  # where it was
     moved, _ = requests.next(NEWEST)
     assert sent(moved) == {(IDS["a"], 0): 5}
-    assert rows(requests.answered(answer(A, B))) == [(A, 5), (B, 0)]
+    assert rows(requests.on_answer(answer(A, B))) == [(A, 5), (B, 0)]
     assert sent(requests.next(NEWEST)[0]) == {}
 
 
 def test_added_and_removed_partitions_are_sent() -> None:
     requests = wanting(A, B)
     requests.next(NEWEST)
-    list(requests.answered(answer()))
+    list(requests.on_answer(answer()))
     requests.forget(B)
     requests.want(C, IDS["c"], start(offset=9))
     request, _ = requests.next(NEWEST)
     assert sent(request) == {(IDS["c"], 4): 9}
     assert forgotten(request) == {(IDS["b"], 0)}
-    assert rows(requests.answered(answer(A, B, C))) == [(A, 0), (C, 9)]
+    assert rows(requests.on_answer(answer(A, B, C))) == [(A, 0), (C, 9)]
     assert forgotten(requests.next(NEWEST)[0]) == set()
 
 
 def test_a_partition_that_was_never_sent_need_not_be_forgotten() -> None:
     requests = wanting(A, B)
     requests.next(NEWEST)
-    list(requests.answered(answer()))
+    list(requests.on_answer(answer()))
     requests.want(C, IDS["c"], start())
     requests.forget(C)
     request, _ = requests.next(NEWEST)
@@ -172,7 +172,7 @@ def test_who_comes_back_at_once_begins_a_new_session() -> None:
     """Its replica may be another one, that knows no bounds; the old session would not say them."""
     requests = wanting(A, B)
     requests.next(NEWEST)
-    list(requests.answered(answer(session_id=7)))
+    list(requests.on_answer(answer(session_id=7)))
     requests.forget(A)
     requests.want(A, IDS["a"], start())
     request, _ = requests.next(NEWEST)
@@ -188,7 +188,7 @@ def test_an_answer_is_about_what_was_sent() -> None:
     requests.want(C, IDS["c"], start())
     requests.forget(B)
     requests.want(B, IDS["b"], start(offset=2))
-    assert rows(requests.answered(answer(A, B, C))) == [(A, 0)]
+    assert rows(requests.on_answer(answer(A, B, C))) == [(A, 0)]
 
 
 @pytest.mark.parametrize("error", [FetchSessionIdNotFound, InvalidFetchSessionEpoch])
@@ -196,10 +196,10 @@ def test_a_lost_session_is_replaced(error: type[KafkaError]) -> None:
     """One that the leader may still have is closed by the same request."""
     requests = wanting(A)
     requests.next(NEWEST)
-    list(requests.answered(answer(session_id=7)))
+    list(requests.on_answer(answer(session_id=7)))
     requests.next(NEWEST)
     with pytest.raises(error):
-        requests.answered(answer(session_id=0, error=error))
+        requests.on_answer(answer(session_id=0, error=error))
     request, _ = requests.next(NEWEST)
     known = 0 if error is FetchSessionIdNotFound else 7
     assert (request.session_id, request.session_epoch) == (known, 0)
@@ -210,13 +210,13 @@ def test_an_unknown_error_is_raised_too() -> None:
     requests = wanting(A)
     requests.next(NEWEST)
     with pytest.raises(UnknownServerError):
-        requests.answered(FetchResponse(error_code=9999))
+        requests.on_answer(FetchResponse(error_code=9999))
 
 
 def test_a_lost_connection_begins_a_new_session() -> None:
     requests = wanting(A)
     requests.next(NEWEST)
-    list(requests.answered(answer(session_id=7)))
+    list(requests.on_answer(answer(session_id=7)))
     requests.next(NEWEST)
     requests.reset_session()
     request, _ = requests.next(NEWEST)
@@ -230,14 +230,14 @@ def test_a_leader_without_room_is_asked_for_everything() -> None:
         request, _ = requests.next(NEWEST)
         assert (request.session_id, request.session_epoch) == (0, 0)
         assert sent(request) == {(IDS["a"], 0): 0}
-        assert rows(requests.answered(answer(A, session_id=0))) == [(A, 0)]
+        assert rows(requests.on_answer(answer(A, session_id=0))) == [(A, 0)]
 
 
 def test_a_session_reset_meanwhile_is_not_undone_by_an_answer() -> None:
     requests = wanting(A)
     requests.next(NEWEST)
     requests.limit(LIMITS._replace(partition_max_bytes=5))
-    list(requests.answered(answer(session_id=7)))
+    list(requests.on_answer(answer(session_id=7)))
     request, _ = requests.next(NEWEST)
     assert (request.session_id, request.session_epoch) == (7, 0)
     assert request.topics[0].partitions[0].partition_max_bytes == 5
@@ -246,7 +246,7 @@ def test_a_session_reset_meanwhile_is_not_undone_by_an_answer() -> None:
 def test_other_limits_hold_from_the_next_request_on() -> None:
     requests = wanting(A)
     requests.next(NEWEST)
-    list(requests.answered(answer()))
+    list(requests.on_answer(answer()))
     requests.limit(Limits(max_wait_ms=9, min_bytes=8, max_bytes=7, partition_max_bytes=1_048_576))
     request, _ = requests.next(NEWEST)
     assert (request.max_wait_ms, request.min_bytes, request.max_bytes) == (9, 8, 7)
@@ -263,7 +263,7 @@ def test_older_leaders_get_what_they_know(version: int) -> None:
     id_of = read.replica_state.replica_id if version >= 15 else read.replica_id
     assert id_of == 3
     assert read.topics[0].topic == ("a" if version < 13 else "")
-    assert rows(requests.answered(answer(A))) == [(A, 0)]
+    assert rows(requests.on_answer(answer(A))) == [(A, 0)]
 
 
 def test_a_topic_without_an_id_is_asked_for_by_name() -> None:
@@ -271,16 +271,16 @@ def test_a_topic_without_an_id_is_asked_for_by_name() -> None:
     nameless = place("d")
     requests = wanting(A)
     assert requests.next(NEWEST)[1] == 17
-    list(requests.answered(answer()))
+    list(requests.on_answer(answer()))
     requests.want(nameless, NO_TOPIC_ID, start())
     for epoch in (0, 1):
         request, version = requests.next(NEWEST)
         assert (version, request.session_epoch) == (12, epoch)
-        assert rows(requests.answered(answer(A))) == [(A, 0)]
+        assert rows(requests.on_answer(answer(A))) == [(A, 0)]
     requests.forget(nameless)
     request, version = requests.next(NEWEST)
     assert (version, request.session_epoch) == (17, 0)
-    assert rows(requests.answered(answer(A))) == [(A, 0)]
+    assert rows(requests.on_answer(answer(A))) == [(A, 0)]
 
 
 class Sessions(RuleBasedStateMachine):
@@ -322,14 +322,14 @@ class Sessions(RuleBasedStateMachine):
             session_id = self._receive(received, has_room)
         except KafkaError as error:
             with pytest.raises(type(error)):
-                self.requests.answered(FetchResponse(error_code=error.code))
+                self.requests.on_answer(FetchResponse(error_code=error.code))
             return
         assert self.received == self.wanted
         if lost == "answer":
             self.requests.reset_session()
             return
         response = answer(*self.wanted, session_id=session_id)
-        answered = {each.topic_partition: each.sent for each in self.requests.answered(response)}
+        answered = {each.topic_partition: each.sent for each in self.requests.on_answer(response)}
         assert answered == self.wanted
 
     def _receive(self, request: FetchRequest, has_room: bool) -> int:

@@ -183,8 +183,8 @@ def test_a_session_without_partitions_ends() -> None:
 def test_what_gave_bytes_goes_to_the_end() -> None:
     session = begin(cache(), 4)
     partitions = session.partitions
-    session.served(partitions["t", 0])
-    session.served(partitions["t", 1])
+    session.on_served(partitions["t", 0])
+    session.on_served(partitions["t", 1])
     assert numbers(session) == [2, 3, 0, 1]
 
 

@@ -91,9 +91,9 @@ def test_records_are_appended_and_the_watermark_follows() -> None:
     sent = follower.fetch_from()
     assert sent == FetchFrom(3, 3, 7, 0)
     got = _got(high_watermark=4, size_bytes=70)
-    assert _is(follower.answered(sent, got), Append())
+    assert _is(follower.on_answer(sent, got), Append())
     log.append(7, 7)
-    assert follower.appended(got) == [Advance(4)]
+    assert follower.on_appended(got) == [Advance(4)]
     assert follower.fetch_from() == FetchFrom(5, 7, 7, 0)
     assert follower.partition.log_end_offset == 5
 
@@ -102,9 +102,9 @@ def test_an_answer_without_records_brings_the_watermark() -> None:
     """RE-6"""
     follower = _follower(EpochLog(7))
     got = _got(high_watermark=1)
-    assert _is(follower.answered(follower.fetch_from(), got), Append())
-    assert follower.appended(got) == [Advance(1)]
-    assert follower.appended(got) == []
+    assert _is(follower.on_answer(follower.fetch_from(), got), Append())
+    assert follower.on_appended(got) == [Advance(1)]
+    assert follower.on_appended(got) == []
 
 
 def test_a_log_that_has_moved_is_followed_on() -> None:
@@ -112,11 +112,11 @@ def test_a_log_that_has_moved_is_followed_on() -> None:
     follower = _follower(EpochLog(7, 7))
     sent = follower.fetch_from()
     moved = EpochLog(7, 7)
-    follower.moved(moved)
+    follower.on_log_moved(moved)
     got = _got(high_watermark=3, size_bytes=70)
-    assert _is(follower.answered(sent, got), Append())
+    assert _is(follower.on_answer(sent, got), Append())
     moved.append(7)
-    assert follower.appended(got) == [Advance(3)]
+    assert follower.on_appended(got) == [Advance(3)]
     assert follower.fetch_from() == FetchFrom(3, 7, 7, 0)
 
 
@@ -131,8 +131,8 @@ def test_an_answer_to_another_epoch_is_ignored() -> None:
         _got(error=OffsetOutOfRange),
         _got(error=NotLeaderOrFollower),
     ):
-        assert _is(follower.answered(sent, got), Ignore())
-        assert follower.appended(got) == []
+        assert _is(follower.on_answer(sent, got), Ignore())
+        assert follower.on_appended(got) == []
     assert follower.partition.high_watermark == 0
 
 
@@ -141,9 +141,9 @@ def test_an_answer_for_another_place_is_ignored() -> None:
     follower = _follower(log)
     sent = follower.fetch_from()
     log.truncate(1)
-    assert _is(follower.answered(sent, _got(size_bytes=9)), Ignore())
+    assert _is(follower.on_answer(sent, _got(size_bytes=9)), Ignore())
     log.append(5)
-    assert _is(follower.answered(sent, _got(size_bytes=9)), Ignore()), "another record is there"
+    assert _is(follower.on_answer(sent, _got(size_bytes=9)), Ignore()), "another record is there"
 
 
 def test_a_replica_that_leads_by_now_does_not_follow() -> None:
@@ -151,10 +151,10 @@ def test_a_replica_that_leads_by_now_does_not_follow() -> None:
     follower = _follower(log)
     sent = follower.fetch_from()
     got = _got(high_watermark=9, size_bytes=9)
-    assert _is(follower.answered(sent, got), Append())
+    assert _is(follower.on_answer(sent, got), Append())
     _elect(follower.partition, OWN, 8, end=2)
-    assert follower.appended(got) == []
-    assert _is(follower.answered(follower.fetch_from(), got), Ignore())
+    assert follower.on_appended(got) == []
+    assert _is(follower.on_answer(follower.fetch_from(), got), Ignore())
     assert follower.partition.high_watermark == 0
 
 
@@ -162,9 +162,9 @@ def test_a_watermark_from_before_an_election_is_not_taken() -> None:
     """The records were being written when another leader was elected."""
     follower = _follower(EpochLog(0, 0))
     got = _got(high_watermark=2)
-    assert _is(follower.answered(follower.fetch_from(), got), Append())
+    assert _is(follower.on_answer(follower.fetch_from(), got), Append())
     _elect(follower.partition, OTHER, 8)
-    assert follower.appended(got) == []
+    assert follower.on_appended(got) == []
 
 
 @pytest.mark.parametrize(
@@ -180,17 +180,17 @@ def test_a_watermark_from_before_an_election_is_not_taken() -> None:
 def test_an_error_is_waited_out(error: type[KafkaError]) -> None:
     follower = _follower(EpochLog(0))
     got = _got(error=error, high_watermark=-1)
-    assert _is(follower.answered(follower.fetch_from(), got), Wait(BACKOFF_MS))
-    assert follower.appended(got) == []
+    assert _is(follower.on_answer(follower.fetch_from(), got), Wait(BACKOFF_MS))
+    assert follower.on_appended(got) == []
     assert follower.fetch_from().offset == 1
 
 
 def test_what_was_not_to_be_appended_brings_no_watermark() -> None:
     follower = _follower(EpochLog(0, 0))
     got = _got(high_watermark=2)
-    follower.answered(follower.fetch_from(), got)
-    follower.answered(follower.fetch_from(), _got(error=KafkaStorageError))
-    assert follower.appended(got) == []
+    follower.on_answer(follower.fetch_from(), got)
+    follower.on_answer(follower.fetch_from(), _got(error=KafkaStorageError))
+    assert follower.on_appended(got) == []
 
 
 # --- divergence ----------------------------------------------------------------------------------
@@ -202,19 +202,19 @@ def test_a_fork_is_cut_at_the_end_of_the_common_epoch() -> None:
     follower = _follower(log)
     sent = follower.fetch_from()
     assert sent == FetchFrom(5, 1, 7, 0)
-    assert _is(follower.answered(sent, _got(diverging=EpochEnd(0, 3))), Truncate(3))
+    assert _is(follower.on_answer(sent, _got(diverging=EpochEnd(0, 3))), Truncate(3))
     log.truncate(3)
     sent = follower.fetch_from()
     assert sent == FetchFrom(3, 0, 7, 0)
-    assert _is(follower.answered(sent, _got(size_bytes=9)), Append())
+    assert _is(follower.on_answer(sent, _got(size_bytes=9)), Append())
 
 
 def test_nothing_of_a_diverging_answer_counts() -> None:
     """The watermark of the answer is of a log that this one is not yet aligned with."""
     follower = _follower(EpochLog(0, 0, 0, 1, 1))
     got = _got(diverging=EpochEnd(0, 3), high_watermark=4)
-    follower.answered(follower.fetch_from(), got)
-    assert follower.appended(got) == []
+    follower.on_answer(follower.fetch_from(), got)
+    assert follower.on_appended(got) == []
     assert follower.partition.high_watermark == 0
 
 
@@ -224,7 +224,7 @@ def test_a_watermark_is_no_place_to_cut_at() -> None:
     follower = _follower(log, high_watermark=1)
     sent = follower.fetch_from()
     assert sent.offset == 2, "nothing was cut to the watermark"
-    assert _is(follower.answered(sent, _got(high_watermark=2)), Append())
+    assert _is(follower.on_answer(sent, _got(high_watermark=2)), Append())
 
 
 def test_two_fast_elections_are_unwound_step_by_step() -> None:
@@ -236,7 +236,7 @@ def test_two_fast_elections_are_unwound_step_by_step() -> None:
     while True:
         sent = follower.fetch_from()
         diverging = leader.diverging(sent.offset, sent.last_fetched_epoch)
-        step = follower.answered(sent, _got(diverging=diverging))
+        step = follower.on_answer(sent, _got(diverging=diverging))
         if not isinstance(step, Truncate):
             break
         cuts.append(step.offset)
@@ -256,7 +256,7 @@ def test_an_epoch_without_records_is_forgotten_too() -> None:
     assert sent == FetchFrom(2, 4, 7, 0)
     diverging = leader.diverging(2, 4)
     assert diverging == EpochEnd(0, 2)
-    assert _is(follower.answered(sent, _got(diverging=diverging)), Truncate(2))
+    assert _is(follower.on_answer(sent, _got(diverging=diverging)), Truncate(2))
     log.truncate(2)
     assert follower.fetch_from() == FetchFrom(2, 0, 7, 0)
 
@@ -265,7 +265,7 @@ def test_a_cut_that_changes_nothing_is_not_tried_in_a_tight_loop() -> None:
     follower = _follower(EpochLog(0, 0))
     sent = follower.fetch_from()
     nonsense = _got(diverging=EpochEnd(0, 2))
-    steps = [follower.answered(sent, nonsense) for _ in range(4)]
+    steps = [follower.on_answer(sent, nonsense) for _ in range(4)]
     wait = Wait(BACKOFF_MS)
     assert _steps(*steps) == _steps(Truncate(2), wait, Truncate(2), wait)
 
@@ -275,7 +275,7 @@ def test_after_an_unclean_election_committed_records_go_and_it_says_so() -> None
     log = EpochLog(0, 0, 0, 0)
     follower = _follower(log, high_watermark=3)
     got = _got(diverging=EpochEnd(0, 1))
-    assert _is(follower.answered(follower.fetch_from(), got), Truncate(1, lost_committed=2))
+    assert _is(follower.on_answer(follower.fetch_from(), got), Truncate(1, lost_committed=2))
     log.truncate(1)
     assert follower.partition.high_watermark == follower.partition.log_end_offset == 1
 
@@ -284,7 +284,7 @@ def test_a_cut_below_the_log_s_start_forgets_everything() -> None:
     log = EpochLog(3, 3, start=10)
     follower = _follower(log, high_watermark=11)
     got = _got(diverging=EpochEnd(3, 8))
-    assert _is(follower.answered(follower.fetch_from(), got), StartAt(8, lost_committed=3))
+    assert _is(follower.on_answer(follower.fetch_from(), got), StartAt(8, lost_committed=3))
     assert follower.partition.high_watermark == 8
     assert follower.partition.log_start_offset == 8
 
@@ -293,7 +293,7 @@ def test_a_cut_inside_of_a_batch_takes_the_watermark_with_it() -> None:
     log = EpochLog(0, 0, 0, 0)
     follower = _follower(log, high_watermark=3)
     assert _is(
-        follower.answered(follower.fetch_from(), _got(diverging=EpochEnd(0, 3))), Truncate(3)
+        follower.on_answer(follower.fetch_from(), _got(diverging=EpochEnd(0, 3))), Truncate(3)
     )
     log.truncate(2)
     assert follower.fetch_from().offset == 2
@@ -306,9 +306,9 @@ def test_records_without_epochs_are_kept_as_far_as_they_are_committed() -> None:
     follower = _follower(log, high_watermark=2)
     sent = follower.fetch_from()
     assert sent == FetchFrom(2, -1, 7, 0), "nothing above is acknowledged"
-    assert _is(follower.answered(sent, _got(size_bytes=9)), Truncate(2))
+    assert _is(follower.on_answer(sent, _got(size_bytes=9)), Truncate(2))
     log.truncate(2)
-    assert _is(follower.answered(follower.fetch_from(), _got(size_bytes=9)), Append())
+    assert _is(follower.on_answer(follower.fetch_from(), _got(size_bytes=9)), Append())
 
 
 # --- out of range --------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ def test_records_without_epochs_are_kept_as_far_as_they_are_committed() -> None:
 def _out_of_range(log: EpochLog, high_watermark: int = 0) -> Follower:
     follower = _follower(log, high_watermark)
     assert _is(
-        follower.answered(follower.fetch_from(), _got(error=OffsetOutOfRange)), FetchBounds()
+        follower.on_answer(follower.fetch_from(), _got(error=OffsetOutOfRange)), FetchBounds()
     )
     return follower
 
@@ -325,36 +325,36 @@ def _out_of_range(log: EpochLog, high_watermark: int = 0) -> Follower:
 def test_what_the_leader_has_deleted_is_skipped() -> None:
     """A follower that was away for long: it begins where the leader's log begins."""
     follower = _out_of_range(EpochLog(0, 0, 0), 2)
-    assert _is(follower.bounds(10, 90), StartAt(10))
+    assert _is(follower.on_bounds(10, 90), StartAt(10))
     assert follower.partition.high_watermark == follower.partition.log_end_offset == 10
 
 
 def test_a_leader_that_ends_below_has_it_cut() -> None:
     """RE-11: only after an unclean election."""
     follower = _out_of_range(EpochLog(0, 0, 0), 3)
-    assert _is(follower.bounds(0, 1), Truncate(1, lost_committed=2))
+    assert _is(follower.on_bounds(0, 1), Truncate(1, lost_committed=2))
     follower = _out_of_range(EpochLog(3, 3, start=50), 51)
-    assert _is(follower.bounds(0, 49), StartAt(49, lost_committed=2))
+    assert _is(follower.on_bounds(0, 49), StartAt(49, lost_committed=2))
 
 
 def test_who_is_in_range_by_now_tries_again() -> None:
     follower = _out_of_range(EpochLog(0, 0, 0), 3)
-    assert _is(follower.bounds(3, 3), Wait(BACKOFF_MS))
+    assert _is(follower.on_bounds(3, 3), Wait(BACKOFF_MS))
     assert follower.fetch_from().offset == 3
 
 
 def test_bounds_of_another_time_are_ignored() -> None:
     """Truncation is fenced by the epoch, whatever asked for it."""
-    assert _is(_follower(EpochLog(0, 0, 0)).bounds(0, 1), Ignore()), "no bounds were requested"
+    assert _is(_follower(EpochLog(0, 0, 0)).on_bounds(0, 1), Ignore()), "no bounds were requested"
     follower = _out_of_range(EpochLog(0, 0, 0), 3)
     _elect(follower.partition, OTHER, 8)
-    assert _is(follower.bounds(0, 1), Ignore())
+    assert _is(follower.on_bounds(0, 1), Ignore())
     follower = _out_of_range(EpochLog(0, 0, 0), 3)
     _elect(follower.partition, OWN, 8, end=3)
-    assert _is(follower.bounds(10, 10), Ignore())
+    assert _is(follower.on_bounds(10, 10), Ignore())
     follower = _out_of_range(EpochLog(0, 0, 0))
-    follower.bounds(0, 1)
-    assert _is(follower.bounds(0, 1), Ignore()), "it is asked for once"
+    follower.on_bounds(0, 1)
+    assert _is(follower.on_bounds(0, 1), Ignore()), "it is asked for once"
 
 
 # --- the rule of alignment -----------------------------------------------------------------------

@@ -194,7 +194,7 @@ class ControllerElection:
         registered = await register(self._store, broker, self._clock, wait_ms)
         # Not the session in which it began: waiting for an earlier life's may have outlasted it.
         self._session_id = self._store.session_id
-        self._context.view.registered(registered.epoch)
+        self._context.view.on_registered(registered.epoch)
         self._registered(registered.epoch)
 
     async def withdraw_loss_warning(self) -> None:
@@ -244,7 +244,7 @@ class ControllerElection:
 
     def _answered(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
         if self._term is not None:
-            self._term.answered(broker_id, request, codes)
+            self._term.on_answer(broker_id, request, codes)
 
     def _versions_learned(self) -> None:
         if self._term is not None:

@@ -280,11 +280,11 @@ class ControllerTerm:
         """Whether the deletion of a topic waits for a broker or log directory that has failed."""
         return self._deletions.is_blocked(topic, self.image)
 
-    async def deleted(self, topic: str) -> None:
+    async def until_deleted(self, topic: str) -> None:
         """Wait until nothing is left of a topic that is being deleted; raises NotController."""
         await self._deletions.until_removed(topic)
 
-    def answered(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
+    def on_answer(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
         """A broker has answered a request of this controller epoch."""
         if self._controller is None:
             # The request is of an earlier term; after reading the store this one sends all again.
@@ -292,7 +292,7 @@ class ControllerTerm:
         if isinstance(request, LeaderAndIsr):
             self._note_reports(broker_id, codes)
         elif isinstance(request, StopReplica) and request.delete:
-            self._deletions.answered(broker_id, request, codes)
+            self._deletions.on_answer(broker_id, request, codes)
             if self._deletions.without_replicas():
                 self.events.wake()
             moved = [name for name in codes if self._machine.awaits(broker_id, name)]
@@ -479,7 +479,7 @@ class ControllerTerm:
     async def _process_isr_changes(self) -> None:
         """Every broker is sent the ISRs that leaders have written themselves."""
         store = self._context.store
-        found = await isr_notifications.announced(store)
+        found = await isr_notifications.read_announced(store)
         self._machine.states_read(await isr_notifications.read_states(store, found.partitions))
         await self._carry_out(lambda machine: machine.isrs_announced(found.partitions))
         await isr_notifications.remove(store, found.paths, self.elected.version)
@@ -541,7 +541,7 @@ class ControllerTerm:
         paths = await self._topics.paths_of(names)
         if paths:
             await self._carry_out(lambda machine: machine.replicas_deleted(names, paths))
-        self._deletions.removed(names)
+        self._deletions.on_removed(names)
 
     async def _carry_out(self, decide: Callable[[Controller], Decision]) -> None:
         """Decide, commit, apply, send; in this order, or nothing."""

@@ -74,7 +74,7 @@ class RequestBacklog:
         self._queue.extend(PendingRequest(piece, image) for piece in in_pieces(request))
         if len(self._queue) > self._limit:
             first, *rest = self._queue
-            self._queue = deque([first, *merged(rest)])
+            self._queue = deque([first, *merge_requests(rest)])
             self._limit = max(MERGED_AT, 2 * len(self._queue))
 
     def remove_first(self) -> None:
@@ -88,7 +88,7 @@ class RequestBacklog:
         self._limit = MERGED_AT
 
 
-def merged(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
+def merge_requests(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
     """Fewer requests with the effect of all of these, which one controller has decided.
 
     Metadata comes first: it has the addresses of the leaders to follow. StopReplica comes before

@@ -177,7 +177,7 @@ class ControllerRunner:
         """
         found = await ensure_base(self._store, cluster_id, self._random)
         is_alone = self._context.peers is None
-        self._hosted = frozenset() if is_alone else await self.hosted()
+        self._hosted = frozenset() if is_alone else await self.read_hosted()
         await self._election.start(broker, found)
         return found
 
@@ -192,7 +192,7 @@ class ControllerRunner:
         """
         await self._election.withdraw_loss_warning()
 
-    async def hosted(self) -> frozenset[TopicPartition]:
+    async def read_hosted(self) -> frozenset[TopicPartition]:
         """Every partition that has a replica on this broker according to the store."""
         hosted = []
         for name in await children(self._store, layout.TOPICS):

@@ -163,7 +163,7 @@ class TopicAdmin:
                     )
                 )
             else:
-                await term.deleted(name)
+                await term.until_deleted(name)
                 outcomes.append(None)
         return outcomes
 

@@ -45,7 +45,7 @@ class TopicDeletions:
         if topic is not None:
             self._topic_ids[name] = topic.topic_id
 
-    def answered(
+    def on_answer(
         self, broker_id: int, request: StopReplica, codes: Mapping[TopicPartition, int]
     ) -> None:
         """A broker's answer to a request to delete replicas: an error code for each.
@@ -72,7 +72,7 @@ class TopicDeletions:
         """The topics without a replica: their nodes can be removed."""
         return [name for name, left in self._left.items() if not left]
 
-    def removed(self, names: Iterable[str]) -> None:
+    def on_removed(self, names: Iterable[str]) -> None:
         """No trace of these is left."""
         for name in names:
             self._left.pop(name, None)

@@ -244,11 +244,11 @@ class FetchPass:
                 changed.pop(row.partition, None)
         for row in self.rows:
             partition = row.partition or self._begin(session, row)
-            session.answered(partition, row.data.high_watermark, row.data.log_start_offset)
+            session.on_answered(partition, row.data.high_watermark, row.data.log_start_offset)
             if row.is_drained and not (self._is_interrupted and row.has_moved()):
                 changed.pop(partition, None)
             elif row.size_bytes and partition in changed:
-                session.served(partition)
+                session.on_served(partition)
 
     def _begin(self, session: FetchSession, row: Row) -> SessionPartition:
         """A partition of a session that begins with this answer; it watches its log from now on."""

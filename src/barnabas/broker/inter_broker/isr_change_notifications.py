@@ -42,7 +42,7 @@ async def announce(store: MetadataStore, names: Sequence[TopicPartition]) -> Non
         await store.commit([Create(_PREFIX, data, sequential=True)])
 
 
-async def announced(store: MetadataStore) -> Announced:
+async def read_announced(store: MetadataStore) -> Announced:
     """What leaders have announced, in its order, each partition once."""
     paths = [f"{layout.ISR_CHANGES}/{name}" for name in await children(store, layout.ISR_CHANGES)]
     partitions: dict[TopicPartition, None] = {}

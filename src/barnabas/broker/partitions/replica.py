@@ -183,7 +183,7 @@ class Replica:
                 return
         if self._followers:
             self.carry_out(self.partition.kept_up(self._followers.requested_at_ms, now_ms))
-        effects = self.partition.appended(end_offset, now_ms)
+        effects = self.partition.on_appended(end_offset, now_ms)
         if effects:
             self.carry_out(effects)
 
@@ -233,7 +233,7 @@ class Replica:
 
         Raises NotLeaderOrFollower, FencedLeaderEpoch and UnknownLeaderEpoch, as the machine does.
         """
-        self.carry_out(self.partition.fetched(fetch, now_ms))
+        self.carry_out(self.partition.on_fetch(fetch, now_ms))
         if self._moved is not None:
             self._moved.set()
 
@@ -257,7 +257,7 @@ class Replica:
         answer = future.result()
         before, was_changing = set(partition.isr), partition.is_changing_isr
         now_ms = self._host.clock.monotonic_ms()
-        self.carry_out(partition.isr_answered(proposal, answer, now_ms))
+        self.carry_out(partition.on_isr_answer(proposal, answer, now_ms))
         if answer.error_code:
             counts.failed_updates.increment(was_changing)
         else:
@@ -305,7 +305,7 @@ class Replica:
     def log_start_moved(self) -> None:
         """Notify readers and followers at once that the log starts elsewhere now (retention,
         DeleteRecords)."""
-        self.partition.log_start_moved(self.log.log_start_offset)
+        self.partition.on_log_start_moved(self.log.log_start_offset)
         self.wake_watchers()
 
     def fail(self, error: OSError) -> None:
@@ -330,7 +330,7 @@ class Replica:
         """This broker leads the partition, in a new epoch."""
         self._stopped_by = None
         self._unseen_bytes = self._notified_bytes = 0
-        self.partition.log_start_moved(self.log.log_start_offset)
+        self.partition.on_log_start_moved(self.log.log_start_offset)
         self.wake_watchers()
 
     def isr_changed(self) -> None:

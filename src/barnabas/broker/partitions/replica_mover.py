@@ -171,7 +171,7 @@ class ReplicaMover:
             future.enforce_retention(now_ms, future.log_end_offset, None)
         elif type(step) is Flush:
             await self._in_lane(future.take_flush())
-            self._move.flushed()
+            self._move.on_flushed()
         elif type(step) is Prepare:
             await self._prepare(replica)
         elif replica.log.unsettled is not None:
@@ -201,9 +201,9 @@ class ReplicaMover:
         if home is not None:
             await self._in_lane(partial(self._store.moves.checkpoint, home.path))
         if future.recovery_point < acknowledged_to:
-            self._move.flushed()  # once more, from there on
+            self._move.on_flushed()  # once more, from there on
         else:
-            self._move.prepared()
+            self._move.on_prepared()
 
     async def _copy(self, offset: int, replica: Replica) -> None:
         throttle, clock = self._throttles.moves, self._replicas.clock
@@ -239,7 +239,7 @@ class ReplicaMover:
             if log.truncations == truncations:
                 self._append(records, end_offset)
                 throttle.record(len(records), clock.monotonic_ms())
-                self._move.copied(len(records), reached_end=future.log_end_offset >= end_offset)
+                self._move.on_copied(len(records), reached_end=future.log_end_offset >= end_offset)
 
     async def _begin_within(self, records: bytes) -> None:
         """If records of the first batch are deleted, the log has to begin in front of it, and then
@@ -280,7 +280,7 @@ class ReplicaMover:
         if records:
             self._append(records, log.log_end_offset)
         if future.log_end_offset < log.log_end_offset:
-            self._move.copied(len(records), reached_end=False)
+            self._move.on_copied(len(records), reached_end=False)
             return None
         source = self._store.directory_of(name)
         begin_offset = log.log_start_offset

@@ -206,8 +206,8 @@ class Replicas:
     def add(self, replica: Replica) -> None:
         """Host it from now on."""
         replica.partition.brokers_changed(self._live)
-        replica.partition.registered(self.view.broker_epoch)
-        replica.partition.log_start_moved(replica.log.log_start_offset)
+        replica.partition.on_registered(self.view.broker_epoch)
+        replica.partition.on_log_start_moved(replica.log.log_start_offset)
         self._replicas[replica.topic_partition] = replica
         self._note_converting(replica.log)
 
@@ -255,7 +255,7 @@ class Replicas:
     def on_registered(self, broker_epoch: int) -> None:
         """This broker has a new registration."""
         for replica in self:
-            replica.partition.registered(broker_epoch)
+            replica.partition.on_registered(broker_epoch)
 
     def check_isr(self, now_ms: int) -> None:
         """Have followers leave the ISR that have not kept up (RE-8), in what is led here."""
@@ -285,7 +285,7 @@ class Replicas:
         overrides = self._overrides.get(replica.topic_partition.topic, {})
         config = self.config.value.log_config(overrides)
         replica.log.config = config
-        replica.partition.configured(config.min_insync_replicas)
+        replica.partition.configure(config.min_insync_replicas)
         self._note_converting(replica.log)
 
     def _note_converting(self, log: Log) -> None:

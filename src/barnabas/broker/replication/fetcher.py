@@ -91,7 +91,7 @@ class Fetcher:
         return self._connection.leader_id
 
     @property
-    def followed(self) -> dict[TopicPartition, Followed]:
+    def partitions(self) -> dict[TopicPartition, Followed]:
         """What is copied here."""
         return self._followed
 
@@ -119,7 +119,7 @@ class Fetcher:
         """Nothing is appended after this; the connection goes with the next turn of the loop."""
         self._task.cancel()
 
-    async def closed(self) -> None:
+    async def wait_closed(self) -> None:
         """Return when the connection is gone, after `close`."""
         await self._ended.wait()
 
@@ -204,7 +204,7 @@ class Fetcher:
         cut: list[TopicPartition] = []
         flushing: list[Replica] = []
         lost: dict[TopicPartition, Followed] = {}
-        for answered in self._requests.answered(response):
+        for answered in self._requests.on_answer(response):
             followed = self._followed.get(answered.topic_partition)
             if followed is None:
                 continue

@@ -69,14 +69,14 @@ class Fetchers(ReplicaListener):
     def on_moved(self, replica: Replica) -> None:
         name = replica.topic_partition
         fetcher = self._homes.get(name)
-        followed = None if fetcher is None else fetcher.followed.get(name)
+        followed = None if fetcher is None else fetcher.partitions.get(name)
         if followed is not None:
-            followed.moved()
+            followed.on_log_moved()
 
     def lag(self, topic_partition: TopicPartition) -> Lag | None:
         """How far a partition is behind its leader; None: it is not copied here."""
         fetcher = self._homes.get(topic_partition)
-        followed = None if fetcher is None else fetcher.followed.get(topic_partition)
+        followed = None if fetcher is None else fetcher.partitions.get(topic_partition)
         return None if followed is None else followed.lag(self._parts.replicas.clock.monotonic_ms())
 
     def families(self) -> Iterator[Family]:
@@ -96,7 +96,7 @@ class Fetchers(ReplicaListener):
                     ),
                 )
                 for (leader_id, number), fetcher in self._by_leader.items()
-                for name, followed in fetcher.followed.items()
+                for name, followed in fetcher.partitions.items()
             ],
         )
 
@@ -108,7 +108,7 @@ class Fetchers(ReplicaListener):
         if count != self._count:
             self._count = count
             for fetcher in list(self._by_leader.values()):
-                for followed in list(fetcher.followed.values()):
+                for followed in list(fetcher.partitions.values()):
                     self.on_following(followed.replica, fetcher.leader_id)
 
     async def stop(self) -> None:
@@ -120,7 +120,7 @@ class Fetchers(ReplicaListener):
         for fetcher in fetchers:
             fetcher.close()
         for fetcher in fetchers:
-            await fetcher.closed()
+            await fetcher.wait_closed()
 
     def _fetcher(self, leader_id: int, number: int) -> Fetcher:
         fetcher = self._by_leader.get((leader_id, number))
@@ -132,13 +132,13 @@ class Fetchers(ReplicaListener):
     def _leave(self, name: TopicPartition, fetcher: Fetcher) -> None:
         del self._homes[name]
         fetcher.unfollow(name)
-        if not fetcher.followed:
+        if not fetcher.partitions:
             # The controller's next request may bring a partition for it again.
             asyncio.get_running_loop().call_soon(self._close_idle)
 
     def _close_idle(self) -> None:
         for key, fetcher in list(self._by_leader.items()):
-            if not fetcher.followed:
+            if not fetcher.partitions:
                 del self._by_leader[key]
                 fetcher.close()
 

@@ -92,12 +92,12 @@ class Followed:
         got = Fetched(
             data.error_code, data.high_watermark, data.log_start_offset, diverging, size_bytes
         )
-        step = self._follower.answered(sent, got)
+        step = self._follower.on_answer(sent, got)
         if type(step) is Append:
             before = self.replica.log.log_end_offset
             if isinstance(records, memoryview) and size_bytes:
                 self._append(records, got.high_watermark, now_ms)
-            self.replica.on_copied(size_bytes, before, self._follower.appended(got))
+            self.replica.on_copied(size_bytes, before, self._follower.on_appended(got))
             self._level(got, now_ms)
         else:
             self._cut(step)
@@ -105,13 +105,13 @@ class Followed:
 
     def bounds(self, earliest: int, latest: int) -> Step:
         """Where the leader's log starts and ends: start again there, or truncate. OSError."""
-        step = self._follower.bounds(earliest, latest)
+        step = self._follower.on_bounds(earliest, latest)
         self._cut(step)
         return step
 
-    def moved(self) -> None:
+    def on_log_moved(self) -> None:
         """The log is in another directory now."""
-        self._follower.moved(self.replica.log)
+        self._follower.on_log_moved(self.replica.log)
 
     def lag(self, now_ms: int) -> Lag:
         return Lag(self.lag_records, now_ms - self._behind_since_ms if self.lag_records else 0)

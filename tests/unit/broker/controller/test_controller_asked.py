@@ -163,7 +163,7 @@ def test_the_last_answer_counts_when_a_round_takes_long(monkeypatch: pytest.Monk
         name = TopicPartition("other", 0)
         monkeypatch.setattr(them[1].session, "commit", held)
         (request,) = (each for each in them[3].received if isinstance(each, LeaderAndIsr))
-        answered = runner._election.term().answered
+        answered = runner._election.term().on_answer
         answered(3, request, {name: KafkaStorageError.code})
         await asyncio.sleep(0.05)  # that is being written now
         answered(3, request, {name: NONE})

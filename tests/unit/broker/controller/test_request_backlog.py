@@ -12,7 +12,7 @@ from barnabas.broker.controller.request_backlog import (
     MERGED_AT,
     PendingRequest,
     RequestBacklog,
-    merged,
+    merge_requests,
 )
 from barnabas.broker.inter_broker.control_plane_wire import PARTITIONS_AT_ONCE
 from barnabas.broker.inter_broker.update_metadata_wire import update_metadata_request
@@ -58,7 +58,8 @@ def update(
 
 def merge(*requests: ControlRequest) -> list[ControlRequest]:
     return [
-        each.request for each in merged([PendingRequest(request, EMPTY) for request in requests])
+        each.request
+        for each in merge_requests([PendingRequest(request, EMPTY) for request in requests])
     ]
 
 
@@ -123,7 +124,7 @@ def test_a_removed_topic_is_sent_with_all_of_its_partitions() -> None:
     """As it was known when it was removed: the image of today has none of it."""
     two = topic("t")._replace(partitions=dict.fromkeys(range(2), topic("t").partitions[0]))
     then = EMPTY.apply(update(two))
-    (whole,) = merged(
+    (whole,) = merge_requests(
         [
             PendingRequest(update(removed=["t"]), then),
             PendingRequest(update(topic("u")), EMPTY.apply(update(topic("u")))),
@@ -138,7 +139,7 @@ def test_a_removed_topic_is_sent_with_all_of_its_partitions() -> None:
 
 
 def test_nothing_becomes_nothing() -> None:
-    assert merged([]) == []
+    assert merge_requests([]) == []
 
 
 # --- the same effect -----------------------------------------------------------------------------

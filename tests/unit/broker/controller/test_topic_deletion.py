@@ -35,15 +35,15 @@ def test_a_topic_is_gone_when_every_broker_has_said_so_of_every_partition() -> N
     deletions = TopicDeletions()
     deletions.begin("t", TOPIC)
     assert "t" in deletions and list(deletions) == ["t"]
-    deletions.answered(1, STOP, {T0: 0, T1: 0, TopicPartition("other", 0): 0})
-    deletions.answered(2, STOP, {T0: 0})
+    deletions.on_answer(1, STOP, {T0: 0, T1: 0, TopicPartition("other", 0): 0})
+    deletions.on_answer(2, STOP, {T0: 0})
     assert deletions.without_replicas() == []
     assert not deletions.is_blocked("t", image(1, 2))
     assert deletions.is_blocked("t", image(1))
     assert not deletions.is_blocked("t", image(2))
-    deletions.answered(2, STOP, {T1: 0})
+    deletions.on_answer(2, STOP, {T1: 0})
     assert deletions.without_replicas() == ["t"]
-    deletions.removed(["t"])
+    deletions.on_removed(["t"])
     assert "t" not in deletions
 
 
@@ -52,11 +52,11 @@ def test_who_has_lost_a_replica_is_believed_about_what_is_there() -> None:
     deletions = TopicDeletions()
     deletions.begin("t", TOPIC)
     lost = TOPIC._replace(partitions={0: LED._replace(offline_replicas=(2,)), 1: LED})
-    deletions.answered(1, STOP, {T0: 0, T1: 0})
-    deletions.answered(2, STOP, {T0: KafkaStorageError.code, T1: 0})
+    deletions.on_answer(1, STOP, {T0: 0, T1: 0})
+    deletions.on_answer(2, STOP, {T0: KafkaStorageError.code, T1: 0})
     assert deletions.without_replicas() == []
     assert deletions.is_blocked("t", image(1, 2, topic=lost))
-    deletions.answered(2, STOP, {T0: 0})
+    deletions.on_answer(2, STOP, {T0: 0})
     assert deletions.without_replicas() == ["t"]
 
 
@@ -64,11 +64,11 @@ def test_who_cannot_reach_a_replica_says_so_before_anybody_knows_it() -> None:
     """ST-10: the caller is answered, and the nodes stay until it is deleted."""
     deletions = TopicDeletions()
     deletions.begin("t", TOPIC)
-    deletions.answered(1, STOP, {T0: 0, T1: 0})
-    deletions.answered(2, STOP, {T0: 0, T1: KafkaStorageError.code})
+    deletions.on_answer(1, STOP, {T0: 0, T1: 0})
+    deletions.on_answer(2, STOP, {T0: 0, T1: KafkaStorageError.code})
     assert deletions.without_replicas() == []
     assert deletions.is_blocked("t", image(1, 2))
-    deletions.answered(2, STOP, {T1: 0})
+    deletions.on_answer(2, STOP, {T1: 0})
     assert deletions.without_replicas() == ["t"]
     assert not deletions.is_blocked("t", image(1, 2))
 
@@ -78,14 +78,14 @@ def test_a_late_answer_about_an_earlier_topic_of_the_name_does_not_count() -> No
     deletions = TopicDeletions()
     deletions.begin("t", TOPIC)
     for broker_id in (1, 2):
-        deletions.answered(broker_id, STOP, {T0: 0, T1: 0})
-    deletions.removed(["t"])
+        deletions.on_answer(broker_id, STOP, {T0: 0, T1: 0})
+    deletions.on_removed(["t"])
     again = TOPIC._replace(topic_id=b"\2" * 16)
     deletions.begin("t", again)
-    deletions.answered(1, stop(again), {T0: 0, T1: 0})
-    deletions.answered(2, STOP, {T0: 0, T1: 0})
+    deletions.on_answer(1, stop(again), {T0: 0, T1: 0})
+    deletions.on_answer(2, STOP, {T0: 0, T1: 0})
     assert deletions.without_replicas() == []
-    deletions.answered(2, stop(again), {T0: 0, T1: 0})
+    deletions.on_answer(2, stop(again), {T0: 0, T1: 0})
     assert deletions.without_replicas() == ["t"]
 
 
@@ -93,8 +93,8 @@ def test_a_late_answer_about_a_reassignment_does_not_count() -> None:
     """The replica was given back to the broker in the meantime, and is there again."""
     deletions = TopicDeletions()
     deletions.begin("t", TOPIC)
-    deletions.answered(1, STOP, {T0: 0, T1: 0})
-    deletions.answered(2, stop(TOPIC, leader_epoch=4), {T0: 0, T1: 0})
+    deletions.on_answer(1, STOP, {T0: 0, T1: 0})
+    deletions.on_answer(2, stop(TOPIC, leader_epoch=4), {T0: 0, T1: 0})
     assert deletions.without_replicas() == []
 
 
@@ -112,7 +112,7 @@ def test_every_caller_learns_how_it_ended() -> None:
         first, second = (asyncio.ensure_future(deletions.until_removed("t")) for _ in range(2))
         await asyncio.sleep(0)
         second.cancel()
-        deletions.removed(["t"])
+        deletions.on_removed(["t"])
         await first
         deletions.begin("t", TOPIC)
         third = asyncio.ensure_future(deletions.until_removed("t"))

@@ -143,13 +143,13 @@ def test_a_refused_append_has_changed_nothing(tmp_path: Path) -> None:
         async with started(directory, {"min.insync.replicas": "2"}) as node:
             node.lead(0, 1)
             shard = node.shards.shard_of(NAME)
-            shard.replica.partition.configured(1)
+            shard.replica.partition.configure(1)
             await node.answer(node.put(NAME, 1))
             end_offset = shard.replica.log.log_end_offset
             node.lead(0, 2, others=(5,))
             await until(lambda: not node.shards.is_loading)
             shard = node.shards.shard_of(NAME)
-            shard.replica.partition.configured(2)
+            shard.replica.partition.configure(2)
             parked = asyncio.create_task(node.answer(node.get("new" + NAME)))
             await asyncio.sleep(0)
             answer = await node.answer(node.put(NAME, 2))
@@ -174,7 +174,7 @@ def test_tombstones_without_a_waiting_client_are_written_below_the_minimum_isr_g
             node.lead(0, 2, others=(5,))
             await until(lambda: not node.shards.is_loading)
             shard = node.shards.shard_of(NAME)
-            shard.replica.partition.configured(2)
+            shard.replica.partition.configure(2)
             shard.carry_out(Decision((record("other", 1),)))
             assert shard.machine.numbers == {NAME: 1}
             shard.carry_out(Decision((record(NAME, 1)._replace(value=None),)))

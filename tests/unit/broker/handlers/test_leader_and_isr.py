@@ -178,7 +178,7 @@ def test_se_1_a_controller_does_not_come_by_the_clients_listener() -> None:
     with Broker(config=settings) as broker:
         node = node_of(broker)
         node.view.has_peers = True
-        node.view.registered(BROKER_EPOCH)
+        node.view.on_registered(BROKER_EPOCH)
         for endpoint in broker.server.parts.network.endpoints:
             with RawClient(f"127.0.0.1:{endpoint.port}") as client:
                 answer = client.call(LEADER_AND_ISR, version, message)

@@ -21,7 +21,7 @@ from tests.kit.waiting import wait_until
 
 def _need(replicated: Shared, min_insync_replicas: int) -> None:
     def change() -> None:
-        replicated.replica.partition.configured(min_insync_replicas)
+        replicated.replica.partition.configure(min_insync_replicas)
 
     inside(replicated.broker, change)
 

@@ -37,13 +37,13 @@ def test_what_was_announced_is_there_until_it_is_removed(
         )
         await store.commit([Create("/isr_change_notification/isr_change_x", b"{}")])
         for _ in range(2):
-            said = await isr_notifications.announced(store)
+            said = await isr_notifications.read_announced(store)
             assert said.partitions == [T1, T0, U0]
             assert len(said.paths) == 3
         assert "isr_change_x cannot be read" in caplog.text
         await store.commit([Delete(said.paths[1])])
         await isr_notifications.remove(store, said.paths, 0)
-        assert await isr_notifications.announced(store) == ([], [])
+        assert await isr_notifications.read_announced(store) == ([], [])
         await store.close()
 
     asyncio.run(scenario())
@@ -55,10 +55,10 @@ def test_a_deposed_controller_removes_nothing() -> None:
     async def scenario() -> None:
         store = await empty_tree()
         await isr_notifications.announce(store, [T0])
-        said = await isr_notifications.announced(store)
+        said = await isr_notifications.read_announced(store)
         with pytest.raises(BadVersion):
             await isr_notifications.remove(store, said.paths, 7)
-        assert await isr_notifications.announced(store) == said
+        assert await isr_notifications.read_announced(store) == said
         await store.close()
 
     asyncio.run(scenario())
@@ -69,7 +69,7 @@ def test_many_changes_go_into_nodes_of_bearable_size() -> None:
         store = await empty_tree()
         names = [TopicPartition("t" * 249, number) for number in range(5_000)]
         await isr_notifications.announce(store, names)
-        said = await isr_notifications.announced(store)
+        said = await isr_notifications.read_announced(store)
         assert said.partitions == names
         nodes = await store.read_many(said.paths)
         assert [len(each.data or b"") < 1_000_000 for each in nodes if each] == [True] * 3

@@ -66,7 +66,7 @@ def test_a_log_that_is_cut_before_the_checkpoint_is_written_does_not_get_its_wat
     state = PartitionState(name, bytes(range(16)), image, {}, is_new=False)
     parts.role_changes.apply_leader_and_isr(LeaderAndIsr(1, 1, (state,)))
     replica = replicas.replica_of(name)
-    replica.partition.followed(3, 3)
+    replica.partition.on_copied(3, 3)
     housekeeping = Housekeeping(parts.config, clock, store, replicas, parts.failures, OsFiles())
 
     async def cut_while_the_disk_is_busy() -> None:
@@ -75,7 +75,7 @@ def test_a_log_that_is_cut_before_the_checkpoint_is_written_does_not_get_its_wat
         asyncio.get_running_loop().run_in_executor(None, busy.wait)
         checkpoint = asyncio.create_task(housekeeping._checkpoint_high_watermarks())
         await asyncio.sleep(0)
-        replica.partition.truncated(2)
+        replica.partition.on_truncated(2)
         store.truncations.truncate(name, 2)
         busy.set()
         await checkpoint

@@ -462,7 +462,9 @@ def test_zk_4_a_late_word_of_a_deleted_topic_does_not_take_its_namesake_s_log(
     assert disks.host(FIRST, topic_id=OTHER_ID) == InconsistentTopicId.code
     assert disks.replicas.leader_of(FIRST).log.log_end_offset == 1
     assert set_aside(home) == []
-    disks.parts.view.registered(7)  # what is said to this registration, the other one never heard
+    disks.parts.view.on_registered(
+        7
+    )  # what is said to this registration, the other one never heard
     assert disks.host(FIRST, topic_id=OTHER_ID) == 0
     assert set_aside(home) == [f"t-0.{TOPIC_ID.hex()}-stray"]
     disks.store.close()

@@ -117,7 +117,7 @@ def test_st_10_a_flush_outlives_the_leadership_in_which_it_began(tmp_path: Path)
         await until(lambda: files.arrived == 1)
         hosted.change_leader(replica, leader=1, replicas=(0, 1))
         files.is_held = lambda _: False  # the cut syncs too
-        replica.partition.truncated(1)
+        replica.partition.on_truncated(1)
         hosted.store.truncations.truncate(name, 1)
         files.is_held = is_log
         hosted.change_leader(replica, leader=0, replicas=(0, 1))

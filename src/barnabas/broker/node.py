@@ -50,6 +50,8 @@ class Node(NamedTuple):
     throttles: Throttles
     moves: DirectoryMoves
     fetch_sessions: FetchSessions
+    fetch_max_bytes: int
+    """Bounds the records of one Fetch answer (`fetch.max.bytes`, which no dynamic config changes)."""
     control: ControlPlane
     deleted_topics: DeletedTopics
     coordinators: Coordinators

@@ -352,6 +352,7 @@ class NetworkParts:
                 config.int("max.incremental.fetch.session.cache.slots"),
                 partial(_new_session_id, seams.random),
             ),
+            fetch_max_bytes=config.int("fetch.max.bytes"),
             control=control.control,
             deleted_topics=DeletedTopics(view, store),
             coordinators=coordinators,

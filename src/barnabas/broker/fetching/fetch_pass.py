@@ -4,6 +4,9 @@ Its `FetchReader` reads each partition into a row; the pass has the rows, the or
 of time, and what a session leaves out. Records are slices of files, whose bytes are not looked at.
 They are owned by the pass until its answer is handed over; a pass that is not answered must be
 released.
+
+A request that waits has one pass, which looks again after the wait: `begin_again` forgets the rows,
+and keeps the reader and the budget.
 """
 
 from __future__ import annotations
@@ -60,6 +63,7 @@ class FetchPass:
     __slots__ = (
         "_context",
         "_is_interrupted",
+        "_pace",
         "_reader",
         "_silent",
         "_version",
@@ -75,6 +79,7 @@ class FetchPass:
         self._version = context.version
         self._reader = reader
         self._is_interrupted = False  # others had a turn between the first row and the last
+        self._pace = Pace()
         self._silent: list[Row] = []  # read, and left out of the answer
         self.budget = budget
         self.has_error = False
@@ -86,11 +91,19 @@ class FetchPass:
         self.places: list[Replica | Watchers] = []
         """Where to wait for changes of what was read."""
 
+    def begin_again(self, *, is_warmed: bool = False) -> None:
+        """Forget what was read, and is released: the next read is of what is there then."""
+        self.rows, self.places, self._silent = [], [], []
+        self.has_error = self.must_answer_now = self._is_interrupted = False
+        self.budget.refill(is_warmed=is_warmed)
+        self._reader.look_again()
+
     # --- reading ---------------------------------------------------------------------------------
 
     def read_all(self, topics: Sequence[FetchTopic]) -> Slices[None]:
         """Read every partition of a full request; each gets its row."""
-        pace = Pace()
+        pace = self._pace
+        pace.begin()
         for topic in topics:
             self._reader.references = len(topic.partitions)
             for wanted in topic.partitions:
@@ -111,7 +124,8 @@ class FetchPass:
 
         If the reader looks at all of it, a partition is an entry whether records are read or not.
         """
-        reader, pace, entries = self._reader, Pace(), 0
+        reader, pace, entries = self._reader, self._pace, 0
+        pace.begin()
         for partition in list(session.changed):
             if entries and pace.is_over(entries):
                 self._is_interrupted = True
@@ -159,7 +173,7 @@ class FetchPass:
     def _replica(self, topic: str, topic_id: bytes, wanted: FetchPartition) -> Replica:
         """The replica that may answer, or the KafkaError that is the answer."""
         if self._version >= TOPIC_IDS:
-            known = self._context.node.image.topic_names.get(topic_id)
+            known = self._context.node.view.image.topic_names.get(topic_id)
             if known is None:
                 raise UnknownTopicId("no topic has this id (deleted, or not yet known here)")
             topic = known
@@ -215,7 +229,8 @@ class FetchPass:
         self._reader.on_sent()
         responses: list[FetchableTopicResponse] = []
         topic = None
-        pace = Pace()
+        pace = self._pace
+        pace.begin()
         count = self._reader.count
         for row in self.rows:
             if row.size_bytes and row.replica is not None:

@@ -8,7 +8,8 @@
     EndProbe          -2           any replica                    the log's end
 
 A reader knows who may read, from which replica, up to where, and what the reading means for the
-partition; `FetchPass` has the rows, the limits and the slices. A reader serves one pass.
+partition; `FetchPass` has the rows, the limits and the slices. A reader serves one request, which
+may look several times.
 
 Where the client's log left this one by its last epoch, the answer is the diverging epoch (KIP-595),
 and nothing is read.
@@ -91,15 +92,21 @@ class ReadBudget:
     """The bytes that one answer may still hold, shared out among its partitions in the order of
     reading, and the reads for which a thread has to warm the page cache first."""
 
-    __slots__ = ("cold", "is_warmed", "left_bytes", "taken_bytes")
+    __slots__ = ("_max_bytes", "cold", "is_warmed", "left_bytes", "taken_bytes")
 
-    def __init__(self, max_bytes: int, is_warmed: bool) -> None:
-        self.left_bytes = max_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = self.left_bytes = max_bytes
         self.taken_bytes = 0
         self.cold: list[tuple[Log, int, int]] = []
         """Reads, from an offset and of how many bytes, that a thread has to warm first."""
-        self.is_warmed = is_warmed
+        self.is_warmed = False
         """Whether a thread has done so: what is cold all the same is read."""
+
+    def refill(self, *, is_warmed: bool) -> None:
+        """Begin a new look at the partitions; what the last one took was released."""
+        self.left_bytes, self.taken_bytes = self._max_bytes, 0
+        self.is_warmed = is_warmed
+        self.cold = []
 
     def read(
         self, row: Row, log: Log, wanted: FetchPartition, bound: int
@@ -165,6 +172,10 @@ class FetchReader(Protocol):
         """Called when an answer is made of what was read."""
         ...
 
+    def look_again(self) -> None:
+        """Forget what was found out about rights and rates: the request has waited since."""
+        ...
+
 
 class TopicReader:
     """A client that needs the right to read each topic, which is judged once for the partitions of
@@ -180,6 +191,9 @@ class TopicReader:
 
     def count(self, traffic: TopicTraffic, size_bytes: int) -> None:
         traffic.bytes_out += size_bytes
+
+    def look_again(self) -> None:
+        self._topic = None  # the right to read it may have been taken away
 
     def _check(self, topic: str) -> None:
         """Raises TopicAuthorizationFailed."""

@@ -50,14 +50,11 @@ class FollowerReader:
 
     looks_at_all = True
 
-    def __init__(
-        self, context: Context, request: FetchRequest, replica_id: int, is_first_pass: bool
-    ) -> None:
-        """In later passes of a request its offsets have been counted."""
+    def __init__(self, context: Context, request: FetchRequest, replica_id: int) -> None:
         self._context = context
         self._replica_id = replica_id
         self._broker_epoch = request.replica_state.replica_epoch
-        self._counts = is_first_pass
+        self._counts = True
         self._is_allowed: bool | None = None  # not judged yet
         self.references = 1
         self._now_ms = context.node.clock.monotonic_ms()
@@ -111,6 +108,15 @@ class FollowerReader:
         """Record the bytes against the rate; what was read and not sent does not count."""
         if self._throttle is not None:
             self._throttle.record(self._throttled_bytes, self._now_ms)
+
+    def look_again(self) -> None:
+        # The offsets were counted at the first look. Once more they would say that the follower has
+        # asked again, and its lag is measured from its requests (RE-8).
+        self._counts = False
+        self._is_allowed = None
+        self._now_ms = self._context.node.clock.monotonic_ms()
+        self._throttle = None
+        self._throttled_bytes = 0
 
     def _count(self, replica: Replica, wanted: FetchPartition) -> None:
         replica.on_fetch(

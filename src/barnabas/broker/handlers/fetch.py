@@ -139,7 +139,7 @@ class _Fetch:
         self._context = context
         self._request = request
         self._replica_id = _replica_id(context, request)
-        self._max_bytes = min(request.max_bytes, context.node.config.int("fetch.max.bytes"))
+        self._max_bytes = min(request.max_bytes, context.node.fetch_max_bytes)
         self._has_quota = context.node.quotas.is_active and self._replica_id < 0
         if self._has_quota:
             self._max_bytes = _most_bytes(context, self._max_bytes)
@@ -161,7 +161,7 @@ class _Fetch:
 
     def begin(self) -> Slices[FetchResponse | Later]:
         """Stage one: the answer, or the coroutine that waits for it."""
-        found = self._pass(is_first=True)
+        found = self._new_pass()
         yield from self._read(found)
         if found.budget.cold:
             return self._wait(found, None)
@@ -173,7 +173,7 @@ class _Fetch:
             return (yield from self._answer(found))
         return self._wait(found, self._park(found))
 
-    def _pass(self, *, is_first: bool = False, is_warmed: bool = False) -> FetchPass:
+    def _new_pass(self) -> FetchPass:
         context, request, replica_id = self._context, self._request, self._replica_id
         reader: FetchReader
         if replica_id == CONSUMER:
@@ -182,8 +182,8 @@ class _Fetch:
         elif replica_id == END_PROBE:
             reader = EndProbe(context)
         else:
-            reader = FollowerReader(context, request, replica_id, is_first)
-        return FetchPass(context, reader, ReadBudget(self._max_bytes, is_warmed))
+            reader = FollowerReader(context, request, replica_id)
+        return FetchPass(context, reader, ReadBudget(self._max_bytes))
 
     def _read(self, found: FetchPass) -> Slices[None]:
         try:
@@ -224,7 +224,7 @@ class _Fetch:
                     await parked.wait(until)
                 finally:
                     self._unpark(found, parked)
-            found = await self._read_warm()
+            await self._read_again(found)
             # There may be less than notified: not committed yet, or beyond a partition's limit.
             if self._is_enough(found) or loop.time() >= until or self._is_overtaken():
                 break
@@ -232,9 +232,9 @@ class _Fetch:
         answer = run_slices(self._answer(found))
         return answer if isinstance(answer, FetchResponse) else cast(FetchResponse, await answer)
 
-    async def _read_warm(self) -> FetchPass:
+    async def _read_again(self, found: FetchPass) -> None:
         """Read; what is not in the page cache is read in a thread first, and not on the loop."""
-        found = self._pass()
+        found.begin_again()
         for _ in self._read(found):
             await asyncio.sleep(0)
         if found.budget.cold:
@@ -242,10 +242,9 @@ class _Fetch:
             calls = [warming(*each) for each in found.budget.cold]
             pool = self._context.node.replicas.threads.reads
             await run_in(pool, partial(_call_all, calls))
-            found = self._pass(is_warmed=True)
+            found.begin_again(is_warmed=True)
             for _ in self._read(found):
                 await asyncio.sleep(0)
-        return found
 
     def _unpark(self, found: FetchPass, parked: ParkedFetch) -> None:
         if self._session is None:

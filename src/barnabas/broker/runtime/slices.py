@@ -33,6 +33,10 @@ class Pace:
     def __init__(self) -> None:
         self._done = 0
 
+    def begin(self) -> None:
+        """Begin a slice: what was counted belongs to an earlier one."""
+        self._done = 0
+
     def is_over(self, entries: int = 1) -> bool:
         """Count these entries, or what costs as much as they: is the slice over?"""
         self._done += entries

@@ -51,7 +51,7 @@ class Node(NamedTuple):
     moves: DirectoryMoves
     fetch_sessions: FetchSessions
     fetch_max_bytes: int
-    """Bounds the records of one Fetch answer (`fetch.max.bytes`, which no dynamic config changes)."""
+    """Bounds the records of one Fetch answer (`fetch.max.bytes`; no dynamic config changes it)."""
     control: ControlPlane
     deleted_topics: DeletedTopics
     coordinators: Coordinators

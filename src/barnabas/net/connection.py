@@ -148,7 +148,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def was_opened(self) -> bool:
-        """Whether the reader was notified of it, and is or will be notified of its end."""
+        """The reader was notified of it, and is or will be notified of its end."""
         return self._transport is not None
 
     @property
@@ -162,12 +162,12 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_held_up(self) -> bool:
-        """Whether the peer is not read, for another reason than that it does not read answers."""
+        """The peer is not read, for another reason than that it does not read answers."""
         return self._stopped > self._blocked
 
     @property
     def has_ended(self) -> bool:
-        """Whether the peer sends no more, but waits perhaps for answers to what it has sent."""
+        """The peer sends no more, but waits perhaps for answers to what it has sent."""
         return self._has_ended
 
     def close(self) -> None:
@@ -337,7 +337,7 @@ class Connection(asyncio.BufferedProtocol):
         return not self._paused and not self._closing and self._holds_frame()
 
     def _holds_frame(self) -> bool:
-        """Whether a whole frame was received and not handed over."""
+        """Return whether a whole frame was received and not handed over."""
         if self._end - self._start < 4:
             return False
         assert self._buffer is not None
@@ -537,7 +537,7 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def _is_direct(self) -> bool:
-        """Whether bytes may go to the socket itself, past the transport."""
+        """Return whether bytes may go to the socket itself, past the transport."""
         if not hasattr(os, "sendfile"):
             return False
         assert self._transport is not None

@@ -21,8 +21,8 @@ _LARGEST_SPARE_BYTES = 1280 * 1024  # a batch of a megabyte, and a request's ove
 
 
 def has_views(buffer: bytearray) -> bool:
-    """Whether a memoryview of a buffer, or of a part of it, is still alive: its length is fixed
-    then. Moves nothing: the byte that is taken away comes back into the same place.
+    """Return whether a memoryview of a buffer, or of a part of it, is still alive: its length is
+    fixed then. Moves nothing: the byte that is taken away comes back into the same place.
 
     How many references an object has says less: Python counts them differently from 3.14 on.
     """
@@ -34,7 +34,7 @@ def has_views(buffer: bytearray) -> bool:
 
 
 class _Waiting(NamedTuple):
-    """Is a reservation that was asked for."""
+    """A reservation that was asked for."""
 
     size_bytes: int
     granted: Callable[[], None]
@@ -61,12 +61,12 @@ class MemoryPool:
 
     @property
     def is_short(self) -> bool:
-        """Whether a reservation waits."""
+        """A reservation waits."""
         return bool(self._waiting)
 
     @property
     def holders(self) -> tuple[object, ...]:
-        """Lists holders of reservations that may grow, the one that began first in front."""
+        """The holders of reservations that may grow; the one that began first comes first."""
         return tuple(self._holders)
 
     @property
@@ -88,7 +88,7 @@ class MemoryPool:
             self._spare.append(buffer)
 
     def reserve(self, size_bytes: int, granted: Callable[[], None], holder: object = None) -> bool:
-        """True: reserved. False: `granted` is called once it is, unless `cancel` comes first.
+        """Reserve; False if `granted` is called once that is done, unless `cancel` comes first.
 
         `holder`: has other reservations, or will, and gives all of them back together.
         """

@@ -50,7 +50,7 @@ class Reservation:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the peer may have sent more, and nothing is read."""
+        """The peer may have sent more, and nothing is read."""
         return self._wanted_bytes > 0
 
     def grow(self, size_bytes: int, frame: memoryview) -> bool:

@@ -33,7 +33,7 @@ _UNKNOWN = -1  # size of the buffer that is asked for
 
 
 class _Scratch(threading.local):
-    """What the TLS connections of a thread share; empty whenever none of them is being served."""
+    """The buffers that the TLS connections of a thread share; empty while none is being served."""
 
     def __init__(self) -> None:
         self.received = memoryview(bytearray(_SCRATCH_BYTES))
@@ -97,7 +97,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     @property
     def was_attached(self) -> bool:
-        """Whether it has had a plain transport, which then closes the socket."""
+        """It has had a plain transport, which then closes the socket."""
         return self._transport is not None
 
     async def handshake(self) -> None:
@@ -336,7 +336,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- life ----
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """As of asyncio's own; `socket` is None, since nothing may go past the encryption."""
+        """Return what asyncio's own would; `socket` is None: nothing may go past the encryption."""
         if name == "ssl_object":
             return self._ssl
         if name == "sslcontext":
@@ -380,6 +380,6 @@ class TlsTransport(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         if self._transport.get_write_buffer_size():
-            self._transport.abort()  # the peer does not read, and would keep it for ever
+            self._transport.abort()  # the peer does not read, and would keep it open
         else:
             self._transport.close()

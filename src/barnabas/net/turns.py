@@ -14,7 +14,7 @@ _TURN_S = 0.002
 
 
 class Turns:
-    """Steps in the order in which they came. For the loop that runs when the first is added."""
+    """Runs steps in the order in which they came, on the loop that runs when the first is added."""
 
     __slots__ = ("_due", "_is_scheduled")
 

@@ -116,7 +116,7 @@ class FetchPass:
                     yield
 
     def has_moved(self) -> bool:
-        """Whether anything that was read has changed since: others had a turn in between."""
+        """Return whether what was read has changed since: others had a turn in between."""
         return self._is_interrupted and any(row.has_moved() for row in (*self.rows, *self._silent))
 
     def read_changed(self, session: FetchSession) -> Slices[None]:

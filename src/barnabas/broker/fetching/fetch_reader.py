@@ -68,7 +68,7 @@ class Row:
         self.topic_id = topic_id
         self.data = data
         self.size_bytes = 0
-        """Of its records."""
+        """The size of its records."""
         self.is_drained = False
         """There is nothing from the reader's offset on, and nothing is wrong."""
         self.replica = replica
@@ -84,7 +84,7 @@ class Row:
         return _READ_ENTRIES if self.size_bytes else 1
 
     def has_moved(self) -> bool:
-        """Whether the replica's log has changed since it was read."""
+        """Return whether the replica's log has changed since it was read."""
         return self.replica is not None and self.ends != _ends(self.replica)
 
 
@@ -150,7 +150,7 @@ class FetchReader(Protocol):
         ...
 
     def place(self, replica: Replica) -> Replica | Watchers:
-        """Where to wait for more to read of it."""
+        """Return the place at which to wait for more to read of it."""
         ...
 
     def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
@@ -161,7 +161,7 @@ class FetchReader(Protocol):
         ...
 
     def keeps_silent(self, row: Row) -> bool:
-        """Whether a session's answer leaves out this row, whose bounds its reader knows."""
+        """Return whether a session's answer leaves out this row, whose bounds its reader knows."""
         ...
 
     def count(self, traffic: TopicTraffic, size_bytes: int) -> None:
@@ -205,7 +205,7 @@ class TopicReader:
 
 
 def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
-    """Where the client's log left this one, if it did (KIP-595): it must truncate its own there."""
+    """Return where the client's log left this one, if it did, to truncate its own (KIP-595)."""
     log = replica.log
     epoch, end_offset = log.epoch_end_offset(wanted.last_fetched_epoch)
     if epoch < 0 or end_offset < 0:

@@ -131,7 +131,7 @@ class FollowerReader:
         )
 
     def _is_held_up(self, throttle: Throttle, replica: Replica) -> bool:
-        """Whether the rate is used up for a replica that is out of sync (RE-13)."""
+        """Return whether the rate is used up for a replica that is out of sync (RE-13)."""
         if self._replica_id in replica.partition.isr:
             return False
         return throttle.wait_ms(self._now_ms, self._throttled_bytes) > 0
@@ -182,7 +182,7 @@ class EndProbe(TopicReader):
 
 
 def _has_nothing(row: Row) -> bool:
-    """Neither records, nor an error, nor a diverging epoch."""
+    """Return whether it has neither records, nor an error, nor a diverging epoch."""
     return (
         row.replica is not None and row.size_bytes == 0 and row.data.diverging_epoch.end_offset < 0
     )

@@ -254,7 +254,7 @@ class _Fetch:
             self._session.waiter = None
 
     def _is_overtaken(self) -> bool:
-        """Whether the session got its next request while this one waited, or was closed."""
+        """Return whether the session got its next request while this one waited, or was closed."""
         session = self._session
         return session is not None and (session.epoch != self._epoch or session.is_closed)
 

@@ -117,8 +117,10 @@ class _Produced(Staged):
         return unprepared
 
     def _could_append(self, topic: str, records: memoryview) -> bool:
-        """Whether the client has the rights that the append is going to check: for a client without
-        them nothing is unpacked, converted or asked of another broker."""
+        """Return whether the client has the rights that the append is going to check.
+
+        For a client without them nothing is unpacked, converted or asked of another broker.
+        """
         context, transactional_id = self._context, self._request.transactional_id
         if is_transactional(records) and (
             transactional_id is None
@@ -161,8 +163,8 @@ class _Produced(Staged):
         self._refused[topic, data.index] = error.with_traceback(None)
 
     def must_verify(self) -> bool:
-        """Whether a coordinator on another broker has to confirm the transaction before the
-        append (KIP-890)."""
+        """Return whether a coordinator on another broker has to confirm the transaction before
+        the append (KIP-890)."""
         return bool(self._context.node.verification.unverified_batches(self._transactional()))
 
     def _transactional(self) -> Iterator[Unverified]:
@@ -252,7 +254,7 @@ class _Produced(Staged):
         return denied.get(topic)
 
     def answer(self) -> ProduceResponse | Later | None:
-        """None with acks=0, which has no answer."""
+        """Build the answer; None with acks=0, which has none."""
         request = self._request
         response = ProduceResponse(responses=self._responses)
         outcome = settle(response, self._appended, request.acks, request.timeout_ms)
@@ -263,9 +265,11 @@ class _Produced(Staged):
 
 
 def in_doubt(context: Context, topic: str, batch: memoryview, now_ms: int) -> bool:
-    """Whether the batch's records have to be walked before its header is trusted: if it is not
-    plausible, and for the first compressed batch of each connection and topic, for a producer that
-    miscounts does so from the beginning."""
+    """Return whether the batch's records have to be walked before its header is trusted.
+
+    That is so if it is not plausible, and for the first compressed batch of each connection and
+    topic, for a producer that miscounts does so from the beginning.
+    """
     return (
         not is_plausible(batch, now_ms)
         or (topic not in context.client.verified_topics and codec_of(batch) != NONE)
@@ -295,7 +299,7 @@ def admit_granted(
     records: Records | None,
     transactional_id: str | None = None,
 ) -> Replica:
-    """As `admit`, for a topic and an id that the client may write to, as is known."""
+    """Do the checks of `admit` for a topic and an id that the client is known to be allowed."""
     attributes = _attributes(records)
     if attributes & TRANSACTIONAL and transactional_id is None:
         raise TransactionalIdAuthorizationFailed
@@ -320,7 +324,7 @@ def _attributes(records: Records | None) -> int:
 
 
 def _check_id(context: Context, transactional_id: str | None) -> None:
-    """Before anything about the topic, as in Kafka."""
+    """Check the transactional id, before anything about the topic, as Kafka does."""
     if transactional_id is None or not context.allowed_to(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     ):
@@ -330,7 +334,7 @@ def _check_id(context: Context, transactional_id: str | None) -> None:
 def _check_transactional(
     context: Context, replica: Replica, transactional_id: str | None, records: memoryview
 ) -> None:
-    """Whether a transactional batch may be appended now; raises the row for the producer."""
+    """Check that a transactional batch may be appended now; raises the row for the producer."""
     assert transactional_id is not None, "checked before"
     try:
         header = read_header(records)
@@ -368,7 +372,7 @@ def _check(context: Context, acks: int, topic: str) -> None:
 def settle(
     response: ProduceResponse, appended: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse | Later:
-    """Called once the logs are written: the answer, or the coroutine that waits for it."""
+    """Return the answer, once the logs are written, or the coroutine that waits for it."""
     waiting: Appended = []
     for each in appended:
         replica, end_offset, answer = each
@@ -399,7 +403,7 @@ def _fail(answer: PartitionProduceResponse, error: KafkaError) -> None:
 
 
 def _raise_failure(responses: list[TopicProduceResponse]) -> None:
-    """With acks=0 there is no answer, so an error closes the connection, as in Kafka."""
+    """Close the connection after an error, as Kafka does: with acks=0 there is no answer."""
     for topic in responses:
         for partition in topic.partition_responses:
             if partition.error_code:

@@ -23,9 +23,9 @@ class ClientConnection:
         self.listener = listener
         self.principal = principal
         self.by_token = False
-        """Whether it logged in by a delegation token, which cannot get others."""
+        """Whether it authenticated by a delegation token, which cannot get others."""
         self.by_mechanism = ""
-        """The SASL mechanism by which it logged in."""
+        """The SASL mechanism by which it authenticated."""
         self.address = address
         self.local_host = local_host
         self.verified_topics: set[str] = set()

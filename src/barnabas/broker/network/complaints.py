@@ -24,7 +24,7 @@ _MINUTE_MS = 60_000
 
 
 class Complaints:
-    """Of one broker."""
+    """Logs what peers of one broker do, within these limits."""
 
     __slots__ = ("_began_at_ms", "_clock", "_count", "_left_out", "_log", "_said")
 

@@ -85,7 +85,7 @@ class Connections:
         return max(0, int(next_at_ms - now_ms))
 
     def _are_descriptors_short(self) -> bool:
-        """Whether one more connection would take a descriptor that is kept back for files."""
+        """Return whether one more connection would take a descriptor that is kept for files."""
         now_ms = self._clock.monotonic_ms()
         if self._free <= 0 or now_ms >= self._count_at_ms:
             self._count_at_ms = now_ms + _COUNT_EVERY_MS

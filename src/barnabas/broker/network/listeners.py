@@ -93,7 +93,7 @@ def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
 
 
 def _is_open(config: BrokerConfig, listener: Listener) -> bool:
-    """Whether a client may connect without any proof of its identity."""
+    """Return whether a client may connect without any proof of its identity."""
     if listener.protocol is SecurityProtocol.SSL:
         return str(config.for_listener(listener.name, "ssl.client.auth")).lower() != "required"
     return listener.protocol.is_open

@@ -143,7 +143,7 @@ class RepeatedProduce:
         self._heads: dict[bytes, _Head] = {}
 
     def is_for(self, context: Context) -> bool:
-        """Whether requests with that context can repeat the ones learned here."""
+        """Return whether requests with that context can repeat the ones learned here."""
         own = self._context
         return (
             own.version == context.version

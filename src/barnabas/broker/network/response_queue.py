@@ -88,7 +88,7 @@ class _Slot:
 
 
 class Encoded(NamedTuple):
-    """An answer as it is sent."""
+    """An answer in the bytes that are sent."""
 
     parts: Sequence[Part]
     is_last: bool = False
@@ -151,7 +151,7 @@ class ResponseQueue:
 
     @property
     def client_id(self) -> str | None:
-        """As the last request had it."""
+        """The client id of the last request."""
         return None if self._context is None else self._context.client_id
 
     @property
@@ -160,12 +160,14 @@ class ResponseQueue:
 
     @property
     def has_unanswered(self) -> bool:
-        """Whether the client waits for an answer."""
+        """The client waits for an answer."""
         return bool(self._slots)
 
     def holds_back(self, frame: memoryview) -> bool:
-        """Whether a request that overlaps no other has to wait: then it comes again when those
-        before it are answered."""
+        """Hold back a request that overlaps no other, until those before it are answered.
+
+        Returns False if none is unanswered; else the connection hands the frame over again.
+        """
         if self._staged:
             self._write_and_answer()
         if not self._slots:
@@ -299,7 +301,7 @@ class ResponseQueue:
             self._kept_bytes += size
 
     def _drop(self, slot: _Slot) -> None:
-        """The request has no answer."""
+        """Remove the slot of a request that has no answer."""
         self._slots.remove(slot)
         self._kept_bytes -= slot.kept_bytes
 
@@ -382,7 +384,7 @@ class ResponseQueue:
             self._connection.release_frames()
 
     def mute(self, time_ms: int) -> None:
-        """Read no request for that time; answers leave as ever."""
+        """Read no request for that time; answers still leave."""
         loop = asyncio.get_running_loop()
         until = loop.time() + time_ms / 1000
         if self._muted is None:

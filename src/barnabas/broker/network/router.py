@@ -83,7 +83,7 @@ class Router:
         connections: Connections,
         sasl: SaslListener | None = None,
     ) -> None:
-        """`sasl`: how the listener's clients log in; None: they need not."""
+        """`sasl`: how the listener's clients authenticate; None: they need not."""
         self._node = node
         self._listener = listener
         self._memory = memory
@@ -162,8 +162,8 @@ class Router:
                 connection.abort()
 
     def end_sessions(self, principal: Principal, mechanism: str) -> None:
-        """Close the connections of a user that can no longer log in by this mechanism, unless a
-        delegation token let it in."""
+        """Close the connections of a user that can no longer authenticate by this mechanism, unless
+        a delegation token let it in."""
         for connection, queue in list(self._queues.items()):
             client = None if queue is None else queue.client
             if (
@@ -268,13 +268,13 @@ class Router:
         return queue
 
     def _is_for_gate(self, queue: ResponseQueue, frame: memoryview) -> bool:
-        """Whether the frame was one of a log-in. Raises what closes the connection."""
+        """Take a frame of an authentication; False if it is another. Raises what closes it."""
         gate = self._gates.get(queue)
         if gate is None:
             return False
         if gate.is_needed:
             return gate.take(frame)
-        del self._gates[queue]  # logged in, for ever
+        del self._gates[queue]  # authenticated for good: this session never expires
         return False
 
     def _dispatch(self, queue: ResponseQueue, frame: memoryview) -> None:

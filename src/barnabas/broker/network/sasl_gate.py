@@ -1,4 +1,5 @@
-"""SaslGate: the frames of a connection until its client has logged in, and at each later log-in.
+"""SaslGate takes the frames of a connection until its client has authenticated, and each time
+that it authenticates again (KIP-368).
 
     frame --> ApiVersions                     to its handler
           |-> SaslHandshake, SaslAuthenticate to the session; a refusal waits a moment, then closes
@@ -41,7 +42,7 @@ Encode = Callable[[Reply], list[Part]]
 
 
 class GateSettings(NamedTuple):
-    """What all gates of a listener share."""
+    """The settings that all gates of a listener share."""
 
     failure_delay_ms: int
     admit: Callable[[Connection], None]
@@ -70,12 +71,12 @@ class SaslGate:
 
     @property
     def is_needed(self) -> bool:
-        """Whether frames to come have to be looked at."""
+        """Frames to come have to be looked at."""
         session = self._session
         return session.stage is not Stage.OPEN or session.expires_at_ms is not None
 
     def take(self, frame: memoryview) -> bool:
-        """Whether the frame was one of the log-in; else it is for its handler.
+        """Take a frame of the authentication; False if it is one for its handler.
 
         Raises IllegalSaslState and CorruptData, which close the connection.
         """
@@ -84,7 +85,9 @@ class SaslGate:
             is_handshake = len(frame) >= 2 and _KEY.unpack_from(frame)[0] == SASL_HANDSHAKE.key
             if not is_handshake or not session.begins_again():
                 if session.is_over:
-                    raise IllegalSaslState("the session is over, and the client did not log in")
+                    raise IllegalSaslState(
+                        "the session is over, and the client did not authenticate again"
+                    )
                 return False
         elif session.takes_raw_messages:
             self._answer(SASL_AUTHENTICATE, session.authenticate(bytes(frame)), _raw)
@@ -100,7 +103,7 @@ class SaslGate:
             return False
         else:
             name = APIS[header.api_key].name if header.api_key in APIS else str(header.api_key)
-            raise IllegalSaslState(f"request {name} before the client has logged in")
+            raise IllegalSaslState(f"request {name} before the client has authenticated")
         return True
 
     def _handshake(self, header: RequestHeader) -> None:

@@ -30,19 +30,19 @@ class PendingProposal(NamedTuple):
 
     @property
     def is_led(self) -> bool:
-        """Whether this broker still leads the partition, be it in another epoch."""
+        """The partition still has its leader here, be it in another epoch."""
         return self.partition.is_leader and not self.answer.cancelled()
 
     @property
     def is_current(self) -> bool:
-        """Whether it is led in the epoch of the proposal, with the ISR that it had then."""
+        """It is led in the epoch of the proposal, with the ISR that it had then."""
         partition, proposal = self.partition, self.proposal
         epochs = partition.leader_epoch, partition.partition_epoch
         return self.is_led and epochs == (proposal.leader_epoch, proposal.partition_epoch)
 
 
 class AlterPartitionQueue:
-    """Of one broker. The last proposal of a partition counts."""
+    """Holds the proposals of one broker; the last one of a partition counts."""
 
     __slots__ = ("_arrived", "_pending", "failed_updates", "isr_expands", "isr_shrinks")
 
@@ -61,14 +61,14 @@ class AlterPartitionQueue:
         )
 
     def submit(self, partition: Partition, proposal: IsrProposal) -> asyncio.Future[IsrAnswer]:
-        """Propose an ISR to the controller. Who is no longer interested cancels the future."""
+        """Propose an ISR to the controller. A caller that no longer wants it cancels the future."""
         answer: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
         self._pending[proposal.topic_partition] = PendingProposal(partition, proposal, answer)
         self._arrived.set()
         return answer
 
     def put_back(self, pending: PendingProposal) -> None:
-        """It was not answered: it goes with the next ones, unless there is a newer one."""
+        """Send a proposal that was not answered with the next ones, unless there is a newer one."""
         self._pending.setdefault(pending.proposal.topic_partition, pending)
         self._arrived.set()
 
@@ -78,11 +78,11 @@ class AlterPartitionQueue:
         return self.take_now()
 
     def take_now(self) -> list[PendingProposal]:
-        """All that are current now."""
+        """Take all that are current now; the queue is empty afterwards."""
         self._arrived.clear()
         pending, self._pending = self._pending, {}
         return [each for each in pending.values() if each.is_current]
 
     def clear(self) -> None:
-        """No proposal is sent any more."""
+        """Forget all proposals, so that none is sent any more."""
         self._pending.clear()

@@ -22,7 +22,7 @@ Preparation = Callable[[], Coroutine[Any, Any, memoryview]]
 
 
 class BatchConverter:
-    """A broker has one."""
+    """Prepares the batches of one broker."""
 
     __slots__ = ("_large", "walks_all")
 

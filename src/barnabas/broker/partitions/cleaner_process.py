@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class CleanerProcess:
-    """One process at most; `send` starts it."""
+    """Runs one process at most, which `send` starts."""
 
     def __init__(self) -> None:
         self._process: Popen[bytes] | None = None
@@ -35,11 +35,11 @@ class CleanerProcess:
 
     @property
     def pid(self) -> int | None:
-        """None as long as there is none."""
+        """The id of the process; None as long as there is none."""
         return None if self._process is None else self._process.pid
 
     async def send(self, lines: Iterable[bytes]) -> None:
-        """Give it a job, which is made while it is sent. OSError, also if it has died."""
+        """Give it a job, which is made while it is sent. Raises OSError, also if it has died."""
         if self._process is None:
             self._process = self._start()
         assert self._process.stdin is not None
@@ -69,7 +69,7 @@ class CleanerProcess:
             self._received.put_nowait(None)
 
     async def event(self, timeout_s: float) -> Event | None:
-        """The next that it says, if within that time; its own end is a failure of the pass."""
+        """Return the next event within that time, else None; its own end is a failed pass."""
         try:
             async with asyncio.timeout(timeout_s):
                 line = await self._received.get()
@@ -81,7 +81,7 @@ class CleanerProcess:
         return Failed(f"the cleaner's process ended by itself, with status {status}", False)
 
     async def end(self) -> None:
-        """End it now; it touches no log any more when this returns."""
+        """Kill it; it touches no log any more when this returns."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             await self._reap()

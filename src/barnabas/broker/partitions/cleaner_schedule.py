@@ -1,4 +1,4 @@
-"""When the log cleaner looks for work; it ends with the broker.
+"""Has the log cleaner look for work at its times, until the broker ends.
 
 The cleaner itself (`log_cleaner`) is loaded at the first look, so that no start waits for it.
 """
@@ -27,7 +27,7 @@ class CleanerSchedule:
         self._config = parts.config
         self._task: asyncio.Task[None] | None = None
         self.cleaner: LogCleaner | None = None
-        """Made for the first look."""
+        """Is made for the first look."""
 
     def start(self) -> None:
         if self._config.bool("log.cleaner.enable"):

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class MetadataListener(Protocol):
-    """Notified when the image of the cluster has been replaced."""
+    """Is notified when the image of the cluster has been replaced."""
 
     def brokers_changed(self) -> None:
         """Brokers may have joined or failed."""
@@ -45,7 +45,7 @@ class MetadataListener(Protocol):
 
 
 class ControlPlane:
-    """The receiving end of the controller's requests."""
+    """Receives the controller's requests."""
 
     __slots__ = ("_listeners", "_replicas", "_role_changes", "_view", "controller_epoch", "line")
 
@@ -115,7 +115,7 @@ class ControlPlane:
         return {**codes, **dict.fromkeys(outdated, FencedLeaderEpoch.code)}
 
     def _is_outdated(self, request: StopReplica, name: TopicPartition) -> bool:
-        """Whether the replica here is in a newer leader epoch than the request."""
+        """Return whether the replica here is in a newer leader epoch than the request."""
         leader_epoch = request.leader_epoch(name)
         if leader_epoch < 0:
             return False

@@ -1,8 +1,8 @@
-"""Topics that were deleted while this broker could not be notified of it.
+"""Finds topics that were deleted while this broker could not be notified of it.
 
 A controller sends a deletion once, to the brokers that are live then. A broker whose session is
 over for a while, or that has missed the last requests of a controller that failed, would offer the
-topic to its clients for ever. So it looks into the metadata tree once in each registration, and
+topic to its clients indefinitely. So it looks into the metadata tree once in each registration, and
 under each controller.
 """
 
@@ -33,7 +33,7 @@ class DeletedTopics:
         self._looked = (0, -1)  # under which controller epoch, and in which registration
 
     async def under(self, controller_epoch: int, broker_epoch: int) -> Mapping[str, TopicImage]:
-        """What to `forget` after an update of this controller; raises MetadataError.
+        """Return what to `forget` after an update of this controller; raises MetadataError.
 
         `broker_epoch`: of the registration that the update is meant for. The controller may see a
         new one before this broker knows of it, and sends no other update for it.

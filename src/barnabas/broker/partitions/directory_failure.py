@@ -1,4 +1,4 @@
-"""What follows from a disk that refuses: its log directory goes offline, and is reported (ST-10).
+"""Takes a log directory offline when its disk refuses, and reports that (ST-10).
 
     an operation fails --> on_error --> the store closes the directory
                                     --> its replicas are removed: KAFKA_STORAGE_ERROR from then on

@@ -1,10 +1,10 @@
 """Moves replicas between this broker's log directories while they are served (KIP-113).
 
-A task for each move (`replica_mover`), as many at a time as there are directories; more wait. A
-move goes on after a restart, with the first LeaderAndIsr.
+Each move has a task (`replica_mover`), as many at a time as there are directories; more wait. A
+move continues after a restart, with the first LeaderAndIsr.
 
 A target that fails ends the move alone, and takes its own directory offline; a source that fails
-takes the replica offline, as ever.
+takes the replica offline, as any failure does.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LEFT_WITHIN_S = 10.0
 
 
 class DirectoryMoves(ReplicaListener):
-    """The moves of a broker, from `alter` or a restart to their ends; `stop` holds them up."""
+    """Runs the moves of a broker, from `alter` or a restart to their ends; `stop` holds them up."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class DirectoryMoves(ReplicaListener):
         return frozenset(self._tasks)
 
     async def stop(self) -> None:
-        """Return when nothing is copied any more; a later start goes on with it."""
+        """Return when nothing is copied any more; a later start continues the moves."""
         self._stopping.set()
         for task in list(self._tasks.values()):
             await task
@@ -106,7 +106,7 @@ class DirectoryMoves(ReplicaListener):
         self._go_on(name)
 
     def _path(self, log_dir: str) -> Path:
-        """The directory of this absolute path, as DescribeLogDirs has it."""
+        """Return the directory of this absolute path, as DescribeLogDirs shows it."""
         store = self._store
         for path in store.directories.online:
             if str(path.absolute()) == log_dir:

@@ -1,4 +1,4 @@
-"""What is done at intervals, beside the requests: checkpoints, flushes, removals, ISR checks.
+"""Does what is due at intervals: checkpoints, flushes, removals, ISR checks.
 
 Kafka's rhythm: the high watermark every `replica.high.watermark.checkpoint.interval.ms`, the
 recovery point every `log.flush.offset.checkpoint.interval.ms`, deleted partitions removed within
@@ -176,14 +176,14 @@ class Housekeeping:
             await self._in_lane(partial(write_seen_ms, self._files, directories, wall_ms))
 
     async def _flush_by_age(self) -> None:
-        """`flush.ms` (ST-10); what a count asks for is flushed where it is appended."""
+        """Flush what `flush.ms` asks for (ST-10); `flush.messages` flushes where it appends."""
         now_ms = self._clock.monotonic_ms()
         for replica in self._hosted():
             if replica.log.config.flush_ms < LONG_MAX and replica.log.due_flush(now_ms):
                 self._replicas.start_flush(replica)
 
     async def _check_isr(self) -> None:
-        """Twice in `replica.lag.time.max.ms` (RE-8)."""
+        """Look for followers that lag, twice in `replica.lag.time.max.ms` (RE-8)."""
         self._replicas.check_isr(self._clock.monotonic_ms())
 
     async def _enforce_retention(self) -> None:
@@ -221,7 +221,7 @@ class Housekeeping:
                 await asyncio.sleep(0)
 
     async def _run_guarded(self, replica: Replica, action: Callable[[], object]) -> None:
-        """In a thread; a disk that refuses takes its directory offline."""
+        """Run an action in a thread; a disk that refuses takes its directory offline."""
         try:
             await self._in_lane(action)
         except OSError as error:
@@ -231,7 +231,7 @@ class Housekeeping:
         await run_in(self._replicas.threads.background, action)
 
     def _hosted(self) -> Iterator[Replica]:
-        """All replicas, but for those that are deleted or replaced before their turn has come."""
+        """Yield all replicas but those that are deleted or replaced before their turn."""
         for replica in list(self._replicas):
             if self._replicas.hosts(replica):
                 yield replica

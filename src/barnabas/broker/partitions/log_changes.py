@@ -1,4 +1,4 @@
-"""What LeaderAndIsr and StopReplica change on disk: logs set aside, made and deleted.
+"""Changes on disk what LeaderAndIsr and StopReplica ask for: sets logs aside, makes, deletes them.
 
 What is answered is durable: names are changed first, for all partitions of a request, and then each
 log directory is synced once, in a thread.
@@ -121,7 +121,7 @@ class LogChanges:
             yield [partial(_lay_out, placed[each::_THREADS]) for each in range(_THREADS)]
 
     def keep(self, made_count: int) -> None:
-        """So many logs have been made for a request."""
+        """Exempt new logs from the cycle collector, each time that so many were made."""
         if made_count % _KEPT_TOGETHER == 0:
             self._keep_objects()
 
@@ -133,7 +133,7 @@ class LogChanges:
             self._failures.on_error(error.directory, error)
 
     def delete(self, name: TopicPartition) -> Path | None:
-        """Where the log lay; None: the disk refuses, and the directory has failed with it."""
+        """Delete a log; return where it lay, or None if the disk refuses: its directory failed."""
         self.made.pop(name, None)
         return self._set_aside(name)
 
@@ -146,7 +146,7 @@ class LogChanges:
             return None
 
     def sync_names(self, directories: Iterable[Path]) -> Steps[None]:
-        """What was set aside in these log directories stays so. One that refuses has failed."""
+        """Have what was set aside in these directories stay so. One that refuses has failed."""
         for path in directories:
             try:
                 yield partial(self._store.directories.sync_names, path)
@@ -155,7 +155,7 @@ class LogChanges:
 
 
 def _lay_out(placed: Sequence[NewLog]) -> None:
-    """As far as the disk allows: what is wrong is met again, and reported, when the log is made."""
+    """Make files as far as the disk allows; what fails is met again when the log is made."""
     with suppress(OSError):
         for new in placed:
             new.lay_out()

@@ -1,6 +1,6 @@
 """Looks for the dirtiest log, has it cleaned, and swaps in what is new (ST-7).
 
-The work is done by a child process (`storage.compaction`), for Python that computes beside the loop
+The work is done by a child process (`storage.compaction`), for Python that computes in a thread
 would cost every request milliseconds; what is left here are the renames of a swap. `inline`, it is
 done in small steps in a thread, which is what a simulation and small tests want.
 
@@ -66,7 +66,7 @@ _PRODUCERS_PER_STEP = 1000
 
 
 class LogCleaner:
-    """Cleans one log at a time."""
+    """Cleans the logs of one broker, one at a time."""
 
     def __init__(self, parts: CleanerParts) -> None:
         self._config = parts.config
@@ -88,9 +88,9 @@ class LogCleaner:
         await self._process.end()
 
     async def clean_once(self) -> bool:
-        """Clean the dirtiest log, if one is due; whether that was done.
+        """Clean the dirtiest log, if one is due, and return whether that was done.
 
-        Nothing is, as long as the age of tombstones and records is not known.
+        Nothing is cleaned as long as the age of tombstones and records is not known.
         """
         wall_ms = self._clock.trusted_wall_ms()
         chosen = None if wall_ms is None else await self._choose(wall_ms)
@@ -153,7 +153,7 @@ class LogCleaner:
     # --- one pass --------------------------------------------------------------------------------
 
     async def _clean(self, replica: Replica, cleanable: Cleanable, wall_ms: int) -> bool:
-        """Whether the pass came to its end. OSError: the log's directory is at fault."""
+        """Run one pass; return whether it came to its end. OSError: its directory is at fault."""
         log, truncations = cleanable.log, cleanable.log.truncations
 
         def is_same() -> bool:
@@ -185,8 +185,10 @@ class LogCleaner:
         return False
 
     async def _allow_gaps(self, log: Log, end_offset: int, is_same: Callable[[], bool]) -> bool:
-        """What is cleaned has gaps, which must not be taken for losses: so let it be on disk, and
-        be known to have them. False if the log has changed in the meantime."""
+        """Note on disk how far the log may have gaps, which must not be taken for losses.
+
+        Returns False if the log has changed in the meantime.
+        """
         if end_offset > log.gaps.end:
             for flush in log.take_unflushed():
                 await self._in_lane(flush)
@@ -207,7 +209,7 @@ class LogCleaner:
     async def _events(
         self, job: Job, producers: Producers, is_same: Callable[[], bool]
     ) -> AsyncGenerator[Event, None]:
-        """Of a pass, to its end or as long as the log is the same; then nothing is left of it."""
+        """Yield the events of a pass while the log stays the same; then nothing is left of it."""
         is_over = False
         steps = self._inline_steps if self._inline else self._process_steps
         try:
@@ -314,7 +316,7 @@ def _limits(config: CurrentConfig) -> Limits:
 
 
 async def _last_records(log: Log, end_offset: int) -> dict[int, LastRecord]:
-    """Of all producers, some at a time: a log may know a hundred thousand."""
+    """Collect the last records of all producers, some at a time: there may be 100,000."""
     producers = log.producers
     ids = producers.ids()
     found: dict[int, LastRecord] = {}

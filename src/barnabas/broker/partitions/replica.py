@@ -42,7 +42,7 @@ class LogDirs(Protocol):
 
 
 class ReplicaHost(NamedTuple):
-    """What all replicas of a broker share."""
+    """The parts that all replicas of a broker share."""
 
     dirty: list[Replica]
     """Collects those that have something to be written."""
@@ -176,7 +176,7 @@ class Replica:
             self._notified_bytes = self._unseen_bytes
 
     def count_up_to(self, now_ms: int, end_offset: int) -> None:
-        """What is below counts for the high watermark: written, and flushed where that is asked."""
+        """Count what is below for the high watermark: it is written, and flushed if asked."""
         if self.successor is not None:
             end_offset = min(end_offset, self.successor.recovery_point)
             if end_offset < self.partition.log_end_offset:
@@ -189,7 +189,7 @@ class Replica:
 
     @property
     def waits_for_disk(self) -> bool:
-        """Whether what was appended has to be flushed before it is acknowledged."""
+        """An append has to be flushed before it is acknowledged."""
         return self.flush is not None or self.successor is not None
 
     async def wait_for_flush(self, offset: int) -> None:
@@ -202,7 +202,7 @@ class Replica:
             await shielded(self._synced)
 
     def sync_ended(self) -> None:
-        """One of a flush's syncs has ended; requests that wait for the disk look again."""
+        """Let requests that wait for the disk look again: one of a flush's syncs has ended."""
         synced, self._synced = self._synced, None
         if synced is not None:
             synced.set_result(None)
@@ -221,7 +221,7 @@ class Replica:
 
     @property
     def followers(self) -> Watchers:
-        """Where followers park: they are notified of what is written, visible or not."""
+        """The place where followers park, to be notified of what is written, visible or not."""
         if self._followers is None:
             self._followers = Watchers()
         return self._followers
@@ -229,7 +229,7 @@ class Replica:
     # --- as leader -------------------------------------------------------------------------------
 
     def on_fetch(self, fetch: FollowerFetch, now_ms: int) -> None:
-        """A follower has everything below the offset that it asks for (RE-5).
+        """Note that a follower has everything below the offset that it asks for (RE-5).
 
         Raises NotLeaderOrFollower, FencedLeaderEpoch and UnknownLeaderEpoch, as the machine does.
         """
@@ -309,14 +309,14 @@ class Replica:
         self.wake_watchers()
 
     def fail(self, error: OSError) -> None:
-        """The disk refused: take the log directory offline, and this replica with it."""
+        """Take the log directory offline, whose disk has refused, and this replica with it."""
         self._host.log_dirs.on_replica_error(self, error)
 
     # --- as follower -----------------------------------------------------------------------------
 
     def on_copied(self, size_bytes: int, before: int, effects: Sequence[Effect]) -> None:
-        """So many bytes were written where the log ended `before`, and the leader's watermark is
-        known: consumers read here too."""
+        """Let consumers here see what was copied from the leader: so many bytes, written where the
+        log ended `before`, and `effects` of the leader's watermark."""
         self._unseen_bytes += size_bytes
         self.traffic.replication_bytes_in += size_bytes
         if effects:
@@ -327,7 +327,7 @@ class Replica:
     # --- roles -----------------------------------------------------------------------------------
 
     def leads(self) -> None:
-        """This broker leads the partition, in a new epoch."""
+        """Begin to serve: this broker leads the partition, in a new epoch."""
         self._stopped_by = None
         self._unseen_bytes = self._notified_bytes = 0
         self.partition.on_log_start_moved(self.log.log_start_offset)
@@ -357,7 +357,7 @@ class Replica:
                 future.set_exception(error)
 
     def on_stopped(self, reason: KafkaError | None = None) -> None:
-        """This broker no longer leads, hosts or can reach it: fail every request that waits."""
+        """Fail every request that waits: this broker no longer leads, hosts or can reach it."""
         error = self._stopped_by = reason or NotLeaderOrFollower(
             f"{self.topic_partition} is no longer led by this broker"
         )
@@ -373,7 +373,7 @@ class Replica:
         self.wake_watchers()
 
     def wake_watchers(self) -> None:
-        """Something changed that readers must see at once (leadership, deletion, log start)."""
+        """Wake all readers: something changed that they must see at once (leadership, deletion)."""
         if self._parked is not None:
             self._parked.wake()
         if self._followers is not None:

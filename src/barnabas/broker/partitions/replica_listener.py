@@ -1,4 +1,4 @@
-"""What follows from the role of a replica: coordinators are loaded, leaders are fetched from."""
+"""The parts that act on the role of a replica: coordinators load, fetchers follow its leader."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaListener:
-    """Notified of each change of role on this broker; does nothing unless it overrides."""
+    """Is notified of each change of role on this broker; does nothing unless it overrides."""
 
     __slots__ = ()
 

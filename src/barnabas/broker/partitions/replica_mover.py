@@ -1,4 +1,4 @@
-"""One move of a replica to another log directory, from its begin or a restart to its end.
+"""Moves one replica to another log directory, from its begin or a restart to its end.
 
 Carries out what `replication.directory_move` says, in turns of 64 KiB: reading and flushing wait in
 threads, appending is what a follower does.
@@ -251,7 +251,7 @@ class ReplicaMover:
             await self._settle()
 
     async def _read(self, log: Log, offset: int) -> bytes:
-        """The batches of one turn."""
+        """Read the batches of one turn."""
         slices = log.read(offset, TURN_BYTES, log.log_end_offset)
         try:
             return await self._in_lane(partial(_bytes_of, slices))
@@ -325,7 +325,7 @@ class ReplicaMover:
 
 
 def _rest(log: Log, offset: int) -> bytes:
-    """What can be read from there on in one turn; nothing at the log's end."""
+    """Read from there on as much as one turn allows; nothing at the log's end."""
     slices = log.read(offset, TURN_BYTES, log.log_end_offset)
     try:
         return _bytes_of(slices)
@@ -335,7 +335,7 @@ def _rest(log: Log, offset: int) -> bytes:
 
 
 def _bytes_of(slices: Sequence[FileSlice]) -> bytes:
-    """Raises CorruptData where the file has lost its end."""
+    """Read the slices; raises CorruptData where the file has lost its end."""
     found = []
     for part in slices:
         data = cast(File, part.file).pread(part.size, part.position)

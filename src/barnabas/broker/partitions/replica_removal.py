@@ -20,7 +20,7 @@ def follows(replica: Replica) -> bool:
 
 
 class ReplicaRemoval:
-    """The one way by which a replica is hosted no longer."""
+    """Removes a replica and notifies its listeners; no other code ends its hosting."""
 
     __slots__ = ("_listeners", "replicas")
 

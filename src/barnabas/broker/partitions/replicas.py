@@ -160,7 +160,7 @@ class Replicas:
         return replica
 
     def replica_of(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
-        """As `leader_of`, of a replica that leads or follows."""
+        """Return the replica, whether it leads or follows; else raise the row for the client."""
         # A plain tuple will do: it equals the TopicPartition, and is made in a tenth of the time.
         replica = self._replicas.get(topic_partition)
         if replica is None:
@@ -174,7 +174,7 @@ class Replicas:
         return self._replicas.get(topic_partition)
 
     def hosts(self, replica: Replica) -> bool:
-        """Whether it is still this one: after an `await` it may be gone, or replaced."""
+        """Return whether it is still hosted: after an `await` it may be removed, or replaced."""
         return self._replicas.get(replica.topic_partition) is replica
 
     def _missing(self, topic_partition: tuple[str, int]) -> KafkaError:
@@ -194,11 +194,11 @@ class Replicas:
 
     @property
     def has_staged(self) -> bool:
-        """Whether something was appended that is not written yet."""
+        """Something was appended that is not written yet."""
         return bool(self.dirty)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Of all hosted partitions, for their checkpoint."""
+        """The high watermarks of all hosted partitions, for their checkpoint."""
         return {replica.topic_partition: replica.high_watermark for replica in self}
 
     # --- coming and going (role_changes, replica_removal) ----------------------------------------
@@ -218,7 +218,7 @@ class Replicas:
         self._replicated.pop(replica, None)
 
     def role_changed(self, replica: Replica) -> None:
-        """Its role or its set of replicas is another one now."""
+        """Note that its role or its set of replicas has changed."""
         if replica.partition.is_leader and len(replica.partition.replicas) > 1:
             self._replicated[replica] = None
         else:
@@ -230,14 +230,14 @@ class Replicas:
         return frozenset(self._offline)
 
     def mark_offline(self, *names: TopicPartition) -> None:
-        """Their logs cannot be reached on disk."""
+        """Remember that the logs of these cannot be reached on disk."""
         self._offline.update(names)
 
     def is_offline(self, name: TopicPartition) -> bool:
         return name in self._offline
 
     def forget_offline(self, name: TopicPartition) -> None:
-        """The partition is to be stopped: it is no longer one of this broker's."""
+        """Forget that it is offline: the partition is stopped, and no longer this broker's."""
         self._offline.discard(name)
 
     # --- other brokers ---------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class Replicas:
             replica.carry_out(replica.partition.brokers_changed(live, now_ms))
 
     def on_registered(self, broker_epoch: int) -> None:
-        """This broker has a new registration."""
+        """Let all partitions know that this broker has a new registration."""
         for replica in self:
             replica.partition.on_registered(broker_epoch)
 
@@ -270,14 +270,14 @@ class Replicas:
         return self.config.value.log_config(overrides)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """A topic's own settings have changed: its logs obey from now on."""
+        """Apply the new settings of a topic to its logs."""
         self._overrides[topic] = overrides
         for replica in self:
             if replica.topic_partition.topic == topic:
                 self._configure(replica)
 
     def broker_config_changed(self, _config: BrokerConfig) -> None:
-        """The broker's settings have changed, which are the defaults of all topics."""
+        """Apply the broker's new settings, which are the defaults of all topics."""
         for replica in self:
             self._configure(replica)
 
@@ -297,7 +297,7 @@ class Replicas:
     # --- file descriptors ------------------------------------------------------------------------
 
     def is_short_of_descriptors(self, error: OSError) -> bool:
-        """Whether the error means that, and no failed disk; it is logged once."""
+        """Return whether descriptors are short, and no disk has failed; that is logged once."""
         if not is_out_of_descriptors(error):
             return False
         self._shortage.met(error)

@@ -44,7 +44,7 @@ _PARTITIONS_PER_TURN = 16  # each may cost file operations; others are served be
 
 
 class _Unhosted(Exception):
-    """There is no descriptor to make or to change a replica's files with."""
+    """Raised when no descriptor is left to make or to change a replica's files with."""
 
 
 class DeferredStates:
@@ -77,12 +77,12 @@ class DeferredStates:
         self._wait()
 
     def forget(self, names: Iterable[TopicPartition]) -> None:
-        """They are stopped, or have a newer state."""
+        """Retry these no more: they are stopped, or have a newer state."""
         for name in names:
             self._states.pop(name, None)
 
     async def close(self) -> None:
-        """Nothing is tried any more."""
+        """Stop trying."""
         self._is_closed = True
         self._states.clear()
         if self._timer is not None:
@@ -111,7 +111,7 @@ class DeferredStates:
 
 
 class RoleChanges:
-    """`leader_and_isr` and `stop_replica` in steps; one request at a time."""
+    """Carries out `leader_and_isr` and `stop_replica` in steps, one request at a time."""
 
     __slots__ = (
         "_changes",
@@ -154,7 +154,7 @@ class RoleChanges:
     # --- LeaderAndIsr ----------------------------------------------------------------------------
 
     def apply_leader_and_isr(self, request: LeaderAndIsr) -> Codes:
-        """`leader_and_isr`, all at once."""
+        """Carry out `leader_and_isr` without a pause."""
         return at_once(self.leader_and_isr(request))
 
     def leader_and_isr(self, request: LeaderAndIsr) -> Steps[Codes]:
@@ -210,7 +210,7 @@ class RoleChanges:
                 _log.warning("%s cannot be taken over yet: %s", name, error)
 
     def _apply(self, state: PartitionState, role_changes: list[RoleChange]) -> int:
-        """Take over the state of one partition; an error code."""
+        """Take over the state of one partition, and return an error code."""
         name = state.topic_partition
         self.deferred.forget([name])
         replica = self._replicas.get(name)
@@ -297,7 +297,7 @@ class RoleChanges:
     # --- hosting ---------------------------------------------------------------------------------
 
     def _try_to_host(self, state: PartitionState) -> Replica | None:
-        """None where the disk refuses; raises _Unhosted where descriptors are short."""
+        """Host a replica; None where the disk refuses. Raises _Unhosted without a descriptor."""
         name = state.topic_partition
         if self._replicas.is_offline(name):
             return None
@@ -351,7 +351,7 @@ class RoleChanges:
     # --- StopReplica and UpdateMetadata ----------------------------------------------------------
 
     def apply_stop_replica(self, request: StopReplica) -> Codes:
-        """`stop_replica`, all at once."""
+        """Carry out `stop_replica` without a pause."""
         return at_once(self.stop_replica(request))
 
     def stop_replica(self, request: StopReplica) -> Steps[Codes]:
@@ -393,8 +393,8 @@ class RoleChanges:
     def stop_what_moved(self, topics: Iterable[TopicImage]) -> None:
         """Host no longer what has moved to other brokers, as these topics are by now.
 
-        A broker that could not be reached at the time gets no StopReplica: it would go on to serve
-        what it led, and acknowledge what no other replica gets. The log stays.
+        A broker that could not be reached at the time gets no StopReplica: it would continue to
+        serve what it led, and acknowledge what no other replica gets. The log stays.
         """
         broker_id = self._replicas.view.broker_id
         for topic in topics:
@@ -412,7 +412,7 @@ class RoleChanges:
                     self._removal.remove(replica)
 
     def _is_out_of_reach(self, name: TopicPartition, delete: bool) -> bool:
-        """Whether a replica that is to be stopped lies, or may lie, in an offline directory."""
+        """Return whether a replica to be stopped lies, or may lie, in an offline directory."""
         if delete and name in self._replicas.store.damaged:
             return False
         may_be_unread = delete and self._has_unread

@@ -109,7 +109,7 @@ async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
 
 
 async def _sync(replica: Replica, replicas: Hosted) -> bool:
-    """Whether it could be done; not if there was no descriptor for it. OSError."""
+    """Return whether a sync could be done; False without a descriptor. Raises OSError."""
     try:
         await run_in(replicas.threads.flushes, replica.log.take_flush())
     except OSError as error:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Throttles:
-    """All, for all replicas of a broker; `configure` when the settings change."""
+    """Holds the throttles of a broker; `configure` applies changed settings."""
 
     __slots__ = ("_follower", "_leader", "moves")
 
@@ -33,7 +33,7 @@ class Throttles:
         self._leader = Throttle(broker_id)
         self._follower = Throttle(broker_id)
         self.moves = Throttle(broker_id)
-        """What holds up moves between log directories."""
+        """Limits moves between log directories."""
         self.configure(config)
 
     def configure(self, config: BrokerConfig) -> None:
@@ -48,14 +48,14 @@ class Throttles:
         moves.window_ms = 1_000 * window_s
 
     def of_leader(self, replica: Replica) -> Throttle | None:
-        """What holds up those who follow this replica; None for most."""
+        """Return the throttle of those who follow this replica; None for most."""
         listed = replica.log.config.leader_replication_throttled_replicas
         if listed and self._leader.covers(listed, replica.topic_partition.partition):
             return self._leader
         return None
 
     def of_follower(self, replica: Replica) -> Throttle | None:
-        """What holds up this replica where it follows; None for most."""
+        """Return the throttle of this replica where it follows; None for most."""
         listed = replica.log.config.follower_replication_throttled_replicas
         if listed and self._follower.covers(listed, replica.topic_partition.partition):
             return self._follower

@@ -1,4 +1,4 @@
-"""Logs that were found at a start which may have lost their ends, until somebody leads them.
+"""Logs that were found at a start which may have lost their ends, until a broker leads them.
 
 A broker that did not stop cleanly warns the controller of it (`may_have_lost` in its registration).
 The warning ends when each of these partitions has a leader that was elected in this knowledge.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class UnplacedLogs:
-    """Empty unless the start found such logs."""
+    """Holds the names of these logs; it is empty unless the start found any."""
 
     __slots__ = ("_are_placed", "_names")
 
@@ -27,11 +27,11 @@ class UnplacedLogs:
         return len(self._names)
 
     def on_found(self, names: Iterable[TopicPartition]) -> None:
-        """At the start."""
+        """Add the logs that the start has found."""
         self._names.update(names)
 
     def on_placed(self, names: Iterable[TopicPartition]) -> None:
-        """These have a leader now, or are deleted."""
+        """Forget partitions that have a leader now, or are deleted."""
         if self._names:
             self._names.difference_update(names)
             if not self._names:

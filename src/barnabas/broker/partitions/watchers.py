@@ -6,10 +6,10 @@ from typing import Protocol
 
 
 class Watcher(Protocol):
-    """What a replica notifies of its changes: a parked fetch, or a partition of a session."""
+    """Is notified of a replica's changes: a parked fetch, or a partition of a session."""
 
     def notify(self, appended_bytes: int) -> None:
-        """Bytes became visible."""
+        """Count bytes that can be read now."""
         ...
 
     def wake(self) -> None:

@@ -65,7 +65,7 @@ class Limits:
 
 
 def _places(user: str, client_id: str) -> Iterator[tuple[Entity, Entity]]:
-    """Where a limit may be set for a client, the strongest place first, and who shares it then."""
+    """Yield the places where a limit may be set, strongest first, and who shares it then."""
     for name in (user, DEFAULT):
         if client_id:
             yield Entity(name, client_id), Entity(user, client_id)
@@ -77,7 +77,7 @@ def _places(user: str, client_id: str) -> Iterator[tuple[Entity, Entity]]:
 
 
 class RateMeter:
-    """What those who share a limit have done."""
+    """Measures what those who share a limit have done."""
 
     __slots__ = ("_most_ms", "_rate", "_windows", "last_used_ms", "limit", "throttle_times")
 
@@ -92,7 +92,7 @@ class RateMeter:
 
     @property
     def most_at_once(self) -> int:
-        """What an idle client may have without being throttled."""
+        """The most that an idle client may have without being throttled."""
         return int(min(max(0.0, self.limit) * self._windows.sure_s, 2**31 - 1))
 
     def record(self, value: float, now_ms: int) -> int:
@@ -219,11 +219,11 @@ class ClientQuotas:
             callback()
 
     def has(self, entity: Entity) -> bool:
-        """Whether an entity has a limit of its own."""
+        """Return whether an entity has a limit of its own."""
         return any(entity in table for table in self._limits.values())
 
     def meters(self) -> Iterator[tuple[str, Entity, RateMeter | MutationMeter]]:
-        """What is measured: the kind of limit, who shares it, and what they have done."""
+        """All meters: the kind of limit, who shares it, and what they have done."""
         return ((kind, sharing, meter) for (kind, sharing), meter in self._meters.items())
 
     def of(self, user: str, client_id: str | None) -> ClientLimits | None:

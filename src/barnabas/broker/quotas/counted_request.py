@@ -4,10 +4,10 @@
             --> stage one, and each step of what waits for it: their time is counted
             --> the answer gets the longest throttle time, and the connection is muted for as long
 
-The answer is never held back: a client that obeys it waits by itself, and any other finds that its
-next request is not read (KIP-219). The time counted is that of the event loop: stage one, the steps
-of coroutines, and the encoding of an answer that is there at once. What a thread does (decoding and
-encoding long messages, reading the disk) is not.
+The answer is never held back: a client that respects it waits by itself, and any other finds that
+its next request is not read (KIP-219). The time counted is that of the event loop: stage one, the
+steps of coroutines, and the encoding of an answer that is there at once. What a thread does
+(decoding and encoding long messages, reading the disk) is not.
 
 Requests between brokers are exempt, as in Kafka: those that need CLUSTER_ACTION, and the fetches of
 followers.
@@ -36,7 +36,7 @@ Settled = Message | Staged | Later | None
 
 
 def is_exempt(context: Context, request: Any) -> bool:
-    """Whether no quota holds for a request."""
+    """Return whether no quota holds for a request."""
     api = context.api
     if api is FETCH:
         if context.version >= _REPLICA_STATE:
@@ -49,7 +49,7 @@ def is_exempt(context: Context, request: Any) -> bool:
 
 
 class CountedRequest:
-    """What a request took so far, and how long its client has to wait for it."""
+    """Counts what a request takes, and how long its client has to wait for it."""
 
     __slots__ = (
         "_answered_ns",
@@ -95,7 +95,7 @@ class CountedRequest:
         self._spent_ns += spent_ns() - began_ns
 
     def settle(self, outcome: Settled) -> Settled:
-        """The outcome of a step: an answer is completed, what leads to it goes on being counted."""
+        """The outcome of a step: an answer is completed, what leads to it is still counted."""
         if isinstance(outcome, Message):
             self._complete(outcome)
             return outcome
@@ -122,7 +122,7 @@ class CountedRequest:
         return self._limits.request.record_ns(time_ns, self._clock_ms())
 
     def end(self) -> None:
-        """The arrival is over: if the answer was complete, it has been encoded meanwhile."""
+        """Count the encoding of an answer that was complete at once: the arrival is over."""
         if self._answered_ns and self._limits.request is not None:
             self._limits.request.count_ns(spent_ns() - self._answered_ns, self._clock_ms())
 

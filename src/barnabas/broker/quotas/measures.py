@@ -100,7 +100,7 @@ class Rate:
     def throttle_ms(self, limit: float, now_ms: int) -> int:
         """How long nothing must come for the rate to be at the limit; 0 if it is not above.
 
-        With a limit of 0 whatever came is too much for ever.
+        With a limit of 0 whatever came is too much, however long the client waits.
         """
         observed = self.per_second(now_ms)
         if observed <= max(0.0, limit):

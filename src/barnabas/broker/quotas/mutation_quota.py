@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MutationQuota:
-    """Without a meter everything is allowed."""
+    """Counts the partitions of one request; without a meter everything is allowed."""
 
     __slots__ = ("_is_strict", "_meter", "_now_ms", "_throttles", "throttle_ms")
 

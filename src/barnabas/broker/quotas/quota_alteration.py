@@ -1,6 +1,6 @@
-"""What an AlterClientQuotas changes of one entity: where it is kept, and the edit of its configs.
+"""Finds where the quotas of one entity are kept, and edits them, for AlterClientQuotas.
 
-Checks and reasons are Kafka's; what it does not check, and could not be obeyed, is refused, too.
+Checks and reasons are Kafka's; what it does not check, and could not be applied, is refused, too.
 """
 
 from __future__ import annotations
@@ -101,6 +101,6 @@ def _text(key: str, value: float) -> str:
 
 
 def _java_double(value: float) -> str:
-    """As Java prints it, within the range where it has no exponent; else as Python does, which
-    Java reads as well."""
+    """Print a number as Java does, within the range where it has no exponent; else as Python
+    does, which Java reads as well."""
     return repr(float(value)).replace("e+", "E").replace("e", "E")

@@ -26,7 +26,7 @@ Named = Mapping[str, str | None]
 
 
 class Component(NamedTuple):
-    """What is asked of the part of one type."""
+    """The condition on the part of one type."""
 
     match_type: int
     name: str | None  # for EXACT

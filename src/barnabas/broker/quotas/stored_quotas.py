@@ -30,7 +30,7 @@ _TYPES = {USERS: USER, CLIENTS: CLIENT_ID, IPS: IP}
 
 
 class StoredQuotas:
-    """Brings into force what the tree holds for users, client ids and addresses."""
+    """Applies the quotas that the tree holds for users, client ids and addresses."""
 
     kinds = (USERS, CLIENTS, IPS)
 
@@ -40,7 +40,7 @@ class StoredQuotas:
         self._ip_quotas = ip_quotas
 
     async def load(self) -> None:
-        """Bring all quotas into force."""
+        """Read and apply all quotas."""
         for path, node in await _nodes(self._store):
             self._apply(path, node)
 

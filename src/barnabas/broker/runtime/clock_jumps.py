@@ -1,4 +1,4 @@
-"""Jumps of the wall clock: can it be trusted to tell how old a record is (ST-6)? Pure.
+"""Decides whether the wall clock can be trusted to say how old a record is (ST-6). Pure.
 
 What is removed by age is gone for good, and others set the wall clock: an operator, NTP, a virtual
 machine that wakes up. So wall time is compared with monotonic time at each look. If it moves
@@ -29,7 +29,7 @@ then only, and a broker may be restarted at leisure."""
 
 
 class Turn(Enum):
-    """What happened to the wall clock."""
+    """The events of a wall clock."""
 
     STARTED = "started"
 
@@ -39,7 +39,7 @@ class Turn(Enum):
 
 
 class Finding(NamedTuple):
-    """What is to be logged."""
+    """An event to be logged."""
 
     turn: Turn
     by_ms: int
@@ -59,7 +59,7 @@ class ClockJumps:
 
     @property
     def are_over(self) -> bool:
-        """Whether the wall clock could be trusted at the last look."""
+        """The wall clock could be trusted at the last look."""
         return self._jumped_at_ms is None
 
     def latest_ms(self, now_ms: int, wall_ms: int) -> int:
@@ -73,7 +73,7 @@ class ClockJumps:
         return wall_ms if self.are_over else min(wall_ms, now_ms + self._trusted_ahead_ms)
 
     def begin(self, now_ms: int, wall_ms: int, seen_ms: int) -> Finding | None:
-        """The first look of all; `seen_ms`: the newest wall time that was trusted before."""
+        """Look for the first time; `seen_ms`: the newest wall time that was trusted before."""
         self._ahead_ms = wall_ms - now_ms
         by_ms = wall_ms - seen_ms
         if abs(by_ms) <= START_LEAP_MS:

@@ -1,6 +1,6 @@
 """The machine's disk, with a function in front of each write and sync that a test may set.
 
-Files that are open already are concerned, too. While none is set a write costs one look more.
+It applies to files that are open already, too. While none is set a write costs one look more.
 """
 
 from __future__ import annotations

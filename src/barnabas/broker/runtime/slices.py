@@ -38,7 +38,7 @@ class Pace:
         self._done = 0
 
     def is_over(self, entries: int = 1) -> bool:
-        """Count these entries, or what costs as much as they: is the slice over?"""
+        """Count these entries, or what costs as much as they; return whether the slice is over."""
         self._done += entries
         if self._done < SLICE_ENTRIES:
             return False
@@ -67,7 +67,7 @@ def clear_in_slices(entries: list[Any]) -> Slices[None]:
 
 
 def run_slices(slices: Slices[T]) -> T | Coroutine[Any, Any, Any]:
-    """The outcome of a handler that needs one slice; else a coroutine that returns it."""
+    """Return the outcome of a handler that needs one slice; else a coroutine that returns it."""
     try:
         next(slices)
     except StopIteration as end:

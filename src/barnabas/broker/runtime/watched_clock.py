@@ -92,9 +92,9 @@ def _report(finding: Finding) -> None:
             LASTING_MS // 60_000,
         )
     elif finding.turn is Turn.CORRECTED:
-        _log.info("the wall clock is back where it was: removal by age goes on")
+        _log.info("the wall clock is back where it was: removal by age continues")
     else:
-        _log.info("the wall clock's new time has lasted: removal by age goes on")
+        _log.info("the wall clock's new time has lasted: removal by age continues")
 
 
 def _span(ms: int) -> str:

@@ -68,11 +68,11 @@ def test_a_jump_is_seen_before_anything_is_removed(
     inner.at_ms += LASTING_MS
     assert clock.trusted_wall_ms() == inner.wall_ms()
     assert [each.getMessage() for each in caplog.records[1:]] == [
-        "the wall clock is back where it was: removal by age goes on",
+        "the wall clock is back where it was: removal by age continues",
         "the wall clock has jumped backwards by 1:00:00: nothing is removed by its age (retention "
         "by time, compaction, committed offsets, producer ids, transactional ids) until the new "
         "time has lasted for 5 minutes; set the clock if it is wrong",
-        "the wall clock's new time has lasted: removal by age goes on",
+        "the wall clock's new time has lasted: removal by age continues",
     ]
 
 

@@ -57,7 +57,7 @@ class UpdateMetadata(NamedTuple):
 
     @classmethod
     def removing(cls, topics: Iterable[str], image: ClusterImage) -> UpdateMetadata:
-        """What removes these topics from an image, and leaves the rest of it as it is."""
+        """Make a request that removes these topics from an image, and leaves the rest as it is."""
         assert image.cluster_id is not None, "no controller has named a topic before"
         return cls(
             image.controller_id,

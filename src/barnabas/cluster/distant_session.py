@@ -1,7 +1,7 @@
 """An embedded session for a broker whose loop is another one than the store's, in another thread.
 
 As with a server, a broker that stands still hears of nothing meanwhile: that its session has ended,
-it learns when it goes on, in the order in which it happened.
+it learns when it continues, in the order in which it happened.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ write or fsync the content of the disk is unknown: every further commit fails.
 
 It has a session of its own, which ends with `close` or with the process, and creates more of them
 for further brokers in the process (`session`). Ephemeral nodes of an earlier process are removed
-when the store is opened. Tools may open it for reading only, even beside the broker that writes it:
+when the store is opened. Tools may open it for reading only, even while a broker writes it:
 they see the tree as it is on disk at that moment.
 """
 
@@ -208,7 +208,7 @@ class EmbeddedStore(MetadataStore):
             self._check_disk(stage)
             if self._syncing is None:
                 self._syncing = asyncio.ensure_future(self._sync(self._journal))
-            # The fsync goes on for the others when one waiter is cancelled.
+            # The fsync continues for the others when one waiter is cancelled.
             await shielded(self._syncing)
 
     async def _sync(self, journal: Journal) -> None:

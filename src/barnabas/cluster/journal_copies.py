@@ -44,7 +44,7 @@ class Copy(NamedTuple):
 
     @property
     def is_absent(self) -> bool:
-        """Whether there is nothing: a new directory, or one that was emptied."""
+        """There is nothing: the directory is new, or was emptied."""
         return self.snapshot is None and not self.journal
 
     @property
@@ -151,7 +151,7 @@ def merge_without_loss(copies: Sequence[Copy]) -> Merged:
 
 
 def is_behind(copy: Copy, found: Merged) -> bool:
-    """Whether the copy has to be written again: it is damaged, or lacks some commit."""
+    """The copy has to be written again if it is damaged, or lacks some commit."""
     if copy.fault is not None or copy.tree_zxid != found.snapshot_zxid:
         return True
     own = [each for each in copy.frames.whole if not each.is_seal]
@@ -160,7 +160,7 @@ def is_behind(copy: Copy, found: Merged) -> bool:
 
 
 def is_damaged(copy: Copy, found: Merged) -> bool:
-    """Whether the copy was changed by something else than a crash."""
+    """Return whether the copy was changed by something else than a crash."""
     if copy.fault is not None:
         return True
     # Behind what a crash has left of a seal there may be commits that the snapshot has.

@@ -61,8 +61,8 @@ class Frames(NamedTuple):
 
     @property
     def begins_late(self) -> bool:
-        """Whether commits are missing at the front, and nothing else is there: the first journal of
-        all begins with a seal of nothing, and then with commit 1."""
+        """Commits are missing at the front: the first journal of all begins with a seal of nothing,
+        and then with commit 1."""
         if self.damaged_at is not None or not self.whole:
             return False
         first = self.whole[0]

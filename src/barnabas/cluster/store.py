@@ -131,7 +131,7 @@ class MetadataStore(Protocol):
         ...
 
     async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        """As `read` for each path, in their order; not as of one moment.
+        """Read each path, in their order; not as of one moment.
 
         On a server this takes one request for hundreds of nodes.
         """

@@ -299,7 +299,7 @@ class ZooKeeperStore(RemoteStore):
                 continue
 
     async def is_open_to_all(self, path: str) -> bool:
-        """Whether every client may create and delete nodes directly below this one.
+        """Return whether every client may create and delete nodes directly below this one.
 
         Raises MetadataError, OutcomeUnknown.
         """

@@ -167,7 +167,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
             raise
 
     def _fresh_context(self, tls: TlsSettings) -> ssl.SSLContext:
-        """With the files as they are now; the last that could be used, if they cannot."""
+        """Make a context of the present files; if they cannot be used, keep the last one."""
         assert self._context is not None
         try:
             self._context = _context(tls)
@@ -251,7 +251,7 @@ class Connection:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether kazoo's thread has ended, as after a malformed answer: then `restart` it."""
+        """Kazoo's thread has ended, as after a malformed answer: then `restart` it."""
         return self._client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
 
     def start(self) -> None:
@@ -286,7 +286,7 @@ class Connection:
             _log.debug("kazoo still waits for a server; its thread ends after this attempt")
 
     def is_in_session(self, session_id: int) -> bool:
-        """Whether a request is being sent in this session; called in kazoo's thread."""
+        """Return whether a request is being sent in this session; called in kazoo's thread."""
         client_id = self._client.client_id
         return client_id is not None and client_id[0] == session_id
 

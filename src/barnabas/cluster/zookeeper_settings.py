@@ -27,7 +27,7 @@ class Settings(NamedTuple):
 
     @property
     def has_identity(self) -> bool:
-        """Whether ZooKeeper can tell this client from others, so that it may own nodes."""
+        """ZooKeeper can tell this client from others, so that it may own nodes."""
         return bool(self.credentials or (self.tls is not None and self.tls.keystore_location))
 
     def __repr__(self) -> str:

@@ -32,5 +32,5 @@ def check_authorizer(name: str) -> None:
     )
     raise ConfigError(
         f"authorizer.class.name={name} {reason}: set it to {ACL_AUTHORIZER}, whose rules Barnabas "
-        "obeys, and put the rules there (kafka-acls.sh, barnabas acls)"
+        "applies, and put the rules there (kafka-acls.sh, barnabas acls)"
     )

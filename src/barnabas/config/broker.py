@@ -71,7 +71,7 @@ class BrokerConfig:
         return BrokerConfig(self.properties, per_broker, cluster_wide)
 
     def is_set(self, name: str) -> bool:
-        """Whether the properties set this key, even to its default."""
+        """Return whether the properties set this key, even to its default."""
         return name in self._values
 
     def set_names(self) -> Iterable[str]:
@@ -86,7 +86,7 @@ class BrokerConfig:
 
     @property
     def verifies_all_records(self) -> bool:
-        """Whether each record is walked before the append: unless it is set, where some clients may
+        """Each record is walked before the append. Unless it is set, that is where some clients may
         do less than others, and so must not be able to spoil a topic."""
         name = "barnabas.verify.all.records"
         return self.bool(name) if self.is_set(name) else self.str("authorizer.class.name") != ""
@@ -188,7 +188,7 @@ class BrokerConfig:
         if unit_ms is None:
             return self._texts[synonym].strip()
         value = self.int(synonym)
-        # Any negative time to keep means "for ever", as Kafka reads log.retention.hours=-1.
+        # Any negative time to keep is no limit, as Kafka reads log.retention.hours=-1.
         return "-1" if value < 0 and key.name == "retention.ms" else f"{value * unit_ms}"
 
     # These four carry the names of their types, and a class body reads from top to bottom: below

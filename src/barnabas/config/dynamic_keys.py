@@ -3,8 +3,8 @@
     /config/brokers/<id>          of one broker: any dynamic key
     /config/brokers/<default>     of all brokers: cluster-wide keys only
 
-Kafka also adds and removes listeners while it runs; in Barnabas they are read-only. How clients log
-in at a listener is changed for the next log-in; in Kafka it waits for a restart.
+Kafka also adds and removes listeners while it runs; in Barnabas they are read-only. How clients
+authenticate at a listener changes for the next authentication; in Kafka it waits for a restart.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ _PASSWORDS = (
 
 
 def is_dynamic_password(name: str) -> bool:
-    """Whether Kafka keeps a dynamic config encrypted, whatever listener it is for."""
+    """Kafka keeps these dynamic configs encrypted, whatever listener they are for."""
     return name.endswith(_PASSWORDS)
 
 

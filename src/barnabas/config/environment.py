@@ -2,9 +2,9 @@
 
 Only variables that stand for a config count. Many others begin with KAFKA_, too: a program's
 `KAFKA_BOOTSTRAP_SERVERS`, what Kafka's scripts give to a JVM (`KAFKA_HEAP_OPTS`), and what
-Kubernetes sets in each container beside a service called kafka (`KAFKA_PORT=tcp://10.0.0.1:9092`,
+Kubernetes sets in each container of a namespace with a service called kafka (`KAFKA_PORT=tcp://10.0.0.1:9092`,
 `KAFKA_SERVICE_HOST`). None of them may keep a broker from starting, so a start names them in one
-warning and goes on.
+warning and no more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LINK: Final = re.compile(r"KAFKA_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sct
 """A service link of Kubernetes or Docker, even where its name is that of a config."""
 
 _SILENT: Final = frozenset({"KAFKA_HOME", "KAFKA_VERSION"})
-"""Say where a Kafka is that lives beside, and which one: no one expects an effect."""
+"""They say where a Kafka of the same namespace is: no one expects an effect."""
 
 _MOST_NAMED: Final = 20
 

@@ -73,7 +73,7 @@ _TIERED = (
 )  # fmt: skip
 
 INERT_LOG_KEYS: dict[str, ConfigKey] = {
-    **table(_COMPACTION, "one process beside the broker compacts, one log at a time"),
+    **table(_COMPACTION, "one separate process compacts, one log at a time"),
     **table(_WRITING, "the broker does not support it yet"),
     **table(_ONE_FORMAT, "only magic 2 is written, and nothing is converted"),
     **table(_TIERED, "there is no tiered storage"),

@@ -44,7 +44,7 @@ class ConfigKey(NamedTuple):
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether its value must never be shown."""
+        """The value must never be shown."""
         return self.type in ("password", "unknown")
 
     @property
@@ -131,7 +131,7 @@ def unknown_key(name: str, keys: Mapping[str, ConfigKey], kind: str) -> ConfigEr
 
 
 def _java_double(value: float) -> str:
-    """As Java prints it: 0.5, but 1.0E7 and 1.7976931348623157E308."""
+    """Write a number as Java prints it: 0.5, but 1.0E7 and 1.7976931348623157E308."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     from decimal import Decimal  # for rare values: the broker's start does not need it

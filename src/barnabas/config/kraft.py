@@ -122,7 +122,7 @@ def _closed_names(given: Mapping[str, str]) -> set[str]:
 
 
 def _is_own(server: str, given: Mapping[str, str]) -> bool:
-    """Whether the address is that of this node's listener for controllers."""
+    """Return whether the address is that of this node's listener for controllers."""
     names = _closed_names(given)
     own = {
         entry.partition("://")[2].lower()

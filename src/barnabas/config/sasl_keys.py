@@ -12,9 +12,9 @@ _SASL = (
      "Whether the open connections of a SCRAM user end when its credentials are deleted."),
     ("sasl.enabled.mechanisms", "list", "GSSAPI", "", "Mechanisms that clients may use."),
     ("sasl.jaas.config", "password", None, "",
-     "Log-in settings in JAAS form, of a listener and a mechanism."),
+     "Credentials in JAAS form, of a listener and a mechanism."),
     ("sasl.mechanism.inter.broker.protocol", "string", "GSSAPI", "", "Mechanism between brokers."),
-    ("sasl.server.max.receive.size", "int", 524288, "", "Largest message of a log-in."),
+    ("sasl.server.max.receive.size", "int", 524288, "", "Largest message of an authentication."),
 )  # fmt: skip
 
 _OAUTH = (
@@ -45,8 +45,9 @@ _KERBEROS = (
     ("sasl.kerberos.ticket.renew.window.factor", "double", 0.8, "", "Kerberos: when to renew."),
 )  # fmt: skip
 
-_LOG_IN = (
-    ("sasl.login.connect.timeout.ms", "int", None, "", "Time to connect to a log-in service."),
+_LOGIN = (
+    ("sasl.login.connect.timeout.ms", "int", None, "",
+     "Time to connect to an authentication service."),
     ("sasl.login.read.timeout.ms", "int", None, "", "Time for its answer."),
     ("sasl.login.retry.backoff.max.ms", "long", 10000, "", "Longest pause before a new attempt."),
     ("sasl.login.retry.backoff.ms", "long", 100, "", "Pause before a new attempt."),
@@ -62,7 +63,7 @@ _JAVA = (
      "Java class that maps a connection to a user."),
     ("sasl.client.callback.handler.class", "class", None, "", "Java class of the client's side."),
     ("sasl.login.callback.handler.class", "class", None, "", "Java class that logs in."),
-    ("sasl.login.class", "class", None, "", "Java class of a log-in."),
+    ("sasl.login.class", "class", None, "", "Java class of an authentication."),
     ("sasl.server.callback.handler.class", "class", None, "", "Java class of the broker's side."),
     ("security.providers", "string", None, "", "Java classes of security providers."),
 )  # fmt: skip
@@ -86,7 +87,7 @@ SASL_KEYS: dict[str, ConfigKey] = {
     **table(_SASL),
     **table(_OAUTH),
     **table(_KERBEROS, "Kerberos is not supported"),
-    **table(_LOG_IN, "a failed log-in is tried again with the next connection"),
+    **table(_LOGIN, "a failed authentication is tried again with the next connection"),
     **table(_JAVA, "Barnabas runs no Java class"),
     **table(_TOKENS),
     **table(_TOKEN_CHECKS, "expired tokens are removed when the next one is made"),

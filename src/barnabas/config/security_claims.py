@@ -26,7 +26,7 @@ class Claim(NamedTuple):
     harmless: tuple[str, ...] = ()
 
 
-_SASL = "clients log in"
+_SASL = "clients authenticate"
 _OAUTH = "org.apache.kafka.common.security.oauthbearer"
 _OAUTH_LOGIN = (
     f"{_OAUTH}.OAuthBearerLoginCallbackHandler",
@@ -48,7 +48,7 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
         "sasl.client.callback.handler.class": Claim(_SASL, _NO_JAVA, _OAUTH_LOGIN),
         "sasl.login.callback.handler.class": Claim(_SASL, _NO_JAVA, _OAUTH_LOGIN),
         "sasl.login.class": Claim(_SASL, _NO_JAVA),
-        "sasl.mechanism.controller.protocol": Claim("controllers log in", _OPEN),
+        "sasl.mechanism.controller.protocol": Claim("controllers authenticate", _OPEN),
         "sasl.server.callback.handler.class": Claim(_SASL, _NO_JAVA, _OAUTH_VALIDATION),
         "ssl.engine.factory.class": Claim("this class makes TLS engines", _NO_JAVA),
         "security.providers": Claim("these classes provide Java's security", _NO_JAVA),

@@ -211,7 +211,7 @@ class LogConfig(NamedTuple):
 
     @property
     def is_compacted(self) -> bool:
-        """Whether only the last record of each key is kept, beside retention or without it."""
+        """Only the last record of each key is kept, with retention or without it."""
         return "compact" in self.cleanup_policy.split(",")
 
     def with_overrides(self, overrides: Mapping[str, str]) -> LogConfig:

@@ -44,7 +44,7 @@ def encode(message: Message, version: int) -> list[Part]:
 
 
 def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
-    """As `encode`, appended to `head`, which becomes the first part."""
+    """Encode a message behind `head`, which becomes the first part; raises like `encode`."""
     compiled = message.codecs.get(("encode", version))
     if compiled is None:
         compiled = _compile(type(message), version, "encode")

@@ -100,7 +100,7 @@ def rest_of_uvarint(data: memoryview, position: int, first: int) -> tuple[int, i
 
 
 def rest_of_string_length(data: memoryview, position: int, first: int) -> tuple[int, int]:
-    """As `rest_of_uvarint`, for a compact string's length + 1."""
+    """Finish a compact string's length + 1, like `rest_of_uvarint`."""
     value, position = rest_of_uvarint(data, position, first)
     if value - 1 > MAX_STRING_BYTES:
         raise CorruptData(f"a string of {value - 1} bytes exceeds {MAX_STRING_BYTES}")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Operation(IntEnum):
-    """What a client does to a resource. ANY is for filters, ALL for rules."""
+    """Operations on resources. ANY is for filters, ALL for rules."""
 
     ANY = 1
     ALL = 2
@@ -28,7 +28,7 @@ class Operation(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """What access is given to. ANY is for filters."""
+    """Types of resources to which access is given. ANY is for filters."""
 
     ANY = 1
     TOPIC = 2

@@ -36,7 +36,7 @@ class PatternType(IntEnum):
 
 
 class PermissionType(IntEnum):
-    """What an entry does. ANY is for filters."""
+    """Types of entries. ANY is for filters."""
 
     ANY = 1
     DENY = 2
@@ -55,7 +55,7 @@ class Pattern(NamedTuple):
 
 
 class AclEntry(NamedTuple):
-    """Who may do what, or may not; `principal` and `host` may be wildcards."""
+    """Allows or denies a principal an operation; `principal` and `host` may be wildcards."""
 
     principal: str
     host: str
@@ -86,7 +86,7 @@ class AclFilter(NamedTuple):
     permission: PermissionType = PermissionType.ANY
 
     def matches_pattern(self, pattern: Pattern) -> bool:
-        """Whether it matches rules of this pattern, as far as the pattern goes."""
+        """Return whether it matches rules of this pattern, whatever their entries are."""
         if self.resource_type not in (ResourceType.ANY, pattern.resource_type):
             return False
         if self.pattern_type is PatternType.MATCH:
@@ -96,7 +96,7 @@ class AclFilter(NamedTuple):
         return self.name in (None, pattern.name)
 
     def matches_entry(self, entry: AclEntry) -> bool:
-        """Whether it matches rules with this entry, as far as the entry goes."""
+        """Return whether it matches rules with this entry, whatever their pattern is."""
         return (
             self.principal in (None, entry.principal)
             and (self.host in (None, entry.host) or java_host(self.host) == java_host(entry.host))
@@ -105,7 +105,7 @@ class AclFilter(NamedTuple):
         )
 
     def matches(self, binding: AclBinding) -> bool:
-        """Whether it matches this rule."""
+        """Return whether it matches this rule."""
         return self.matches_pattern(binding.pattern) and self.matches_entry(binding.entry)
 
     def named_patterns(self) -> tuple[Pattern, ...]:

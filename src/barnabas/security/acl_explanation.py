@@ -23,7 +23,7 @@ from barnabas.security.acl_rules import allowing
 
 
 class Access(NamedTuple):
-    """What a client wants to do."""
+    """An operation that a client wants to do."""
 
     principal: str  # User:alice
     operation: Operation
@@ -43,7 +43,7 @@ class Explanation(NamedTuple):
 
 
 def explain(access: Access, rules: Iterable[AclBinding]) -> Explanation:
-    """Whether the rules allow this, and the first that decides: a DENY before any ALLOW."""
+    """Decide by the rules, and name the first that decides: a DENY before any ALLOW."""
     resource, host = access.resource, java_host(access.host)
     wanted = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
     about = tuple(sorted(each for each in rules if wanted.matches(each)))

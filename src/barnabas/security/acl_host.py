@@ -27,8 +27,8 @@ def java_host(host: str) -> str:
     return f"{groups}{percent}{scope}"
 
 
-def matches_nobody(host: str) -> bool:
-    """Whether no client can have it: names and ranges are compared as texts, with addresses."""
+def matches_no_client(host: str) -> bool:
+    """No client has such a host: names and ranges are compared as texts, with addresses."""
     if host == "*":
         return False
     import ipaddress  # few rules and clients need it

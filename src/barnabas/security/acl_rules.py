@@ -115,7 +115,7 @@ class _Prefixes(Generic[V]):
 
 
 class AclRules:
-    """The rules in force."""
+    """All rules of a cluster, and the decision by them."""
 
     __slots__ = ("_entries", "_literal", "_names", "_prefixed", "allows_unruled", "super_users")
 
@@ -203,7 +203,7 @@ class AclRules:
         resource_type: ResourceType,
         name: str,
     ) -> bool:
-        """Whether this principal may do this from this host on the resource of this name."""
+        """Return whether this principal may do this from this host on the resource of this name."""
         if principal in self.super_users:
             return True
         found = self._prefixed[resource_type].of(name)
@@ -228,7 +228,7 @@ class AclRules:
     def allows_somewhere(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Whether there is a resource of this type on which the principal may do this (KIP-679).
+        """Return whether the principal may do this on some resource of this type (KIP-679).
 
         As in Kafka only rules of this very operation, or of ALL, count here.
         """

@@ -111,7 +111,7 @@ class Authority:
 
 
 class Described(NamedTuple):
-    """What of a certificate decides whether it still serves."""
+    """The parts of a certificate that decide whether it still serves."""
 
     ends_at: datetime
     names: frozenset[str]

@@ -1,4 +1,4 @@
-"""What changes when one of some files is written or replaced; of a directory, any file in it."""
+"""Stamps of files, which change when one is written or replaced; of a directory, any file in it."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class LoginModule(NamedTuple):
 
     @property
     def extensions(self) -> dict[str, str]:
-        """What `extension_<name>` options add to a log-in by a token."""
+        """The extensions of an authentication by a token, from `extension_<name>` options."""
         prefix = "extension_"
         return {
             name.removeprefix(prefix): value

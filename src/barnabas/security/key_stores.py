@@ -33,7 +33,7 @@ class KeyStore(NamedTuple):
 
 
 def load_key_store(settings: TlsSettings) -> KeyStore | None:
-    """What `ssl.keystore.*` says; None if it says nothing. Raises ConfigError."""
+    """The key store of `ssl.keystore.*`; None if none is set. Raises ConfigError."""
     kind = _kind("ssl.keystore.type", settings.keystore_type)
     if settings.keystore_key:
         _refuse_key_store_mix(settings, kind)

@@ -54,7 +54,7 @@ class OAuthBearerServer:
         if self._error:
             if message == _UNDERSTOOD:
                 raise TokenRefused(self._error, self._reason)
-            raise InvalidCredentials("an OAUTHBEARER exchange that has failed goes on")
+            raise InvalidCredentials("a message after the end of an OAUTHBEARER exchange")
         found = _FIRST.fullmatch(message.decode("latin-1"))
         if found is None:
             raise InvalidCredentials("Invalid OAUTHBEARER client first message")

@@ -4,7 +4,7 @@
     salt:...,iterations:4096,initializationVector:...,encryptedPassword:...,passwordLength:6
 
 A password is encrypted by the key that is derived from `password.encoder.secret`; what it was
-encrypted by stands beside it, so a change of algorithm leaves older ones readable.
+encrypted by stands with it, so a change of algorithm leaves older ones readable.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class PlainClient:
 
     def respond(self, challenge: bytes) -> bytes | None:
         if challenge:
-            raise InvalidCredentials("the broker answered a PLAIN log-in with a challenge")
+            raise InvalidCredentials("the broker answered PLAIN credentials with a challenge")
         return None
 
 

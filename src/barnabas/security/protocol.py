@@ -23,5 +23,5 @@ class SecurityProtocol(Enum):
 
     @property
     def is_open(self) -> bool:
-        """Whether a client may connect without any proof of its identity."""
+        """A client may connect without any proof of its identity."""
         return self is SecurityProtocol.PLAINTEXT

@@ -53,7 +53,7 @@ def next_update(revocation_list: bytes) -> datetime | None:
 
 
 def _lists(content: bytes, where: str) -> Iterator[PemBlock]:
-    """Of PEM, or of DER, as authorities publish them."""
+    """Read the lists of a file, which is PEM, or DER as authorities publish it."""
     if content[:1] == bytes((SEQUENCE,)):
         yield PemBlock(_LABEL, pem_of(_LABEL, content))
         return

@@ -32,7 +32,7 @@ class TokenUnavailable(BarnabasError):
 
 
 class Identity(NamedTuple):
-    """What a complete exchange has proved."""
+    """A principal that a complete exchange has proved."""
 
     principal: Principal
     expires_at_ms: int | None = None
@@ -46,7 +46,7 @@ class SaslServer(Protocol):
 
     @property
     def identity(self) -> Identity | None:
-        """Who it is, once the exchange is complete."""
+        """The client's identity, once the exchange is complete."""
         ...
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:

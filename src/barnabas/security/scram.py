@@ -30,7 +30,7 @@ from barnabas.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, Identity, Inval
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16_384
-"""Of credentials that are made, as in Kafka: a client has to compute them at each log-in."""
+"""The iterations of new credentials, as in Kafka: a client computes them at each authentication."""
 
 _MOST_CLIENT_ITERATIONS: Final = 1_000_000  # a second of work: no server may ask for more
 _SALT_BYTES: Final = 26  # as long as Kafka's own
@@ -54,7 +54,7 @@ _CHALLENGE: Final = re.compile(
 
 
 class ScramCredential(NamedTuple):
-    """What a server keeps of a password: it can verify it, and prove that it can."""
+    """The keys that a server keeps of a password: it can verify it, and prove that it can."""
 
     salt: bytes
     stored_key: bytes
@@ -80,7 +80,7 @@ class ScramUser(NamedTuple):
 
 
 class ScramAccount(NamedTuple):
-    """What is known of a user: the credential, and whom it proves."""
+    """A user's credential, and the identity that it proves."""
 
     credential: ScramCredential
     identity: Identity
@@ -120,7 +120,7 @@ def new_credential(
 
 
 def is_of_password(mechanism: str, credential: ScramCredential, password: str) -> bool:
-    """Whether it was made of this password."""
+    """Return whether a credential was made of this password."""
     salted = salted_password(mechanism, password, credential.salt, credential.iterations)
     return credential == credential_from_salted(
         mechanism, salted, credential.salt, credential.iterations
@@ -188,7 +188,7 @@ class ScramServer:
 
     def respond(self, message: bytes) -> bytes:
         if self._is_over:
-            raise InvalidCredentials("a SCRAM exchange that is over goes on")
+            raise InvalidCredentials("a message after the end of a SCRAM exchange")
         try:
             text = message.decode()
         except UnicodeDecodeError:

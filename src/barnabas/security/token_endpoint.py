@@ -48,7 +48,7 @@ class Refresh(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """Who asks for tokens, where, and how."""
+    """A client's right to tokens: its credentials, and the URL where it asks."""
 
     url: str
     client_id: str = ""
@@ -144,7 +144,7 @@ def renewal_ms(life: tuple[int, int], now_ms: int, refresh: Refresh, chance: flo
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Who is redirected would carry the secret to another host."""
+    """Refuses redirections, which would carry the secret to another host."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Whether a JSON web token proves somebody: signature, issuer, audience, times, scope. Pure.
+"""The verification of JSON web tokens: signature, issuer, audience, times, scope. Pure.
 
 Only signatures by a private key count: `none` proves nothing, and HS256 with a public key as its
 secret would let everybody sign. Reasons are for the broker's log, and show nothing of the token.
@@ -29,7 +29,7 @@ class UnknownKey(InvalidCredentials, code=58, name="SASL_AUTHENTICATION_FAILED")
 
 
 class TokenRules(NamedTuple):
-    """What a token has to say."""
+    """The claims that a token must have."""
 
     audiences: Sequence[str] = ()  # one of them; none: any token
     issuer: str = ""  # "": any
@@ -89,7 +89,7 @@ def _claims(token: str, keys: Sequence[Any]) -> Mapping[str, Any]:
 
 
 def _header(token: str) -> Mapping[str, Any]:
-    """What a token says of itself, before anything of it is believed."""
+    """The header of a token, before anything of it is believed."""
     parts = token.split(".")
     if len(parts) != 3:
         raise InvalidCredentials("a token that is no signed JSON web token")

@@ -13,7 +13,7 @@ from barnabas.security.acl_binding import (
     PermissionType,
 )
 from barnabas.security.acl_explanation import Access, explain
-from barnabas.security.acl_host import java_host, matches_nobody
+from barnabas.security.acl_host import java_host, matches_no_client
 from barnabas.security.acl_rules import AclRules
 
 LOCAL = "0:0:0:0:0:0:0:1"
@@ -79,6 +79,6 @@ def test_se_4_of_two_ways_to_write_a_rule_the_other_stays_in_force() -> None:
     ],
 )
 def test_se_4_a_host_that_is_no_address_matches_nobody(hosts: str, is_nobody: bool) -> None:
-    assert {host: matches_nobody(host) for host in hosts.split()} == dict.fromkeys(
+    assert {host: matches_no_client(host) for host in hosts.split()} == dict.fromkeys(
         hosts.split(), is_nobody
     )

@@ -45,7 +45,7 @@ def own_levels() -> dict[str, str]:
 
 
 def level_edit(changes: Sequence[Change]) -> Edit:
-    """What IncrementalAlterConfigs asks of the levels; SET and DELETE only.
+    """Return the edit of the levels for IncrementalAlterConfigs, which may SET and DELETE only.
 
     The edit raises InvalidConfig for an unknown logger or level, InvalidRequest for another
     operation and for taking the root logger's level away.

@@ -1,4 +1,4 @@
-"""What a request to alter configs asks of the settings that a resource has: new ones, or an error.
+"""Edits of a resource's settings, as requests to alter configs ask for them. Pure.
 
 AlterConfigs replaces all settings; IncrementalAlterConfigs sets, deletes, and, for lists, appends
 and subtracts (KIP-339). An item that a list has already is not appended again. A list that is
@@ -20,7 +20,7 @@ Edit = Callable[[Settings], dict[str, str]]
 
 
 class Operation(IntEnum):
-    """What to do to one setting, with its code on the wire."""
+    """An operation on one setting, with its code on the wire."""
 
     SET = 0
     DELETE = 1
@@ -80,7 +80,7 @@ def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], C
 
 
 def _refuse_malformed(changes: Iterable[Change]) -> None:
-    """What no resource could carry out, whatever it has."""
+    """Refuse changes that fit no resource, whatever its settings are."""
     seen: set[str] = set()
     for name, operation, value in changes:
         if name in seen:

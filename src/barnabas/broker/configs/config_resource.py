@@ -1,4 +1,4 @@
-"""What a config resource on the wire stands for, and how it is altered: a topic, a broker, all.
+"""Config resources, as requests name them, and how each is altered: a topic, a broker, all brokers.
 
 Shared by AlterConfigs and IncrementalAlterConfigs, which differ in the edit alone.
 """

@@ -1,4 +1,4 @@
-"""Which settings of brokers may be changed while they run, and what to tell of a change.
+"""Rules of which settings of brokers may be changed while they run, and the log lines of changes.
 
 A request with one that may not be is refused; one that the metadata tree holds all the same
 (written by hand, or by another version) is left out and logged.
@@ -37,7 +37,7 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
 
 
 def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
-    """Of a broker's stored settings those that cannot be in force, and why."""
+    """Return those of a broker's stored settings that cannot apply, with the reasons."""
     reasons = {}
     for name, text in stored.items():
         try:
@@ -49,20 +49,21 @@ def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
 
 
 def usable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
-    """The rest of them."""
+    """Return the stored settings that can apply."""
     reasons = unusable(stored, is_for_all)
     return {name: text for name, text in stored.items() if name not in reasons}
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """What is set in `after` and was not, or otherwise, in `before`."""
+    """Return the settings of `after` that `before` lacks, or has with another value."""
     return {name: text for name, text in after.items() if before.get(name) != text}
 
 
 def in_question(
     current: Mapping[str, str], wanted: Mapping[str, str], useless: Container[str]
 ) -> dict[str, str]:
-    """What a request answers for: all but settings of no use that were there and just stay."""
+    """Return the settings that a request answers for: all but useless ones that it leaves as they
+    were."""
     return {
         name: text
         for name, text in wanted.items()
@@ -70,8 +71,8 @@ def in_question(
     }
 
 
-def tell_changes(before: BrokerConfig, after: BrokerConfig) -> None:
-    """One line for each setting that is another one now, and one if that changes nothing."""
+def log_changes(before: BrokerConfig, after: BrokerConfig) -> None:
+    """Log a line for each setting that has changed, and a warning if that has no effect."""
     for name in dict.fromkeys((*before.set_names(), *after.set_names())):
         old, new = before.value(name), after.value(name)
         if old == new:

@@ -22,11 +22,11 @@ class CurrentConfig:
         return self._value
 
     def replace(self, value: BrokerConfig) -> None:
-        """A dynamic setting has changed."""
+        """Put another configuration in place, after a dynamic setting has changed."""
         self._value = value
 
     def is_set(self, name: str) -> bool:
-        """Whether it was set, rather than left at its default."""
+        """Return whether a key was set, rather than left at its default."""
         return self._value.is_set(name)
 
     def bool(self, name: str) -> bool:

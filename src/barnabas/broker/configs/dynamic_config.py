@@ -3,13 +3,13 @@
     request -> edit what the node holds -> check -> commit it and a change node, as one
             -> the watch on /config/changes -> read the entity again -> apply -> answer
 
-The request that changes a setting waits until this broker obeys it; other brokers notice by their
+The request that changes a setting waits until this broker applies it; other brokers notice by their
 own watch. A change node names the entity to read again, never what it holds, so it does not matter
 how many are read, or in which order. Each is removed a quarter of an hour after it was seen. What
 the end of a session has cut off is taken up in the next one.
 
-Invariant: what is in force is what the tree holds, less what cannot be used: a setting that is
-unknown, read-only or out of bounds (written by hand, or by another version) is logged and left out.
+Invariant: what applies is what the tree holds, less what cannot be used: a setting that is unknown,
+read-only or out of bounds (written by hand, or by another version) is logged and left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from barnabas.broker.configs.config_rules import (
     changes,
     check_change,
     in_question,
-    tell_changes,
+    log_changes,
     unusable,
 )
 from barnabas.broker.configs.entity_nodes import write_operations
@@ -106,14 +106,14 @@ class TopicConfigReport(Protocol):
 
 
 class EntityConfigs(Protocol):
-    """What is kept of the settings of other entities than topics and brokers."""
+    """A cache of the settings of other entities than topics and brokers."""
 
     async def load(self) -> None:
-        """Read those of all. Raises MetadataError."""
+        """Read the settings of all entities. Raises MetadataError."""
         ...
 
     async def on_changed(self, path: str) -> None:
-        """Read those of one again, by its path below `/config`. Raises MetadataError."""
+        """Read one entity's settings again, by its path below `/config`. Raises MetadataError."""
         ...
 
 
@@ -140,7 +140,7 @@ class DynamicConfig:
         "_waiting",
     )
 
-    def __init__(  # noqa: PLR0913  (who is notified beside what is used)
+    def __init__(  # noqa: PLR0913  (those to notify, and those to use)
         self,
         store: MetadataStore,
         view: ClusterView,
@@ -174,7 +174,7 @@ class DynamicConfig:
         self._followed.setdefault(kind, []).append(configs)
 
     def add_listener(self, listener: BrokerConfigListener, check: BrokerConfigCheck) -> None:
-        """Ask one more before, and notify it of, new settings; called before `start`."""
+        """Ask `check` before new settings, and notify `listener` of them; called before `start`."""
         self._listeners.append(listener)
         self._checks.append(check)
 
@@ -188,17 +188,17 @@ class DynamicConfig:
             self._seen_at_ms[name] = now_ms
 
     async def start(self) -> None:
-        """Bring into force what the tree holds for brokers, and what has changed of topics since
+        """Apply what the tree holds for brokers, and what has changed of topics since
         `skip_past_changes`; the topics have been loaded."""
         before = self._config.value
         await self._take_up_brokers()
         if self._config.value is before and (before.per_broker or before.cluster_wide):
-            self.put_in_force(before)  # known since the listeners were made, but not to all
+            self.apply(before)  # known since the listeners were made, but not to all
         keepers = chain.from_iterable(self._followed.values())
         for configs in {id(each): each for each in keepers}.values():
             await configs.load()
         for topic in self._view.image.topics.values():
-            _tell_unusable(topic.name, topic.config)
+            _log_unusable(topic.name, topic.config)
         if self._config.is_set(_LOG_LEVEL):
             apply_log_level(self._config.value)
         await self._round()
@@ -229,7 +229,7 @@ class DynamicConfig:
     # --- changing --------------------------------------------------------------------------------
 
     async def alter_topic(self, topic: str, edit: Edit, *, validate_only: bool = False) -> None:
-        """Change a topic's own settings; returns when its logs obey.
+        """Change a topic's own settings; returns when its logs apply them.
 
         Raises UnknownTopicOrPartition, InvalidConfig, and whatever `edit` raises.
         """
@@ -251,7 +251,7 @@ class DynamicConfig:
     async def alter_broker(
         self, broker_id: int | None, edit: Edit, *, validate_only: bool = False
     ) -> None:
-        """Change what is set for this broker, or for all (None); returns when it is in force.
+        """Change what is set for this broker, or for all (None); returns when it applies.
 
         Raises InvalidRequest (a key that is not to be changed so, or a bad value), InvalidConfig
         (an unknown key), and whatever `edit` raises.
@@ -288,7 +288,7 @@ class DynamicConfig:
 
     async def alter_entity(self, entity: str, edit: Edit, *, validate_only: bool = False) -> None:
         """Change what a user, a client id or an address is configured with, by its path below
-        `/config`; returns when it is in force here.
+        `/config`; returns when it applies here.
 
         An edit must leave alone what it does not know. Raises whatever `edit` raises.
         """
@@ -381,7 +381,7 @@ class DynamicConfig:
             except Exception as failure:
                 # Whatever it is, requests that wait must fail, and the next change be taken up.
                 _complain(failure)
-                error = UnknownServerError(f"the change is written, but not in force: {failure}")
+                error = UnknownServerError(f"the change is written, but not applied: {failure}")
             served, self._waiting = self._waiting[:came_before], self._waiting[came_before:]
             _complete(served, error)
             await self._has_session()
@@ -460,7 +460,7 @@ class DynamicConfig:
                 self._skip(topic)
                 return
         overrides = await load_topic_config(self._store, topic)
-        _tell_unusable(topic, overrides)
+        _log_unusable(topic, overrides)
         image = self._view.image
         known = image.topics.get(topic)
         if known is not None:
@@ -497,17 +497,17 @@ class DynamicConfig:
         except ConfigError as error:
             _log.error("changed configs of the broker are left out: %s", error)
             return
-        tell_changes(before, after)
-        self.put_in_force(after)
+        log_changes(before, after)
+        self.apply(after)
 
-    def put_in_force(self, config: BrokerConfig) -> None:
+    def apply(self, config: BrokerConfig) -> None:
         """Replace the broker's configuration, and notify those that keep a part of it."""
         self._config.replace(config)
         for listener in self._listeners:
             listener(config)
 
     async def _load(self, broker_id: int | None) -> dict[str, str]:
-        """What the tree holds for one broker or for all, without what cannot be used."""
+        """Return what the tree holds for one broker or for all, without what cannot be used."""
         path = config_changes.config_path(config_changes.broker_entity(broker_id))
         node = await self._store.read(path)
         try:
@@ -533,12 +533,12 @@ class DynamicConfig:
 
 
 def apply_log_level(config: BrokerConfig) -> None:
-    """Let the broker's loggers obey `barnabas.log.level`; unset, the program decides that logs."""
+    """Apply `barnabas.log.level`; unset, the program around the broker decides what is logged."""
     level = _LEVELS[config.str(_LOG_LEVEL)] if config.is_set(_LOG_LEVEL) else logging.NOTSET
     logging.getLogger("barnabas").setLevel(level)
 
 
-def _tell_unusable(topic: str, overrides: Mapping[str, str]) -> None:
+def _log_unusable(topic: str, overrides: Mapping[str, str]) -> None:
     for reason in topic_keys.unusable(overrides).values():
         _log.error("topic %s: a setting is left out: %s", topic, reason)
 

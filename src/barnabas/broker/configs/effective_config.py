@@ -1,4 +1,4 @@
-"""What a config's value is and where it comes from, as DescribeConfigs and CreateTopics tell it.
+"""Effective configs: values and their sources, as DescribeConfigs and CreateTopics show them.
 
 Everything that sets a value is listed as a synonym, strongest first (KIP-226):
 
@@ -44,7 +44,7 @@ class Synonym(NamedTuple):
 
 
 class Effective(NamedTuple):
-    """A config in force; `value` is its text, None for null and for secrets (SE-6)."""
+    """A config as it applies; `value` is its text, None for null and for secrets (SE-6)."""
 
     key: ConfigKey
     value: str | None
@@ -88,7 +88,7 @@ def broker_configs(config: BrokerConfig) -> list[Effective]:
 
 
 def cluster_configs(config: BrokerConfig) -> list[Effective]:
-    """What is set for all brokers at once, and nothing else."""
+    """The configs that are set for all brokers at once, and no others."""
     effective = []
     for name, text in config.cluster_wide.items():
         key = key_of(name)

@@ -3,7 +3,7 @@ removed when they hold nothing any more.
 
 As Kafka does it: an emptied node without children is removed; with a user's last client its
 `clients` node is, and with that a user that has no configs of its own. Configs that others keep in
-the same node (a user's credentials beside its quotas) stay as they are.
+the same node (a user's credentials, which share it with its quotas) stay as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.cluster.store import Create, Delete, MetadataStore, Operation, Set
 async def write_operations(
     store: MetadataStore, entity: str, node: Znode | None, configs: Mapping[str, str]
 ) -> list[Operation]:
-    """What makes an entity's node hold these configs.
+    """Return the operations that make an entity's node hold these configs.
 
     `node`: as it was read. The commit fails, and is to be tried again, if another one changes it or
     one of those above meanwhile. Nothing is to be done if it is not there and nothing to be held.
@@ -37,7 +37,7 @@ async def write_operations(
 
 
 async def _creations_above(store: MetadataStore, entity: str) -> list[Operation]:
-    """Creates the nodes above that are not there."""
+    """Return the operations that create the missing nodes above."""
     operations: list[Operation] = []
     above = entity.rpartition("/")[0]
     while above and await store.read(config_path(above)) is None:
@@ -47,7 +47,8 @@ async def _creations_above(store: MetadataStore, entity: str) -> list[Operation]
 
 
 async def _deletions_above(store: MetadataStore, entity: str) -> list[Operation]:
-    """Deletes the nodes above that this one was the last of; kinds of entities stay."""
+    """Return the operations that delete the nodes above of which this was the last child; kinds of
+    entities stay."""
     operations: list[Operation] = []
     below, above = entity, entity.rpartition("/")[0]
     while "/" in above:

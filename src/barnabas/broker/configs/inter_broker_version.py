@@ -1,4 +1,4 @@
-"""What `inter.broker.protocol.version` means here: how the leaders of this broker change ISRs.
+"""`inter.broker.protocol.version`, which decides how the leaders of this broker change ISRs.
 
 A version is written as Kafka writes it: `2.6`, `2.7-IV1`, `0.10.2`; without `-IV` it is the last of
 its release.
@@ -20,7 +20,10 @@ _ALTER_PARTITION: Final = (2, 7, 2)
 
 
 def writes_isrs(version: str) -> bool:
-    """Whether leaders write their partitions' state nodes themselves (RE-9); raises ConfigError."""
+    """Return whether leaders write their partitions' state nodes themselves (RE-9).
+
+    Raises ConfigError.
+    """
     found = _FORM.fullmatch(version.strip())
     if found is None:
         raise ConfigError(f"{NAME}={version}: expected a version of Kafka, such as 3.9 or 2.6-IV0")

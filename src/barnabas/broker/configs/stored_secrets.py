@@ -1,7 +1,7 @@
 """Secrets among a broker's dynamic configs: encrypted in the metadata tree, plain in memory alone.
 
-    request -> plain settings -> check -> sealed -> /config/brokers/<id>
-    /config/brokers/<id> -> opened -> plain settings -> in force
+    request -> plain settings -> check -> seal -> /config/brokers/<id>
+    /config/brokers/<id> -> open -> plain settings -> apply
 
 One that cannot be read (by another secret, or damaged) is logged and left out, as in Kafka; but it
 stays in the tree until somebody sets or deletes it.
@@ -36,7 +36,7 @@ class Opened(NamedTuple):
 
 
 class StoredSecrets:
-    """Of one broker; a broker without such settings loads nothing for them."""
+    """Seals and opens the secrets of one broker; one without such settings loads nothing for it."""
 
     __slots__ = ("_encoder", "_old")
 
@@ -46,7 +46,7 @@ class StoredSecrets:
         self._old = _encoder(config, _OLD_SECRET)
 
     def open(self, stored: Mapping[str, str]) -> Opened:
-        """The settings with their secrets as plain text."""
+        """Return the settings with their secrets as plain text."""
         settings, unreadable = {}, {}
         for name, text in stored.items():
             if not is_dynamic_password(name):
@@ -61,7 +61,8 @@ class StoredSecrets:
     def seal(
         self, wanted: Mapping[str, str], current: Mapping[str, str], stored: Mapping[str, str]
     ) -> dict[str, str]:
-        """What is to be stored; a secret of `current` that stays is left as it is stored.
+        """Return the settings as they are to be stored; a secret of `current` that stays is not
+        sealed again.
 
         Raises InvalidConfig, as Kafka, if there is a secret and nothing to encrypt it by.
         """

@@ -1,4 +1,4 @@
-"""AlterClientQuotas (key 49): set and remove quotas; answered when they are in force here."""
+"""AlterClientQuotas (key 49): set and remove quotas; answered when they apply here."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ async def _describe(
 
 
 def _is_shown(context: Context, owners: list[Principal] | None, token: TokenNode) -> bool:
-    """Whether a token is asked for, and the client may see it and its secret."""
+    """A token is shown if it was asked for, and the client may see it with its secret."""
     if owners is not None and not any(is_owner_or_renewer(token, each) for each in owners):
         return False
     return (

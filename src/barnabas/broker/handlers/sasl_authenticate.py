@@ -1,6 +1,6 @@
-"""SaslAuthenticate (key 36) where no log-in is due: without SASL, or after the log-in.
+"""SaslAuthenticate (key 36) out of place: without SASL, or after the authentication.
 
-Those of a log-in go to `network.sasl_gate`.
+Those that belong to an authentication go to `network.sasl_gate`.
 """
 
 from __future__ import annotations

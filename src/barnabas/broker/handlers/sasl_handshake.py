@@ -1,6 +1,6 @@
-"""SaslHandshake (key 17) where no log-in is due: without SASL, or on a session that never ends.
+"""SaslHandshake (key 17) out of place: without SASL, or on a session that never ends.
 
-Those of a log-in go to `network.sasl_gate`.
+Those that begin an authentication go to `network.sasl_gate`.
 """
 
 from __future__ import annotations

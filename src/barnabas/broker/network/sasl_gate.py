@@ -83,7 +83,7 @@ class SaslGate:
         session = self._session
         if session.stage is Stage.OPEN:
             is_handshake = len(frame) >= 2 and _KEY.unpack_from(frame)[0] == SASL_HANDSHAKE.key
-            if not is_handshake or not session.begins_again():
+            if not is_handshake or not session.try_begin_again():
                 if session.is_over:
                     raise IllegalSaslState(
                         "the session is over, and the client did not authenticate again"
@@ -99,7 +99,7 @@ class SaslGate:
             self._authenticate(header)
         elif header.api_key == API_VERSIONS.key:
             if header.api_version <= API_VERSIONS.max_version:  # else it is asked for again
-                session.versions_asked()
+                session.on_api_versions()
             return False
         else:
             name = APIS[header.api_key].name if header.api_key in APIS else str(header.api_key)

@@ -1,4 +1,4 @@
-"""What requests about ACLs ask for, from the codes on the wire.
+"""Rules and filters of requests about ACLs, made of the codes on the wire.
 
 A request with the code 0 (unknown) closes its connection, as Kafka cannot parse it either. A code
 that is not known at all passes as a filter, and matches nothing.

@@ -3,7 +3,7 @@
     request -> read -> compare and set, with a change node -> rules here -> answer
     watch on the change nodes -> read the patterns again that they name -> rules here
 
-Invariant: what is in force is never more than what the tree allows. A tree that cannot be read
+Invariant: the rules here never allow more than the tree does. A tree that cannot be read
 whole stops the start; a node that can no longer be understood denies everything on its pattern.
 
 Any broker writes. A node is set only in the version that was read, and the change node belongs to
@@ -143,7 +143,7 @@ class AclStore:
         for path in await self._change_paths():
             self._seen_at_ms[path] = self._clock.monotonic_ms()
         for pattern, node in await self._read_all():
-            self._put_in_force(pattern, _decode(pattern, node).entries)
+            self._apply(pattern, _decode(pattern, node).entries)
         self._store.on_session(self._session_changed)
         self._task = asyncio.get_running_loop().create_task(self._follow())
         _log.info("ACLs loaded, rules: %d", len(self._rules))
@@ -157,7 +157,7 @@ class AclStore:
     # --- what clients ask ------------------------------------------------------------------------
 
     def describe(self, wanted: AclFilter) -> dict[Pattern, list[AclEntry]]:
-        """The rules in force that the filter matches."""
+        """The rules that the filter matches."""
         return by_pattern(self._rules.bindings(wanted))
 
     async def create(self, bindings: Sequence[AclBinding]) -> list[KafkaError | None]:
@@ -232,7 +232,7 @@ class AclStore:
             for _ in range(_ATTEMPTS):
                 after = edit(known.entries)
                 if after == known.entries:
-                    self._put_in_force(pattern, after)
+                    self._apply(pattern, after)
                     return
                 try:
                     await self._commit(pattern, known.version, after)
@@ -241,7 +241,7 @@ class AclStore:
                     known = await self._load(pattern)
                     continue
                 _log.info("ACLs of %s changed, rules: %d", pattern, len(after))
-                self._put_in_force(pattern, after)
+                self._apply(pattern, after)
                 return
         except (MetadataError, CorruptData) as error:
             raise UnknownServerError(
@@ -271,7 +271,7 @@ class AclStore:
     async def _load(self, pattern: Pattern) -> _Known:
         return _decode(pattern, await self._store.read(acl_nodes.pattern_path(pattern)))
 
-    def _put_in_force(self, pattern: Pattern, entries: Entries) -> None:
+    def _apply(self, pattern: Pattern, entries: Entries) -> None:
         if entries != self._rules.entries_of(pattern):
             self._rules.replace(pattern, entries)
             self._changed()
@@ -337,7 +337,7 @@ class AclStore:
         except CorruptData as error:
             _log.error("%s is denied to all, since its rules are unreadable: %s", pattern, error)
             entries = frozenset({_DENY_ALL})
-        self._put_in_force(pattern, entries)
+        self._apply(pattern, entries)
 
     async def _reload(self) -> None:
         async with self._lock:

@@ -94,7 +94,7 @@ BETWEEN_BROKERS: frozenset[str] = frozenset(
 
 
 class Audit(NamedTuple):
-    """What is logged of a decision."""
+    """Says which outcomes of a decision are logged."""
 
     logs_grant: bool = True
     logs_denial: bool = True
@@ -134,11 +134,11 @@ class Authorizer(Protocol):
     def allows(
         self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED
     ) -> bool:
-        """Whether the client of a request may do this."""
+        """Return whether the client of a request may do this."""
         ...
 
     def allows_somewhere(self, context: Asking, needs: Needs) -> bool:
-        """Whether there may be a resource of this type on which the client may do this."""
+        """Return whether there may be a resource of this type on which the client may do this."""
         ...
 
 

@@ -27,8 +27,8 @@ _ANY_EPOCH = -1
 
 
 def is_broker(context: Context) -> bool:
-    """Whether the client may act as a broker of this cluster, or as its controller: by the rules,
-    and by the listener that it came by."""
+    """The client may act as a broker of this cluster, or as its controller, if the rules allow it
+    and it came by a listener of brokers."""
     return (
         context.node.view.has_peers
         and _comes_by_their_listener(context)
@@ -37,8 +37,8 @@ def is_broker(context: Context) -> bool:
 
 
 def _comes_by_their_listener(context: Context) -> bool:
-    """Whether no client poses as a broker by the listener for clients, which may be open to many,
-    where brokers have one of their own."""
+    # Where brokers have a listener of their own, a client must not pose as one by that for clients,
+    # which may be open to many.
     config = context.node.config
     theirs = (inter_broker_listener(config)[0], control_plane_listener(config))
     return context.client.listener in theirs
@@ -64,7 +64,7 @@ def check_order(context: Context, broker_epoch: int) -> None:
 
 
 async def check_order_once_registered(context: Context, broker_epoch: int) -> None:
-    """As `check_order`, once this broker knows its own epoch.
+    """Wait until this broker knows its own epoch, then `check_order`.
 
     Requests arrive before: one for its previous registration must not pass then, and one for this
     registration would be lost if it were refused.

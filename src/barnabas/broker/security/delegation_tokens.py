@@ -1,4 +1,4 @@
-"""DelegationTokens: secrets by which clients log in as the user who asked for them (KIP-48).
+"""DelegationTokens: secrets by which clients authenticate as the user who asked for them (KIP-48).
 
     HMAC-SHA-512(delegation.token.secret.key, token id)  = the secret, a password for SCRAM
 
@@ -69,7 +69,7 @@ def token_key(config: BrokerConfig) -> bytes | None:
 
 
 class DelegationTokens:
-    """Those of a cluster, as one broker uses them; made for each request."""
+    """The tokens of a cluster, as one broker uses them; made for each request."""
 
     def __init__(
         self,
@@ -266,7 +266,7 @@ def principal(text: str) -> Principal:
 
 
 def is_owner_or_renewer(token: TokenNode, who: Principal) -> bool:
-    """Whether somebody may use, renew and end a token."""
+    """A token may be used, renewed and ended by its owner, who asked for it, and its renewers."""
     return str(who) in (token.owner, token.requester, *token.renewers)
 
 

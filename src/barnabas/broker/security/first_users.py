@@ -17,15 +17,15 @@ _PARENTS: Final = ("/config", USER_CONFIGS, config_changes.CHANGES)
 async def ensure_users(
     store: MetadataStore, mechanism: str, passwords: Mapping[str, str]
 ) -> list[str]:
-    """Give each user a SCRAM credential of its password, unless it has one; those that were given
-    one.
+    """Give each user a SCRAM credential of its password, unless it has one. Returns those that were
+    given one.
 
     What else the tree has of a user stays. Raises MetadataError, CorruptData.
     """
     given = []
     for user, password in passwords.items():
         while not await _has(store, user, mechanism, password):
-            if await _gave(store, user, mechanism, password):
+            if await _try_give(store, user, mechanism, password):
                 given.append(user)
                 break
     return given
@@ -43,8 +43,7 @@ async def _has(store: MetadataStore, user: str, mechanism: str, password: str) -
         return False  # no password fits it
 
 
-async def _gave(store: MetadataStore, user: str, mechanism: str, password: str) -> bool:
-    """Whether it is written; else another broker has written meanwhile."""
+async def _try_give(store: MetadataStore, user: str, mechanism: str, password: str) -> bool:
     path = user_path(user)
     node = await store.read(path)
     settings = {} if node is None else layout.decode_config(path, node.data)

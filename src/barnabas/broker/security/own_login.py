@@ -32,7 +32,7 @@ _OF_TOKENS: Final = (
 def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -> SecurityConfig:
     """The security options of a connection to this listener of another broker.
 
-    Raises ConfigError if it needs a log-in that is not configured.
+    Raises ConfigError if it needs credentials that are not configured.
     """
     options = SecurityConfig.of_listener(protocol, partial(config.for_listener, listener))
     if not protocol.uses_sasl:
@@ -56,7 +56,7 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
 
 
 def is_between_brokers(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -> bool:
-    """Whether brokers, or controllers, reach the others by this listener."""
+    """Return whether brokers, or controllers, reach the others by this listener."""
     name = config.str("inter.broker.listener.name").upper()
     return listener in (name, config.str("control.plane.listener.name").upper()) or (
         not name and protocol.value == config.str("security.inter.broker.protocol")

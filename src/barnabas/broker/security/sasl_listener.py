@@ -1,7 +1,7 @@
 """SaslListener: a session for each connection of a listener, by settings that may change meanwhile.
 
-What is changed by IncrementalAlterConfigs holds for each log-in that begins afterwards: on a new
-connection, or again on one that is open. Open connections go on until their session ends.
+What is changed by IncrementalAlterConfigs holds for each authentication that begins afterwards: on
+a new connection, or again on one that is open. Open connections stay until their session ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_ALL: Final = ("sasl.", "connections.max.reauth.ms", "connection.failed.authe
 
 
 class SaslListener:
-    """One listener's."""
+    """Makes the sessions of one listener."""
 
     __slots__ = ("_clock", "_credentials", "_listener", "_mechanisms", "_seen", "_settings")
 
@@ -55,11 +55,11 @@ class SaslListener:
         return self._settings.max_message_bytes
 
     def session(self) -> SaslSession:
-        """The log-in of a new connection."""
+        """Begin the authentication of a new connection."""
         return SaslSession(self._mechanisms, self._clock)
 
     def check(self, config: BrokerConfig) -> None:
-        """Raises ConfigError if these settings cannot replace those in force."""
+        """Raises ConfigError if these settings cannot replace the present ones."""
         if self._relevant(config) != self._seen:
             self._made_of(config)
 

@@ -1,10 +1,10 @@
-"""SaslSession: how far the log-in of one connection is, and what may come next. Pure.
+"""SaslSession: how far the authentication of one connection is, and what may come next. Pure.
 
     versions or handshake --ApiVersions--> handshake --SaslHandshake--> authenticate --> open
     open --SaslHandshake, if sessions end--> authenticate --> open, as the same user (KIP-368)
 
 The rules and texts are those of Kafka's SaslServerAuthenticator. A request that may not come raises
-IllegalSaslState, which closes the connection; a refused log-in is a reply that closes it.
+IllegalSaslState, which closes the connection; a failed authentication is a reply that closes it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from barnabas.security.acl import Principal
 from barnabas.security.oauthbearer import TokenRefused
 from barnabas.security.sasl import Identity, InvalidCredentials, SaslServer
 
-_MIN_AGAIN_MS: Final = 1000  # between two log-ins on one connection
+_MIN_AGAIN_MS: Final = 1000  # between two authentications on one connection
 _HAS_REQUESTS: Final = 1  # from this version of SaslHandshake on tokens come in SaslAuthenticate
 
 
 class Stage(Enum):
-    """What the connection waits for."""
+    """The message that the connection waits for."""
 
     VERSIONS_OR_HANDSHAKE = "versions or handshake"
     HANDSHAKE = "handshake"
@@ -46,11 +46,11 @@ class EnabledMechanism(NamedTuple):
 
     make_server: Callable[[], SaslServer]
     max_reauth_ms: int
-    """How long a session lasts at most; 0: for ever."""
+    """How long a session lasts at most; 0: indefinitely."""
 
 
 class Reply(NamedTuple):
-    """The answer to a message of the log-in: a response, or bytes without a header."""
+    """The answer to a message of the exchange: a response, or bytes without a header."""
 
     answer: Message | bytes
     refusal: str = ""
@@ -58,7 +58,7 @@ class Reply(NamedTuple):
 
 
 class SaslSession:
-    """One connection's."""
+    """The authentication of one connection."""
 
     __slots__ = (
         "_began_at_ms",
@@ -76,11 +76,11 @@ class SaslSession:
     def __init__(self, mechanisms: Mapping[str, EnabledMechanism], clock: WatchedClock) -> None:
         self._mechanisms = mechanisms  # which may change while this is open
         self._clock = clock
-        self._max_reauth_ms = 0  # as it was when the log-in began
+        self._max_reauth_ms = 0  # as it was when the authentication began
         self.mechanism = ""
         self._server: SaslServer | None = None
         self._has_requests = False
-        self._began_at_ms: int | None = None  # the last log-in after the first
+        self._began_at_ms: int | None = None  # the last re-authentication
         self.stage = Stage.VERSIONS_OR_HANDSHAKE
         self.identity: Identity | None = None
         self.expires_at_ms: int | None = None
@@ -90,16 +90,16 @@ class SaslSession:
 
     @property
     def takes_raw_messages(self) -> bool:
-        """Whether the next frame is a message of the mechanism, without a header."""
+        """The next frame is a message of the mechanism, without a header."""
         return self.stage is Stage.AUTHENTICATE and not self._has_requests
 
     @property
     def is_over(self) -> bool:
-        """Whether the open session has expired: only a new log-in may come."""
+        """The open session has expired: nothing but another authentication may come."""
         return self.expires_at_ms is not None and self._clock.monotonic_ms() >= self.expires_at_ms
 
-    def versions_asked(self) -> None:
-        """ApiVersions, once and before the handshake. Raises IllegalSaslState."""
+    def on_api_versions(self) -> None:
+        """Note that ApiVersions came, once and before the handshake. Raises IllegalSaslState."""
         if self.stage is not Stage.VERSIONS_OR_HANDSHAKE:
             raise IllegalSaslState(
                 f"Unexpected ApiVersions request received during SASL authentication state "
@@ -107,9 +107,11 @@ class SaslSession:
             )
         self.stage = Stage.HANDSHAKE
 
-    def begins_again(self) -> bool:
-        """Whether a SaslHandshake on the open session begins another log-in; else it is answered
-        with an error, as any out of place."""
+    def try_begin_again(self) -> bool:
+        """Begin a re-authentication, if a SaslHandshake on the open session may do so.
+
+        If not (False), it is answered with an error, like any that is out of place.
+        """
         now_ms = self._clock.monotonic_ms()
         if self.expires_at_ms is None or (
             self._began_at_ms is not None and now_ms - self._began_at_ms < _MIN_AGAIN_MS
@@ -122,7 +124,7 @@ class SaslSession:
     # --- the exchange ----------------------------------------------------------------------------
 
     def handshake(self, mechanism: str, version: int) -> Reply:
-        """SaslHandshake. Raises IllegalSaslState."""
+        """Choose the mechanism, by a SaslHandshake. Raises IllegalSaslState."""
         if self.stage not in (Stage.VERSIONS_OR_HANDSHAKE, Stage.HANDSHAKE):
             raise IllegalSaslState(
                 "Unexpected Kafka request of type SASL_HANDSHAKE during SASL authentication."
@@ -146,7 +148,7 @@ class SaslSession:
         return Reply(SaslHandshakeResponse(mechanisms=names))
 
     def authenticate(self, message: bytes) -> Reply | Awaitable[Reply]:
-        """A message of the mechanism, in a request or without one."""
+        """Answer a message of the mechanism, in a request or without one."""
         server = self._server
         if self.stage is not Stage.AUTHENTICATE or server is None:
             raise IllegalSaslState(

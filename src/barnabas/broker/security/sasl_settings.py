@@ -40,7 +40,7 @@ _LOCAL: Final = ("127.", "localhost", "::1")
 
 
 class SaslSettings:
-    """One listener's."""
+    """The mechanisms and limits of one listener."""
 
     def __init__(
         self,

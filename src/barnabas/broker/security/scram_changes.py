@@ -1,4 +1,4 @@
-"""What an AlterUserScramCredentials request wants of each user, and what of it cannot be. Pure.
+"""The changes of each user's credentials that an AlterUserScramCredentials asks for. Pure.
 
 A user's changes are made together or not at all, and a user's error does not stop the others. The
 rules and texts are Kafka's.
@@ -33,7 +33,7 @@ _UNPRINTABLE = "Username must not have control characters"
 
 
 class ScramChange(NamedTuple):
-    """What becomes of one user's credentials, by mechanism: the new text, or None to delete it."""
+    """The changes of one user's credentials, by mechanism: the new text, or None to delete it."""
 
     texts: Mapping[str, str | None]
 

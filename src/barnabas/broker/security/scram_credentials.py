@@ -1,7 +1,7 @@
 """ScramCredentials: the SCRAM credentials of all users, as the metadata tree has them.
 
 Loaded at the first need, then followed by the notifications of config changes. All are kept, so
-that a log-in takes as long for a user that there is not as for one that there is.
+that an authentication takes as long for an unknown user as for one that exists.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Users = dict[str, Mapping[str, ScramCredential]]
 
 
 class ScramCredentials:
-    """Those of one broker; shared by its listeners."""
+    """The credentials that one broker knows, shared by its listeners."""
 
     def __init__(self, store: MetadataStore, tokens: DelegationTokens | None = None) -> None:
         """`tokens`: delegation tokens, if there are any."""
@@ -84,7 +84,7 @@ class ScramCredentials:
                 await self.load()
 
     def find(self, mechanism: str, user: str) -> ScramAccount | None:
-        """What is known of a user for a mechanism."""
+        """The account of a user for a mechanism; None if there is none."""
         assert self._accounts is not None, "not loaded"
         # What is found is there already: to make it would take longer than to find nothing.
         return self._accounts.get(user, _NONE).get(mechanism)

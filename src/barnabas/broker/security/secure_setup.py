@@ -1,4 +1,4 @@
-"""What `--secure` makes: an authority, a server certificate, two users and their settings.
+"""The directory of `--secure`: an authority, a server certificate, two users and their settings.
 
     ca.pem              the authority's certificate: clients need it, and it is no secret
     ca.key              its key; who has it can pose as this cluster. Needed to issue, not to run
@@ -150,7 +150,7 @@ class SecureSetup(NamedTuple):
             write_secret(path, "".join(lines).encode())
 
     def _names(self, bootstrap_servers: str) -> bool:
-        """Whether the client's file is of this setup, and names these servers."""
+        """Return whether the client's file is of this setup, and names these servers."""
         if not self.client_file.exists():
             return False
         lines = self.client_file.read_text().splitlines()
@@ -179,7 +179,7 @@ def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
 
 
 def _passwords(path: Path) -> Mapping[str, str]:
-    """By user; new ones where there is no file. Raises ConfigError."""
+    """The passwords by user; new ones where there is no file. Raises ConfigError."""
     if not path.exists():
         made = {user: secrets.token_urlsafe(_PASSWORD_BYTES) for user in (ADMIN, BROKER)}
         identity = f"{BROKER}:{secrets.token_urlsafe(_PASSWORD_BYTES)}"

@@ -50,7 +50,7 @@ _WARN_DAYS = 30
 
 
 class _State(NamedTuple):
-    """What is made of the settings and files of one moment."""
+    """The TLS context and its parts, made of the settings and files of one moment."""
 
     settings: TlsSettings
     context: ssl.SSLContext
@@ -112,7 +112,7 @@ class ServerTls:
     # ---- its settings ----
 
     def check(self, config: BrokerConfig) -> None:
-        """Raises ConfigError if these settings cannot replace those in force."""
+        """Raises ConfigError if these settings cannot replace the present ones."""
         if self._differs(config):
             self._check_successor(config, self._made_of(config))
 

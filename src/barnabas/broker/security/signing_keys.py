@@ -1,7 +1,8 @@
 """SigningKeys: the public keys of an identity provider (JWKS), from a file or a URL.
 
 Read at the first need, again when they are old, and when a token names a key that is not among
-them: then a new one may have come. A provider that does not answer costs log-ins, not connections.
+them: then a new one may have come. If the provider does not answer, authentications fail, and open
+connections stay.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class SigningKeys:
-    """Those of one URL, and what tokens have to say."""
+    """Verifies tokens by the keys of one URL."""
 
     def __init__(
         self, url: str, refresh_ms: int, pause_ms: int, rules: TokenRules, clock: WatchedClock

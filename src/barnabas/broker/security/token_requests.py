@@ -1,4 +1,4 @@
-"""Who may ask for delegation tokens, and the tokens of the broker that is asked."""
+"""The rule of which clients may ask for delegation tokens (KIP-48)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from barnabas.security.acl_binding import (
     pascal_name,
 )
 from barnabas.security.acl_explanation import Access, explain
-from barnabas.security.acl_host import matches_nobody
+from barnabas.security.acl_host import matches_no_client
 
 _OF_RULES = ("literal", "prefixed")
 _OF_FILTERS = ("literal", "prefixed", "match", "any")
@@ -88,7 +88,7 @@ def add(
     if deeds.is_role and deny:
         raise click.UsageError("--deny needs --operation NAME instead of a role")
     options.check(deeds, patterns)
-    for host in filter(matches_nobody, hosts):
+    for host in filter(matches_no_client, hosts):
         raise click.UsageError(
             f"--host {host}: no client would match it. A rule has the address of one client, and "
             "neither a name nor a range; repeat the option for several, or leave it out for any"

@@ -46,7 +46,7 @@ from barnabas.security.acl_binding import (
     parse_code,
     parse_principal,
 )
-from barnabas.security.acl_host import matches_nobody
+from barnabas.security.acl_host import matches_no_client
 
 _Wanted = dict[Pattern, list[AclEntry]]
 
@@ -224,7 +224,7 @@ def _rules_to_add(given: Given) -> _Wanted:
 def _warn_of_hosts(rules: _Wanted) -> None:
     """Warn of hosts that match no client; Kafka's tool adds such rules without a word."""
     hosts = {entry.host: None for entries_ in rules.values() for entry in entries_}
-    for host in filter(matches_nobody, hosts):
+    for host in filter(matches_no_client, hosts):
         click.echo(
             f"warning: no client matches host {host}: a rule has the address of one client, and "
             "neither a name nor a range",

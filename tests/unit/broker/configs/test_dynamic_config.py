@@ -182,7 +182,7 @@ def test_what_is_only_validated_or_refused_leaves_no_trace(tmp_path: Path) -> No
         (0, "sasl.jaas.config", "hush", InvalidConfig, "encoder secret not configured"),
         (None, "listener.name.x.sasl.jaas.config", "hush", InvalidRequest, "one broker at a time"),
         (0, "connections.max.reauth.ms", "5", InvalidRequest, "properties file"),
-        (0, "listener.name.x.sasl.login.class", "a.B", InvalidConfig, "clients log in"),
+        (0, "listener.name.x.sasl.login.class", "a.B", InvalidConfig, "clients authenticate"),
         (0, "ssl.engine.factory.class", "x.Y", InvalidConfig, "promises that this class"),
         (0, "principal.builder.class", "a.B", InvalidConfig, "users are distinguished"),
         (0, "listener.name.plaintext.ssl.key.password", "hush", InvalidConfig, "secret not"),

@@ -188,12 +188,12 @@ def test_re_2_without_the_selector_the_leader_serves(
     server = node.server.node
     before = server.config
     plain = {k: v for k, v in before.properties.items() if k != "replica.selector.class"}
-    inside(node, lambda: server.dynamic_config.put_in_force(BrokerConfig(plain)))
+    inside(node, lambda: server.dynamic_config.apply(BrokerConfig(plain)))
     try:
         found = fetch(client, shared)
         assert (found.preferred_read_replica, len(values(found))) == (-1, 3)
     finally:
-        inside(node, lambda: server.dynamic_config.put_in_force(before))
+        inside(node, lambda: server.dynamic_config.apply(before))
 
 
 def test_re_2_in_a_session_it_is_said_each_time(

@@ -399,7 +399,7 @@ def test_what_only_the_controller_knows(cluster: Cluster) -> None:
         assert (now[UNCLEAN], now[f"{CONTROLLER}offlinepartitionscount"]) == (1, 0)
         assert samples_of(cluster.server(3))[UNCLEAN] == 0
         # Other defaults for all topics: the controller elects again, and goes on counting.
-        node.dynamic_config.put_in_force(node.config.with_dynamic({}, {"min.insync.replicas": "2"}))
+        node.dynamic_config.apply(node.config.with_dynamic({}, {"min.insync.replicas": "2"}))
         await node.controller.create_topic(NewTopic("u", assignment={0: [1]}))
         now = samples_of(cluster.server(1))
         assert (now[UNCLEAN], now[f"{CONTROLLER}globalpartitioncount"]) == (1, 3)

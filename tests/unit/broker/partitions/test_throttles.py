@@ -26,7 +26,7 @@ def throttle(site: Site, side: str, listed: str, bytes_per_s: int = RATE) -> Non
 def limit(site: Site, side: str, bytes_per_s: int) -> None:
     node = site.server.node
     rate = {f"{side}.replication.throttled.rate": str(bytes_per_s)}
-    node.dynamic_config.put_in_force(node.config.with_dynamic(rate, {}))
+    node.dynamic_config.apply(node.config.with_dynamic(rate, {}))
 
 
 def fill(site: Site, name: TopicPartition, count: int) -> None:

@@ -65,7 +65,7 @@ def opened(clock: SetClock, max_reauth_ms: int = 0) -> SaslSession:
 
 def test_se_3_versions_handshake_and_log_in(clock: SetClock) -> None:
     one = session(clock)
-    one.versions_asked()
+    one.on_api_versions()
     hello = said(one.handshake("PLAIN", 1))
     assert (hello.error_code, hello.mechanisms) == (0, ["PLAIN", "TOKEN"])
     answer = said(one.authenticate(ALICE))
@@ -90,13 +90,13 @@ def test_se_3_after_handshake_0_messages_come_without_a_header(clock: SetClock) 
 
 def test_se_3_versions_may_be_asked_for_once_and_before_the_handshake(clock: SetClock) -> None:
     one = session(clock)
-    one.versions_asked()
+    one.on_api_versions()
     with pytest.raises(IllegalSaslState, match="ApiVersions"):
-        one.versions_asked()
+        one.on_api_versions()
     other = session(clock)
     other.handshake("PLAIN", 1)
     with pytest.raises(IllegalSaslState, match="authenticate"):
-        other.versions_asked()
+        other.on_api_versions()
 
 
 def test_se_3_another_mechanism_is_refused_with_the_list_of_those_enabled(clock: SetClock) -> None:
@@ -179,23 +179,23 @@ def test_se_3_a_mechanism_that_waits_may_refuse(clock: SetClock) -> None:
 
 
 def test_se_3_a_session_that_never_ends_has_no_second_log_in(clock: SetClock) -> None:
-    assert not opened(clock).begins_again()
+    assert not opened(clock).try_begin_again()
 
 
 def test_se_3_a_session_is_renewed_at_most_once_a_second(clock: SetClock) -> None:
     one = opened(clock, 5_000)
     for _ in range(2):
-        assert one.begins_again()
+        assert one.try_begin_again()
         one.handshake("PLAIN", 1)
         assert said(one.authenticate(ALICE)).session_lifetime_ms == 5_000
-        assert not one.begins_again()
+        assert not one.try_begin_again()
         clock.at_ms += 1_000
     assert one.expires_at_ms == clock.monotonic_ms() + 4_000
 
 
 def test_se_3_the_user_must_not_change(clock: SetClock) -> None:
     one = opened(clock, 5_000)
-    assert one.begins_again()
+    assert one.try_begin_again()
     one.handshake("PLAIN", 1)
     answer = said(one.authenticate(BOB))
     assert answer.error_message == (
@@ -207,7 +207,7 @@ def test_se_3_the_user_must_not_change(clock: SetClock) -> None:
 
 def test_se_3_the_mechanism_must_not_change(clock: SetClock) -> None:
     one = opened(clock, 5_000)
-    assert one.begins_again()
+    assert one.try_begin_again()
     assert said(one.handshake("TOKEN", 1)).error_code == 0
     assert said(one.authenticate(b"alice")).error_message == (
         "SASL mechanism 'TOKEN' requested by client is not supported for re-authentication of "
@@ -217,7 +217,7 @@ def test_se_3_the_mechanism_must_not_change(clock: SetClock) -> None:
 
 def test_se_3_a_failed_renewal_says_so(clock: SetClock) -> None:
     one = opened(clock, 5_000)
-    assert one.begins_again()
+    assert one.try_begin_again()
     one.handshake("PLAIN", 1)
     assert "during re-authentication" in said(one.authenticate(b"x")).error_message
 

@@ -28,8 +28,11 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
     try:
         if not context.allowed(name):
             raise TransactionalIdAuthorizationFailed
+        # The offsets are committed at another broker (TxnOffsetCommit), which asks for the same
+        # right. Kafka asks here too, so that a producer fails before it has work in flight.
         if not context.allowed_to(Operation.READ, ResourceType.GROUP, group):
             raise GroupAuthorizationFailed
+        # After the rights, as in Kafka: an empty id is a fault that its coordinator finds.
         if not name:
             raise InvalidRequest
         if GROUP_TOPIC not in context.node.image.topics:

@@ -59,6 +59,8 @@ def handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
 
 def _handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
     if context.version < _BROKERS:
+        # Up to version 3 the one transaction stands in fields of its own. As a list of one it is
+        # handled like those of brokers.
         one = AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,
             producer_id=request.v3_and_below_producer_id,
@@ -86,6 +88,8 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
     name, version = transaction.transactional_id, context.version
     fail = partial(add_failed, transaction, version=version)
     try:
+        # From version 4 on CLUSTER_ACTION stands for every right: the sender has checked those of
+        # the producer when its batch arrived.
         if version < _BROKERS and not context.allowed(name):
             raise TransactionalIdAuthorizationFailed
         partitions = partitions_of(transaction.topics)
@@ -99,6 +103,8 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
             raise InvalidRequest
     except KafkaError as error:
         return fail(error)
+    # KIP-890: a question about the state in memory. Nothing is written, so the answer waits for no
+    # replica.
     if transaction.verify_only:
         codes = shard.machine.verify(
             name, transaction.producer_id, transaction.producer_epoch, partitions
@@ -117,6 +123,7 @@ def _forbidden(context: Context, partitions: Iterable[TopicPartition]) -> set[st
     return {
         name
         for name, times in Counter(one.topic for one in partitions).items()
+        # Kafka answers like this for internal topics: no client may write to them in a transaction.
         if name in INTERNAL_TOPICS
         or not context.allowed_to(Operation.WRITE, ResourceType.TOPIC, name, times)
     }

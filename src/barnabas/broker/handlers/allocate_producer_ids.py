@@ -35,6 +35,8 @@ async def _allocate(
         broker = controller.image.brokers.get(request.broker_id)
         if broker is None:
             raise BrokerIdNotRegistered
+        # An answer to the former registration would reach no broker, and its thousand ids would be
+        # lost.
         if broker.epoch != request.broker_epoch:
             raise StaleBrokerEpoch
         first, last = await controller.allocate_producer_id_block()

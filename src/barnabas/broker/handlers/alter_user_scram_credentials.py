@@ -24,6 +24,8 @@ def handle(context: Context, request: AlterUserScramCredentialsRequest) -> Outco
             *(each.name for each in request.upsertions),
         ]
     )
+    # Before the check of rights, as in Kafka: the client takes its request to the controller in any
+    # case.
     if not context.node.controller.is_active:
         return _answer(dict.fromkeys(users, NotController()))
     if not context.allowed(CLUSTER_NAME):

@@ -23,6 +23,8 @@ _NAMES_SOFTWARE = 3
 
 
 def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    # In Kafka both become labels of metrics, so they are letters, digits, dots and hyphens only.
+    # The answer has no table of APIs then.
     if context.version >= _NAMES_SOFTWARE and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)
@@ -41,5 +43,7 @@ def fallback(header: RequestHeader) -> ApiVersionsResponse | None:
     far ApiVersions goes here (KIP-511). None for any other request."""
     if header.api_key != API_VERSIONS.key or header.api_version <= API_VERSIONS.max_version:
         return None
+    # This one row lets the client ask again in a version that both sides know. Without it, as
+    # before KIP-511, it could only guess.
     own = ApiVersion(api_key=API_VERSIONS.key, min_version=0, max_version=API_VERSIONS.max_version)
     return ApiVersionsResponse(error_code=UnsupportedVersion.code, api_keys=[own])

@@ -42,6 +42,8 @@ async def _create(acls: AclStore, request: CreateAclsRequest) -> CreateAclsRespo
         try:
             bindings.append(binding_of(creation))
         except KafkaError as error:
+            # Its frames lead back to the request, which would stay in memory until the collector
+            # runs.
             bindings.append(error.with_traceback(None))
     valid = [each for each in bindings if isinstance(each, AclBinding)]
     outcomes = iter(await acls.create(valid))

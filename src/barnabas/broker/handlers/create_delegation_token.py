@@ -40,6 +40,8 @@ async def _create(
     )
     try:
         tokens = tokens_for(context)
+        # KIP-373: a token for another user takes CREATE_TOKENS on that user. Before, every client
+        # could have a token for itself alone, which still takes no right.
         if owner != requester and not context.allowed_to(
             Operation.CREATE_TOKENS, ResourceType.USER, str(owner)
         ):
@@ -47,6 +49,7 @@ async def _create(
         renewers = [
             Principal(each.principal_type, each.principal_name) for each in request.renewers
         ]
+        # The fields have a type of principal, but Kafka accepts users alone.
         if any(each.kind != _USER for each in (owner, *renewers)):
             raise InvalidPrincipalType
         lifetime_ms, random = request.max_lifetime_ms, context.node.random

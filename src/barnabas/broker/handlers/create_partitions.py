@@ -37,6 +37,7 @@ async def _create_all(
     async for topic in in_slices(wanted.values()):
         result = CreatePartitionsTopicResult(name=topic.name)
         try:
+            # As in Kafka all rows of the name are refused, and answered by one result.
             if times[topic.name] > 1:
                 raise InvalidRequest("Duplicate topic in request.")
             if not context.allowed(topic.name):
@@ -78,5 +79,6 @@ async def _create(
         await growth
         return
     await within(request.timeout_ms, growth)
+    # Kafka does not wait then, and answers REQUEST_TIMED_OUT for work that it has begun.
     if request.timeout_ms <= 0:
         raise RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")

@@ -63,12 +63,16 @@ async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateT
 
 async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times = Counter([topic.name async for topic in in_slices(request.topics)])
+    # CREATE on the cluster covers every topic; without it CREATE on the topic's name is enough. So
+    # the lack of the first is not logged as a denial.
     may_create_all = context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     outcomes: list[TopicImage | NewTopic | KafkaError] = []
     async for topic in in_slices(request.topics):
         try:
             if times[topic.name] > 1:
                 raise InvalidRequest("Found multiple entries for this topic.")
+            # Kafka refuses the name of KRaft's log with the same error, whatever rights the client
+            # has.
             if topic.name == _KRAFTS_OWN or not (may_create_all or context.allowed(topic.name)):
                 raise TopicAuthorizationFailed("Authorization failed.")
             outcomes.append(_new_topic(context, topic))
@@ -76,6 +80,7 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
             # Its frames lead back here: all would stay until the collector runs, for long.
             outcomes.append(error.with_traceback(None))
     quota = mutation_quota(context, strict_from=_STRICT_QUOTA)
+    # KIP-599: the quota counts partitions, and refuses single topics rather than the request.
     if quota.is_limited and not request.validate_only:
         outcomes = await _within_quota(context, quota, outcomes)
     wanted = [each for each in outcomes if isinstance(each, NewTopic)]
@@ -174,6 +179,7 @@ def _assignment(topic: CreatableTopic) -> dict[int, list[int]] | None:
         raise InvalidPartitions(
             f"{len(topic.assignments)} partitions at once: at most {MAX_NEW_PARTITIONS} are allowed"
         )
+    # The assignment says both numbers itself; Kafka refuses them even where they agree with it.
     if topic.num_partitions != _BROKER_DEFAULT or topic.replication_factor != _BROKER_DEFAULT:
         raise InvalidRequest(
             "Both numPartitions or replicationFactor and replicasAssignments were set. "

@@ -43,6 +43,8 @@ async def _delete(acls: AclStore, wanted: list[AclFilter | None]) -> DeleteAclsR
     return DeleteAclsResponse(
         filter_results=[
             DeleteAclsFilterResult(
+                # A filter with a code that this broker does not know matches nothing. That is no
+                # error.
                 matching_acls=[] if each is None else list(map(_matching, next(outcomes)))
             )
             for each in wanted

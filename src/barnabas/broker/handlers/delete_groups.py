@@ -29,6 +29,7 @@ def _handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
     """Each shard deletes its groups in one append; the others do not depend on it."""
     refused = []
     by_shard: dict[int, tuple[Shard[Groups], list[str]]] = {}
+    # As in Kafka a group that is named twice is answered once.
     for group_id in dict.fromkeys(request.groups_names):
         try:
             if not context.allowed(group_id):
@@ -37,6 +38,8 @@ def _handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
         except KafkaError as error:
             refused.append(DeletableGroupResult(group_id=group_id, error_code=error.code))
         else:
+            # The tombstones of all groups of one shard stand in one partition of
+            # `__consumer_offsets`.
             by_shard.setdefault(shard.partition, (shard, []))[1].append(group_id)
 
     def together(answers: list[Message]) -> DeleteGroupsResponse:

@@ -85,11 +85,14 @@ def _delete(
 ) -> DeleteRecordsPartitionResult:
     result = _result(wanted)
     try:
+        # A coordinator loads its state from the log start on, and would lose groups or
+        # transactions.
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is internal")
         replica = context.node.replicas.leader_of((topic, wanted.partition_index))
         offset = _delete_below(context, replica, wanted.offset)
         result.low_watermark = _low_watermark(context, replica)
+        # A follower takes the new start over from its next fetch, and reports it by the one after.
         if result.low_watermark < offset:
             pending.append(_Pending(replica, offset, result))
     except KafkaError as error:
@@ -129,6 +132,8 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
     loop = asyncio.get_running_loop()
     replica, name = pending.replica, pending.replica.topic_partition
     while True:
+        # `leader_of` raises the error of a broker that leads no longer. The name may also belong to
+        # another topic by now, whose offsets have nothing to do with this one.
         if context.node.replicas.leader_of(name) is not replica:
             raise NotLeaderOrFollower(f"{name} was deleted and created again")
         if _low_watermark(context, replica) >= pending.offset:
@@ -142,6 +147,7 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
 def _delete_below(context: Context, replica: Replica, offset: int) -> int:
     """Raise the log start offset. Returns the offset at which replicas have to begin, or above."""
     log, high_watermark = replica.log, replica.high_watermark
+    # Of a compacted topic the last value of a key would go, which compaction promises to keep.
     if "delete" not in log.config.cleanup_policy.split(","):
         raise PolicyViolation(f"the cleanup.policy of {replica.topic_partition} lacks delete")
     if offset == _UP_TO_HIGH_WATERMARK:

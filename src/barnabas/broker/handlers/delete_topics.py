@@ -59,6 +59,7 @@ def _refuse_all(
 
 def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | None:
     """The error for all of them; None if each is checked on its own."""
+    # KIP-322 gave this its own code with version 3; before, Kafka answered INVALID_REQUEST.
     if not context.node.config.bool("delete.topic.enable"):
         reason = "delete.topic.enable is false"
         return (
@@ -66,6 +67,8 @@ def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | N
             if context.version >= _KNOWS_DISABLED
             else InvalidRequest(reason)
         )
+    # As in Kafka with ZooKeeper: the answer waits until the topic is gone from all brokers, which
+    # the controller alone sees.
     if not context.node.controller.is_active:
         return NotController("this broker is not the controller, which alone deletes topics")
     if any(each.name is not None and each.topic_id != _NO_TOPIC_ID for each in wanted):
@@ -83,6 +86,8 @@ async def _delete_all(
         is_by_id = each.topic_id != _NO_TOPIC_ID
         name = image.topic_names.get(each.topic_id) if is_by_id else each.name
         refusal = _why_not(context, name, is_by_id=is_by_id)
+        # A topic that is named twice, or once by name and once by id, is charged and deleted once.
+        # All of its rows have the outcome.
         if refusal is None and name is not None and name not in deleted:
             refusal = _charge(quota, len(image.topics[name].partitions))
         result = _result(name, each.topic_id, refusal)
@@ -130,6 +135,7 @@ async def _delete(context: Context, names: list[str], timeout_ms: int) -> list[K
         outcomes = await within(timeout_ms, context.node.controller.delete_topics(names))
     except KafkaError as error:
         return [error] * len(names)
+    # As for CreateTopics: with a timeout of 0 Kafka answers so for work that it has begun.
     if timeout_ms > 0:
         return outcomes
     started = RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")

@@ -23,6 +23,7 @@ def handle(context: Context, request: DescribeAclsRequest) -> Outcome:
     acls = context.node.authorizer.acls
     if acls is None:
         return _failure(SecurityDisabled("No Authorizer is configured on the broker"))
+    # A code in the filter is not known here: it matches nothing, which is no error.
     if wanted is None:
         return DescribeAclsResponse()
     found = acls.describe(wanted)

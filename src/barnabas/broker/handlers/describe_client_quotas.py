@@ -58,5 +58,8 @@ async def _matching(
 
 def _failure(error: KafkaError) -> DescribeClientQuotasResponse:
     return DescribeClientQuotasResponse(
-        error_code=error.code, error_message=str(error), entries=None
+        # Null rather than an empty list, as in Kafka: no entries are known, which is not none.
+        error_code=error.code,
+        error_message=str(error),
+        entries=None,
     )

@@ -38,6 +38,7 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
         controller_id=image.controller_id,
         brokers=brokers,
     )
+    # KIP-430: 0 says that nothing is allowed. A client that did not ask gets the smallest int32.
     if request.include_cluster_authorized_operations:
         operations = 0
         if context.allowed(CLUSTER_NAME):

@@ -132,6 +132,7 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
     if resource.resource_type == _TOPIC:
         if not context.allowed(name):
             raise TopicAuthorizationFailed(f"not allowed to describe the configs of {name}")
+        # Before the look-up: a name that no topic can have is INVALID_TOPIC_EXCEPTION, as in Kafka.
         check_topic_name(name)
         topic = node.image.topics.get(name)
         if topic is None:
@@ -143,8 +144,10 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
             "4 (broker) or 8 (loggers of a broker)"
         )
     _check_may_describe(context)
+    # The empty name stands for the defaults of all brokers (KIP-226).
     if not name:
         return cluster_configs(node.config)
+    # The properties file of another broker is on another machine, so only that broker can answer.
     if name != str(node.broker_id):
         raise InvalidRequest(
             f"this is broker {node.broker_id}: send the request to broker {name!r}, or give no id "

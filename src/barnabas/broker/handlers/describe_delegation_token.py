@@ -36,6 +36,7 @@ async def _describe(
     try:
         tokens = tokens_for(context)
         tokens.check_enabled()
+        # An empty list asks for the tokens of no owner, null for those of all.
         if owners == []:
             return DescribeDelegationTokenResponse()
         found = await tokens.all(partial(_is_shown, context, owners))
@@ -49,6 +50,8 @@ def _is_shown(context: Context, owners: list[Principal] | None, token: TokenNode
     if owners is not None and not any(is_owner_or_renewer(token, each) for each in owners):
         return False
     return (
+        # Owners and renewers need no rule. Others need DESCRIBE on the token, or DESCRIBE_TOKENS on
+        # its owner (KIP-373).
         is_owner_or_renewer(token, context.client.principal)
         or context.allowed_to(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
         or context.allowed_to(Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner)

@@ -61,6 +61,7 @@ def _online(store: LogStore, path: Path, wanted: Wanted) -> DescribeLogDirsResul
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
     try:
         space, strays = store.directories.volume(path, with_strays=wanted is None)
+    # The disk fails at this moment; no log has noticed yet.
     except OSError:
         return _offline(path)
     for name, (size_bytes, offset_lag, is_future) in store.sizes(path).items():

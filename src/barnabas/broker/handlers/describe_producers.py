@@ -54,6 +54,8 @@ def _describe(
     try:
         if not is_allowed:
             raise TopicAuthorizationFailed
+        # Only a topic of the cluster can be answered with NOT_LEADER_OR_FOLLOWER, which a client
+        # retries elsewhere.
         if topic.name not in context.node.image.topics:
             raise UnknownTopicOrPartition
         replica = context.node.replicas.leader_of((topic.name, partition))

@@ -24,6 +24,7 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> Outcome:
     def answer(states: list[Message]) -> DescribeTransactionsResponse:
         found = cast(list[TransactionState], states)
         for state in found:
+            # Topics that the client may not describe are left out without an error (KIP-664).
             state.topics = [
                 each
                 for each in state.topics

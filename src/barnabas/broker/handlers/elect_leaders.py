@@ -38,6 +38,7 @@ def handle(context: Context, request: ElectLeadersRequest) -> Outcome:
 
 def _handle(context: Context, request: ElectLeadersRequest) -> Outcome:
     partitions = None
+    # Null asks for an election in every partition of the cluster (KIP-460).
     if request.topic_partitions is not None:
         named = (
             TopicPartition(topic.topic, number)
@@ -47,6 +48,7 @@ def _handle(context: Context, request: ElectLeadersRequest) -> Outcome:
         partitions = list(dict.fromkeys(named))
     if not context.allowed(CLUSTER_NAME):
         return _refusal(context, partitions, ClusterAuthorizationFailed())
+    # Version 0 has no field for it, and means a preferred election (KIP-183).
     if request.election_type not in (_PREFERRED, _UNCLEAN):
         kind = request.election_type
         return _refusal(context, partitions, InvalidRequest(f"unknown election type {kind}"))

@@ -19,6 +19,7 @@ def handle(context: Context, request: ExpireDelegationTokenRequest) -> Outcome:
 async def _expire(
     context: Context, request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
+    # The request names the token by its HMAC, and has no id.
     who, secret = context.client.principal, bytes(request.hmac)
     try:
         expires_at_ms = await tokens_for(context).expire(who, secret, request.expiry_time_period_ms)

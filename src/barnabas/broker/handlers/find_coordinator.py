@@ -57,6 +57,7 @@ async def _create_topic_and_answer(
     context: Context, request: FindCoordinatorRequest, topic: str
 ) -> FindCoordinatorResponse:
     node = context.node
+    # Before its first metadata this broker cannot know whether the topic exists.
     await node.view.until_metadata()
     reason = ""
     try:
@@ -64,6 +65,8 @@ async def _create_topic_and_answer(
             charge = mutation_quota(context).take
             await within(_CREATION_MS, node.internal_topics.make(topic, node.config, charge))
     except KafkaError as error:
+        # The client gets COORDINATOR_NOT_AVAILABLE, which it retries; the reason stands in the
+        # text.
         reason = str(error)
     answer = run_slices(_answer(context, request, reason))
     return answer if isinstance(answer, FindCoordinatorResponse) else await answer
@@ -96,6 +99,8 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
     if error is None:
         topic = context.node.image.topics.get(_TOPICS[key_type])
         if topic is not None:
+            # By the partitions that the topic has: `offsets.topic.num.partitions` counts only when
+            # it is created (GC-1).
             number = partition_of(key, len(topic.partitions))
             leader = topic.partitions[number].leader
             broker = context.node.image.brokers.get(leader)

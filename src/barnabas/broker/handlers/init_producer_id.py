@@ -69,6 +69,8 @@ def _handle_transactional(context: Context, request: InitProducerIdRequest, name
         if not name:
             raise InvalidRequest
         spare_id = None
+        # For a new transactional id, or one whose epoch has run out. It is taken before the machine
+        # is asked, since a machine cannot wait for a block.
         if node.transactions.shard_of(name).machine.needs_producer_id(name):
             spare_id = node.producer_ids.next()
             if spare_id is None:

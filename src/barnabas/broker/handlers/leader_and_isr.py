@@ -39,9 +39,12 @@ async def _carry_out(context: Context, request: LeaderAndIsrRequest) -> LeaderAn
         return LeaderAndIsrResponse(error_code=error.code)
     node = context.node
     codes: dict[TopicPartition, int] = {}
+    # The request has no configs, and a log that is created by it must not begin with defaults.
     configs = await configs_of(context, leader_and_isr_topics(request))
     try:
         value = leader_and_isr_value(request, context.version, configs)
+        # In pieces, so that other connections have their turns. In between this broker may register
+        # again, and the rest is meant for its former life.
         for piece in in_pieces(value, _PARTITIONS_AT_ONCE):
             check_order(context, request.broker_epoch)
             codes.update(await node.control.handle(piece))

@@ -27,7 +27,9 @@ def handle(context: Context, request: ListGroupsRequest) -> Outcome:
         found = [group for part in parts for group in part.groups]
         errors = [part.error_code for part in parts if part.error_code]
         return ListGroupsResponse(
-            error_code=code or (errors[0] if errors else NONE), groups=_visible(context, found)
+            # The groups of the other shards stand with the error: a client shows what it has got.
+            error_code=code or (errors[0] if errors else NONE),
+            groups=_visible(context, found),
         )
 
     outcomes = [

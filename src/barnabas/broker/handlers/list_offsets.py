@@ -106,6 +106,8 @@ def _answer_all(
             try:
                 if not is_allowed:
                     raise TopicAuthorizationFailed(f"not allowed to describe {topic.name}")
+                # Kafka refuses each row of a partition that is named twice: they could ask for
+                # different things.
                 if times[name] > 1:
                     raise InvalidRequest(f"{name} is listed more than once")
                 partitions.append(_answer(context, request, name, wanted, searched))
@@ -141,6 +143,8 @@ async def _search_all(
                 result.old_style_offsets = offsets[: max(0, each.max_num_offsets)]
                 continue
             found = lookup.found
+            # No record that the client may read is as young. -1 is the answer, if this leader can
+            # know it.
             if found is None or found.offset >= each.end_offset:
                 _check_known(context, each.replica, request, each.timestamp)
             else:
@@ -168,6 +172,7 @@ async def _look_up(context: Context, replica: Replica, timestamp: int) -> Lookup
             await run_in(pool, lookup.run)
         except (OSError, CorruptData) as error:
             failure = error
+        # What the thread has learned of times holds only for the log that it has searched.
         if lookup.is_of(replica.log):
             if failure is not None:
                 raise failure

@@ -28,6 +28,8 @@ def handle(context: Context, request: ListTransactionsRequest) -> Outcome:
         return together
 
     transactions = context.node.transactions
+    # Unlike ListGroups, Kafka refuses the whole list while a partition is being loaded: a tool that
+    # looks for hanging transactions must not take a part for the whole.
     if transactions.is_loading:
         return list_failed(CoordinatorLoadInProgress())
     outcomes = [

@@ -85,9 +85,11 @@ def _answer(
     if context.version < _ASKS_BY_ID and is_refused:
         return MetadataResponse(topics=[_refusal(each) for each in wanted])
     yield from clear_in_slices(wanted)
+    # As in Kafka one id makes the whole request one by id (KIP-516); names in it are not answered.
     if ids:
         found = (_by_id(context, topic_id) for topic_id in ids)
         return (yield from _respond(context, request, found))
+    # Before version 4 a client could not forbid it (TP-6).
     is_allowed = context.version < _ALLOWS_AUTO_CREATION or request.allow_auto_topic_creation
     if is_allowed and is_enabled(context):
         missing = []
@@ -214,6 +216,8 @@ def _partition(
     context: Context, index: int, partition: PartitionImage
 ) -> MetadataResponsePartition:
     brokers = context.node.image.brokers
+    # A leader that has no listener of the client's name cannot be reached by it, and is none for
+    # it.
     error_code = _why_not_led(context, brokers.get(partition.leader))
     return MetadataResponsePartition(
         error_code=error_code,
@@ -222,6 +226,7 @@ def _partition(
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
+        # A replica is offline with its broker, or with its log directory (KIP-112).
         offline_replicas=[
             replica
             for replica in partition.replicas

@@ -42,6 +42,8 @@ def _handle(context: Context, request: OffsetCommitRequest) -> Outcome:
     request.topics, refused = screen(context, request.topics)
     if not refused:
         return _commit(context, request)
+    # Without a partition that is left Kafka does not ask the coordinator either: an unknown member
+    # is no error then.
     outcome = _commit(context, request) if request.topics else OffsetCommitResponse()
     return join_outcomes([outcome], lambda answers: _complete(answers, refused))
 

@@ -32,6 +32,7 @@ def _answer(
     context: Context, request: OffsetForLeaderEpochRequest
 ) -> Slices[OffsetForLeaderEpochResponse]:
     pace = Pace()
+    # A follower needs CLUSTER_ACTION, once for all topics; a consumer DESCRIBE on each (KIP-320).
     is_broker = context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
     topics = []
     for topic in request.topics:

@@ -19,6 +19,7 @@ def handle(context: Context, request: RenewDelegationTokenRequest) -> Outcome:
 async def _renew(
     context: Context, request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
+    # The request names the token by its HMAC, and has no id.
     who, secret = context.client.principal, bytes(request.hmac)
     try:
         expires_at_ms = await tokens_for(context).renew(who, secret, request.renew_period_ms)

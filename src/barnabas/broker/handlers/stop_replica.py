@@ -37,6 +37,7 @@ async def _carry_out(context: Context, request: StopReplicaRequest) -> StopRepli
     codes: dict[TopicPartition, int] = {}
     try:
         for value in values:
+            # As in LeaderAndIsr: between two pieces this broker may register again.
             for piece in in_pieces(value, _PARTITIONS_AT_ONCE):
                 check_order(context, request.broker_epoch)
                 codes.update(await node.control.handle(piece))

@@ -20,6 +20,8 @@ def handle(context: Context, request: SyncGroupRequest) -> Outcome:
     if not context.allowed(request.group_id):
         return _failure(GroupAuthorizationFailed())
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
+    # KIP-559: a member says which protocol it joined with, and is refused before the machine looks
+    # at its generation.
     if context.version >= _NAMES_PROTOCOL and not names_protocol:
         return _failure(InconsistentGroupProtocol())
     return context.node.groups.ask(

@@ -56,6 +56,8 @@ def _handle(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
     if not context.allowed_to(Operation.READ, ResourceType.GROUP, request.group_id):
         return transactional_answer(request, GroupAuthorizationFailed)
     request.topics, refused = screen(context, request.topics)
+    # KIP-890: whether the group's partition is in the transaction is known to its coordinator
+    # alone.
     batches = _to_be_verified(context, request)
     if batches:
         return Hold(_commit_verified(context, request, refused, batches))
@@ -113,6 +115,7 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
             knows_abortable=context.version >= _KNOWS_ABORTABLE,
         )
     except KafkaError as error:
+        # Of the group's partition, but a producer knows the codes of coordinators here.
         return failure(as_coordinator(error))
     return shard.ask(
         lambda machine, ticket, now: machine.commit_transactional(ticket, request, now.wall_ms),

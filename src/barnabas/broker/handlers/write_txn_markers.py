@@ -51,6 +51,8 @@ class _Ended(Staged):
     def __init__(self, context: Context, request: WriteTxnMarkersRequest) -> None:
         self._context = context
         self._placed: list[tuple[PlacedMarker, WritableTxnMarkerPartitionResult]] = []
+        # An administrator aborts a hanging transaction by ALTER on the cluster (KIP-664), a broker
+        # has CLUSTER_ACTION. Either is enough, so the lack of the first is not logged.
         is_allowed = context.may(
             Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME
         ) or context.allowed(CLUSTER_NAME)

@@ -89,6 +89,8 @@ class AclFilter(NamedTuple):
         """Return whether it matches rules of this pattern, whatever their entries are."""
         if self.resource_type not in (ResourceType.ANY, pattern.resource_type):
             return False
+        # KIP-290: rules are selected by a resource, whose name has to be known; without one, all
+        # are.
         if self.pattern_type is PatternType.MATCH:
             return self.name is None or _is_about(pattern, self.name)
         if self.pattern_type not in (PatternType.ANY, pattern.pattern_type):
@@ -99,6 +101,7 @@ class AclFilter(NamedTuple):
         """Return whether it matches rules with this entry, whatever their pattern is."""
         return (
             self.principal in (None, entry.principal)
+            # Two texts may be one address.
             and (self.host in (None, entry.host) or java_host(self.host) == java_host(entry.host))
             and self.operation in (Operation.ANY, entry.operation)
             and self.permission in (PermissionType.ANY, entry.permission)

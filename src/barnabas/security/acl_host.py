@@ -21,8 +21,10 @@ def java_host(host: str) -> str:
         ip = ipaddress.IPv6Address(plain)
     except ValueError:
         return host
+    # A socket for both families reports ::ffff:10.0.0.1, and rules are about 10.0.0.1.
     if ip.ipv4_mapped is not None:
         return str(ip.ipv4_mapped)
+    # As Java's Inet6Address.getHostAddress(): no group is left out, and none has a leading zero.
     groups = ":".join(f"{int(group, 16):x}" for group in ip.exploded.split(":"))
     return f"{groups}{percent}{scope}"
 

@@ -89,6 +89,7 @@ def decode_entries(path: str, data: bytes | None) -> frozenset[AclEntry]:
         return frozenset()
     try:
         node = json.loads(data)
+        # A later version may have fields that restrict a rule, so it is not read in part.
         if node["version"] != 1:
             raise ValueError(f"version {node['version']}")
         return frozenset(map(_entry, node["acls"]))
@@ -107,6 +108,7 @@ def _entry(node: Any) -> AclEntry:
 
 
 def encode_change(pattern: Pattern) -> bytes:
+    # Brokers before KIP-290 (Kafka 2.0) watch these nodes, and know this form alone.
     if pattern.pattern_type is PatternType.LITERAL:
         return f"{pattern.resource_type.name}:{pattern.name}".encode()
     return _encode(

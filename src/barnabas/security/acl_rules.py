@@ -171,6 +171,7 @@ class AclRules:
         # Of kinds, not of entries: two may differ by the way in which they write a host.
         before_kinds = {_kind(pattern, entry) for entry in self.entries_of(pattern)}
         after_kinds = {_kind(pattern, entry) for entry in after}
+        # `_names` answers `allows_somewhere` without a walk over all patterns.
         for kind in before_kinds - after_kinds:
             names = self._names[kind]
             names.discard(pattern.name)
@@ -213,6 +214,8 @@ class AclRules:
         wildcard = self._literal.get((resource_type, WILDCARD))
         if wildcard is not None:
             found.append(wildcard)
+        # Kafka asks whether any rule is about the resource, not whether one is about the client: a
+        # topic with a rule for bob alone is closed to alice.
         if not found:
             return self.allows_unruled
         clients = _clients(principal, host)
@@ -223,6 +226,7 @@ class AclRules:
                 if both is not None:
                     allowed |= both[0]
                     denied |= both[1]
+        # A DENY of READ does not deny DESCRIBE: only an ALLOW implies other operations.
         return not denied & (1 << operation | _ALL_BIT) and allowed & _ALLOWING[operation] != 0
 
     def allows_somewhere(
@@ -243,8 +247,10 @@ class AclRules:
             return [self._names[kind] for kind in kinds if kind in self._names]
 
         denied = names(PermissionType.DENY, PatternType.LITERAL)
+        # A DENY on the wildcard covers whatever an ALLOW could open.
         if _has(denied, WILDCARD):
             return False
+        # There are always resources without rules.
         if self.allows_unruled:
             return True
         denied_prefixes = names(PermissionType.DENY, PatternType.PREFIXED)
@@ -254,6 +260,7 @@ class AclRules:
                 _has(denied_prefixes, name[:length]) for length in range(1, len(name) + 1)
             )
 
+        # An ALLOW opens something unless a DENY covers all of it: the same name, or a prefix of it.
         prefixes = chain.from_iterable(names(PermissionType.ALLOW, PatternType.PREFIXED))
         literals = chain.from_iterable(names(PermissionType.ALLOW, PatternType.LITERAL))
         return any(map(is_open, prefixes)) or any(

@@ -53,6 +53,7 @@ class Authority:
         name = _name(common_name)
         builder = (
             _builder(name, name, key, life)
+            # It signs certificates of hosts and users, and no other authority.
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage("key_cert_sign", "crl_sign"), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
@@ -91,6 +92,7 @@ class Authority:
     def issue(self, common_name: str, life: timedelta, names: Sequence[str] = ()) -> Issued:
         """A certificate for a host with these names and addresses, or for a user without any."""
         key = ec.generate_private_key(ec.SECP256R1())
+        # Brokers connect to each other, so a host's certificate is one of a client as well.
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
         if names:
             usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
@@ -104,6 +106,7 @@ class Authority:
             )
         )
         if names:
+            # RFC 6125: clients compare these, and no longer the common name.
             alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
             builder = builder.add_extension(alternatives, critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())

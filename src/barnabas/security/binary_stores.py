@@ -18,6 +18,7 @@ _KEYTOOL = "keytool -importkeystore -srckeystore OLD -destkeystore NEW -deststor
 
 def pkcs12_key(content: bytes, password: str, key_password: str) -> tuple[str, str]:
     """The private key and the chain of a PKCS12 store as PEM. Raises ValueError, ConfigError."""
+    # As Java has it: keytool gives the key no password of its own.
     if key_password and key_password != password:
         raise ValueError("in a PKCS12 store the key has the store's password")
     store = _pkcs12(content, password)
@@ -69,6 +70,7 @@ def _in_order(own: Any, others: list[Any]) -> list[Any]:
     last = own.certificate
     while last.issuer != last.subject:
         issuer = next((each for each in left if each.certificate.subject == last.issuer), None)
+        # The authority at the end need not come along: the peer has it.
         if issuer is None:
             break
         left.remove(issuer)

@@ -72,6 +72,7 @@ def elements(content: bytes) -> Iterator[Element]:
             raise ValueError("the certificate ends in the middle of an element")
         tag, size = content[position], content[position + 1]
         position += 2
+        # The long form: the low bits say how many bytes the length has.
         if size & 0x80:
             count = size & 0x7F
             size = int.from_bytes(content[position : position + count], "big")
@@ -94,6 +95,8 @@ def oid_text(oid: bytes) -> str:
         if not byte & 0x80:
             arcs.append(value)
             value = 0
+    # X.690: the first two numbers share an arc, 40 * first + second. The first is at most 2, and
+    # below 2 the second is at most 39.
     first = min(arcs[0] // 40, 2)
     return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
 
@@ -101,6 +104,7 @@ def oid_text(oid: bytes) -> str:
 def _fields(certificate: bytes) -> list[Element]:
     """The fields of a certificate, without its version."""
     fields = list(elements(_only(_only(certificate).content).content))
+    # Version 1 has no such field, since it is the default.
     return fields[1:] if fields and fields[0].tag == _EXPLICIT_VERSION else fields
 
 

@@ -83,6 +83,7 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     if len(tokens) < 2:
         raise _malformed(setting, "it has no login module")
     name, flag = tokens[0][1], tokens[1][1]
+    # Java would load any class of this name. None is run here.
     if name not in _MODULES:
         raise ConfigError(
             f"{setting}: login module {_named(name)} is not supported; there are "
@@ -91,6 +92,7 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     if flag.lower() not in _FLAGS:
         raise _malformed(setting, f"the word behind {name} is none of {', '.join(_FLAGS)}")
     options, at = _options(setting, tokens, 2)
+    # As Kafka: several modules would need a rule of which one counts.
     if at != len(tokens):
         raise _malformed(setting, "there is more behind the first semicolon; one module is allowed")
     return LoginModule(name, MappingProxyType(options))

@@ -44,6 +44,7 @@ class JksKey(NamedTuple):
         )
         secret = password.encode("utf-16-be")
         stream, last = bytearray(), salt
+        # Each digest is of the password and the digest before; the first is of the salt.
         while len(stream) < len(hidden):
             last = _digest(secret, last)
             stream += last
@@ -67,6 +68,7 @@ def read_jks(content: bytes, password: str) -> JksStore:
     version = reader.number()
     if version not in _VERSIONS:
         raise ValueError(f"a JKS store of version {version} is not supported; 1 and 2 are")
+    # Java reads a truststore without its password as well: certificates are no secret.
     if password:
         found = _digest(password.encode("utf-16-be"), _PHRASE + content[:-_DIGEST_BYTES])
         if not hmac.compare_digest(found, content[-_DIGEST_BYTES:]):

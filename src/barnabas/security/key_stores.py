@@ -35,6 +35,7 @@ class KeyStore(NamedTuple):
 def load_key_store(settings: TlsSettings) -> KeyStore | None:
     """The key store of `ssl.keystore.*`; None if none is set. Raises ConfigError."""
     kind = _kind("ssl.keystore.type", settings.keystore_type)
+    # KIP-651: key and certificates in the settings themselves, as PEM alone.
     if settings.keystore_key:
         _refuse_key_store_mix(settings, kind)
         return _pem_key_store(
@@ -67,8 +68,10 @@ def load_key_store(settings: TlsSettings) -> KeyStore | None:
 
     with _Naming("ssl.keystore", settings.keystore_location):
         _refuse_pem("keystore", settings.keystore_location, content)
+        # By its first bytes: Java writes PKCS12 under the type JKS since Java 9, and reads both.
         load = binary_stores.jks_key if _is_jks(content) else binary_stores.pkcs12_key
         key, chain = load(content, settings.keystore_password, settings.key_password)
+        # The key was decrypted with the store.
         return KeyStore(key, chain, "")
 
 
@@ -151,6 +154,7 @@ def _pem_key_store(text: str, password: str, where: str) -> KeyStore:
         )
     if not chain:
         raise ConfigError(f"{where}: there is no certificate in PEM")
+    # PKCS8 says it in the label, OpenSSL's older form in a header line.
     is_encrypted = keys[0].label.startswith("ENCRYPTED") or "ENCRYPTED" in keys[0].text
     if is_encrypted and not password:
         raise ConfigError(f"{where}: the private key is encrypted; set ssl.key.password")

@@ -51,6 +51,7 @@ class OAuthBearerServer:
         self.identity: Identity | None = None
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
+        # RFC 7628: after an error the client sends a single byte, and only then the exchange fails.
         if self._error:
             if message == _UNDERSTOOD:
                 raise TokenRefused(self._error, self._reason)
@@ -61,6 +62,7 @@ class OAuthBearerServer:
         pairs = [pair.partition("=")[::2] for pair in found["pairs"].split(_SEPARATOR) if pair]
         values = dict(pairs)
         auth = _AUTH.fullmatch(values.get("auth", ""))
+        # A key that is repeated leaves open which of its values counts.
         if auth is None or len(values) < len(pairs):
             raise InvalidCredentials("Invalid OAUTHBEARER client first message: 'auth'")
         return self._judge(auth["token"], found["authzid"] or "")
@@ -71,6 +73,7 @@ class OAuthBearerServer:
         except InvalidCredentials as error:
             self._error, self._reason = _INVALID, str(error)
             return _INVALID.encode()
+        # Acting for others is not offered, as in Kafka.
         if authorization_id not in ("", identity.principal.name):
             raise SaslAuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different "

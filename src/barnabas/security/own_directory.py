@@ -43,6 +43,7 @@ def check_directory(path: Path) -> None:
             f"{path}: other users may write to this directory, and so choose the secrets in it: "
             f"chmod go-w {path}, if you trust what is there"
         )
+    # Who may write to a parent can rename this directory and put another in its place.
     for parent in whole.parents:
         mode = parent.stat().st_mode
         # With the sticky bit, as /tmp has it, only its owner can rename or remove what is there.
@@ -67,6 +68,8 @@ def check_secrets(paths: Iterable[Path]) -> None:
             raise ConfigError(
                 f"{path}: other users may write to this file: chmod 600 {path}, if you trust it"
             )
+        # A warning only: a secret that was shown cannot be hidden any more, and a group may be
+        # meant.
         if found.st_mode & _OTHERS_READ:
             _log.warning("%s: other users may read this secret: chmod 600 %s", path, path)
 

@@ -95,7 +95,10 @@ class PasswordEncoder:
             _check(kind)
         except ConfigError as error:
             raise ValueError(str(error)) from None
+        # By the algorithms that the text names, not by those of the settings.
         password = self._open(kind, salt, vector, sealed)
+        # With CBC a wrong key can leave a valid padding, once in 256 times; the length finds nearly
+        # all of these.
         if _java_length(password) != length:
             raise _wrong_secret()
         return password
@@ -143,6 +146,7 @@ def _check(encryption: Encryption) -> None:
         raise _not_among(f"{prefix}.cipher.algorithm", cipher, (_CBC, _GCM))
     if bits not in _KEY_BITS:
         raise _not_among(f"{prefix}.key.length", bits, _KEY_BITS)
+    # The count may come from the tree, and a large one would hold the broker up.
     if not 1 <= iterations <= _MOST_ITERATIONS:
         raise ConfigError(f"{prefix}.iterations: {iterations} is above {_MOST_ITERATIONS}")
     from importlib.util import find_spec
@@ -162,6 +166,7 @@ def _not_among(setting: str, value: object, known: tuple[object, ...]) -> Config
 
 
 def _java_length(text: str) -> int:
+    # Java counts units of UTF-16.
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 

@@ -41,6 +41,7 @@ class PlainServer:
         is_right = compare_digest(_digest(password), _digest(known or ""))
         if known is None or not is_right:
             raise SaslAuthenticationFailed("Authentication failed: Invalid username or password")
+        # Acting for others is not offered, as in Kafka.
         if authorization_id not in ("", user):
             raise SaslAuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different "

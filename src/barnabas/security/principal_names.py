@@ -56,6 +56,8 @@ class _Rule(NamedTuple):
     def apply(self, name: str) -> str | None:
         if self.pattern is None:
             return name
+        # Java's Matcher.matches() wants the whole name, and its replaceAll() then replaces each
+        # match.
         if self.pattern.fullmatch(name) is None:
             return None
         mapped = self.pattern.sub(self._replacement, name)
@@ -144,6 +146,7 @@ def _attribute(content: bytes) -> str:
         raise ValueError("an attribute of the certificate's subject has no type")
     number = oid_text(oid)
     keyword = _KEYWORDS.get(number)
+    # RFC 2253, 2.4: the value as it is encoded, behind a number sign.
     if keyword is None or tag not in _STRINGS:
         return f"{keyword or number}=#{whole.hex()}"
     return f"{keyword}={_escape(value.decode('utf-8', 'replace'))}"
@@ -153,6 +156,7 @@ def _escape(text: str) -> str:
     escaped = "".join(
         f"\\{each}" if each in _ESCAPED else "\\00" if each == "\0" else each for each in text
     )
+    # Only blanks at the ends are escaped, each by a backslash.
     inner = escaped.strip(_BLANKS)
     if not inner:
         return "".join(f"\\{each}" for each in escaped)

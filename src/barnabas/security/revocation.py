@@ -46,6 +46,7 @@ def next_update(revocation_list: bytes) -> datetime | None:
         raise ValueError("this is no list of revoked certificates") from None
     if whole.tag != SEQUENCE or not times:
         raise ValueError("this is no list of revoked certificates")
+    # RFC 5280 demands nextUpdate, but some authorities leave it out: such a list never expires.
     if len(times) == 1:
         return None
     _, last = times
@@ -69,6 +70,7 @@ def _check(block: PemBlock, where: str) -> str:
         end = next_update(der_of(block))
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from None
+    # An old list may lack the very certificate that was stolen since.
     if end is not None and end <= datetime.now(UTC):
         raise ConfigError(
             f"{where}: this list of revoked certificates was to be replaced by {end:%Y-%m-%d %H:%M}"

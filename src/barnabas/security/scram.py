@@ -131,6 +131,7 @@ def decoy_credential(key: bytes, name: str, iterations: int) -> ScramCredential:
     """A credential that nothing proves, for an unknown name: always the same salt, which
     follows from a secret key, so that asking twice does not show it."""
     salt = hmac_digest(key, name.encode("utf-8", "surrogatepass"), "sha256")[:_SALT_BYTES]
+    # No key is known whose hash is zeros, and for SHA-512 not even the length fits.
     return ScramCredential(salt, bytes(32), bytes(32), iterations)
 
 
@@ -210,6 +211,7 @@ class ScramServer:
                 "Authentication failed: Client requested an authorization id that is different "
                 "from username"
             )
+        # RFC 5802, 5.1: a mandatory extension that is not understood fails the exchange.
         if found["bare"].startswith("m="):
             raise InvalidCredentials("a SCRAM message with a mandatory extension, which is unknown")
         account = self._find(wanted)
@@ -234,6 +236,8 @@ class ScramServer:
         signature = hmac_digest(credential.stored_key, signed, self._hash_name)
         client_key = _xor(_unbase64(found["proof"]), signature)
         is_right = compare_digest(_hash(self._hash_name, client_key), credential.stored_key)
+        # Only here, after all of the work: a refusal in the first message would name the users that
+        # exist.
         if self._found is None or not is_right:
             raise InvalidCredentials("Invalid client credentials")
         self.identity = self._found
@@ -265,8 +269,11 @@ class ScramClient:
         if found is None:
             raise InvalidCredentials("the broker's SCRAM challenge is malformed")
         nonce, iterations = found["nonce"], int(found["iterations"])
+        # A server that adds nothing could replay an exchange that it has seen.
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise InvalidCredentials("the broker's SCRAM challenge is for another exchange")
+        # Few iterations would give a server that poses as the broker a proof that is quick to
+        # guess.
         if not MIN_ITERATIONS <= iterations <= _MOST_CLIENT_ITERATIONS:
             raise InvalidCredentials(
                 f"the broker demands {iterations} iterations; from {MIN_ITERATIONS} to "
@@ -294,6 +301,7 @@ def escape(name: str) -> str:
 
 
 def unescape(name: str) -> str:
+    # In this order: "=3D2C" is "=2C", not a comma.
     return name.replace("=2C", ",").replace("=3D", "=")
 
 

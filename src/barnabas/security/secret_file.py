@@ -17,6 +17,7 @@ def write_secret(path: Path, content: bytes) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:
+            # mkstemp makes this mode as well, but subject to the umask.
             os.fchmod(file.fileno(), _OWNER_ONLY)
             file.write(content)
             file.flush()

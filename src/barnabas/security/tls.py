@@ -64,6 +64,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
             "ssl.truststore.location (and ssl.truststore.type), or ssl.truststore.certificates"
         )
     _refuse_revoked(context, BROKERS_CRL_LOCATION, settings)
+    # A client could renegotiate again and again, at more cost for the broker than for itself.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     _restrict(context, settings)
     return context
@@ -153,6 +154,8 @@ def _restrict_suites(
     older = [openssl_name(name) for name in suites if name not in newer]
     for name in (*(newer - _SUITES_1_3), *(each for each in older if not _is_known(each))):
         raise ConfigError(f"ssl.cipher.suites: {name} is unknown to {ssl.OPENSSL_VERSION}")
+    # OpenSSL has all suites of 1.3 enabled, in its order. If the wanted ones begin with its first,
+    # peers that know it agree on that.
     if newer and _FIRST_1_3 not in newer:
         raise ConfigError(
             "ssl.cipher.suites: suites of TLS 1.3 cannot be chosen one by one with this Python; "
@@ -184,6 +187,8 @@ def _trust(context: ssl.SSLContext, certificates: str) -> None:
         context.load_verify_locations(cadata=certificates)
     except ssl.SSLError as error:
         raise ConfigError(f"ssl.truststore: a certificate cannot be read: {error.reason}") from None
+    # Java trusts each certificate of a truststore by itself, even without the authority that signed
+    # it.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
@@ -201,6 +206,7 @@ def _refuse_revoked(context: ssl.SSLContext, setting: str, settings: TlsSettings
             raise ConfigError(
                 f"{setting}={settings.crl_location}: a list cannot be read: {error.reason}"
             ) from None
+    # From here on a certificate without a list of its authority is refused as well.
     context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
 
 

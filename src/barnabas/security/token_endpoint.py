@@ -112,6 +112,8 @@ class TokenEndpoint:
                 try:
                     self._take(_fetch(self._opener, self._grant), now_ms)
                 except TokenUnavailable as error:
+                    # A provider that is down for a moment must not cost connections while the old
+                    # token lives.
                     if not self._token or now_ms >= self._ends_at_ms:
                         raise
                     _log.warning("the old token stays in use: %s", error)
@@ -138,6 +140,7 @@ def renewal_ms(life: tuple[int, int], now_ms: int, refresh: Refresh, chance: flo
     part = refresh.window_factor + refresh.window_jitter * chance
     wanted_ms = begins_ms + int((ends_ms - begins_ms) * part)
     pause_ms, reserve_ms = 1000 * refresh.min_period_s, 1000 * refresh.buffer_s
+    # KIP-255, as ExpiringCredentialRefreshingLogin: a short life has no room for both.
     if now_ms + pause_ms + reserve_ms > ends_ms:
         return wanted_ms
     return max(min(wanted_ms, ends_ms - reserve_ms), now_ms + pause_ms)
@@ -166,6 +169,7 @@ def _fetch(opener: urllib.request.OpenerDirector, grant: Grant) -> str:
     except urllib.error.HTTPError as error:
         with error:
             reason = f"HTTP {error.code}{_oauth_error(error.read(_MOST_BYTES))}"
+        # A wrong secret stays wrong: the client fails, rather than try until its timeout.
         if 400 <= error.code < 500 and error.code not in _MAY_PASS:
             raise SaslAuthenticationFailed(f"{SETTING}={grant.url} refuses: {reason}") from None
         raise TokenUnavailable(f"{SETTING}={grant.url}: {reason}") from None

@@ -74,8 +74,10 @@ def _claims(token: str, keys: Sequence[Any]) -> Mapping[str, Any]:
     from joserfc.errors import JoseError
 
     header = _header(token)
+    # Before any key is used: the header is the attacker's to choose.
     if header.get("alg") not in ALGORITHMS:
         raise InvalidCredentials("a token that is not signed by a private key's algorithm")
+    # Without a key id every key is tried; RFC 7515 leaves it optional.
     wanted = header.get("kid")
     found = [key for key in keys if wanted is None or key.kid in (None, wanted)]
     for key in found:
@@ -114,6 +116,7 @@ def _identity(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Iden
     begins_ms = max(issued_ms, _time_ms(claims, "nbf") or issued_ms)
     if begins_ms - skew_ms > now_ms:
         raise InvalidCredentials("a token of the future")
+    # KIP-768: only what is configured is demanded of issuer and audience.
     if rules.issuer and claims.get("iss") != rules.issuer:
         raise InvalidCredentials("a token of another issuer")
     audience = claims.get("aud")

@@ -57,6 +57,7 @@ class AclAuthorizer:
         client = context.client
         question = (client.principal, client.address, needs, resource_name)
         answer = self._decisions.get(question)
+        # Asked each time: the level may be changed while the broker runs (KIP-412).
         logs_grants = _audit.isEnabledFor(logging.DEBUG)
         if answer and not logs_grants:
             return True  # almost every time
@@ -64,6 +65,8 @@ class AclAuthorizer:
             answer = self._rules.allows(
                 str(client.principal), java_host(client.address), *needs, resource_name
             )
+            # A group or transactional id may have 32 KiB, and twenty thousand of them would be
+            # kept.
             if len(resource_name) <= _LONGEST_NAME:
                 self._keep(question, answer)
         # While grants are logged, none is kept by a connection.
@@ -92,6 +95,8 @@ class AclAuthorizer:
         return answer
 
     def _keep(self, question: object, answer: bool) -> None:
+        # All of them rather than the oldest: a full table means that clients ask about ever other
+        # names, and then no single decision is worth keeping.
         if len(self._decisions) >= _MOST_DECISIONS:
             self._decisions.clear()
         self._decisions[question] = answer

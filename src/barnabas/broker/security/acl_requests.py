@@ -76,12 +76,14 @@ def check_creations(creations: list[AclCreation]) -> None:
             each.permission_type,
         )
         _check_codes(codes)
+        # Code 1 is ANY in each of the four enumerations.
         if 1 in codes or each.resource_pattern_type == PatternType.MATCH:
             raise UnknownServerError("ANY and MATCH are for filters, not for rules")
 
 
 def binding_of(creation: AclCreation) -> AclBinding:
     """The rule to create. Raises InvalidRequest for one that cannot be."""
+    # The one cluster has the name `kafka-cluster`; a rule about another name would never count.
     if creation.resource_type == ResourceType.CLUSTER and creation.resource_name != CLUSTER_NAME:
         raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not creation.resource_name:

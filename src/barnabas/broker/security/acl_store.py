@@ -140,6 +140,7 @@ class AclStore:
             with suppress(NodeExists):
                 await self._store.commit([Create(path)])
         self._watch()
+        # Changes up to here are in what is read below.
         for path in await self._change_paths():
             self._seen_at_ms[path] = self._clock.monotonic_ms()
         for pattern, node in await self._read_all():
@@ -165,6 +166,8 @@ class AclStore:
         errors: dict[AclBinding, KafkaError] = {}
         valid = []
         for binding in bindings:
+            # A name is the last part of a node's path here, so a slash in it would make another
+            # node.
             if "/" in binding.pattern.name:
                 errors[binding] = InvalidRequest(
                     f"{binding.pattern.name!r}: a resource's name in a rule has no slash"
@@ -186,6 +189,8 @@ class AclStore:
         async with self._lock:
             patterns = dict.fromkeys(self._rules.patterns())
             for each in filters:
+                # A rule of this moment may not have come here by a watch yet, so patterns that a
+                # filter names are read whether they are known or not.
                 patterns.update(dict.fromkeys(each.named_patterns()))
             for pattern in patterns:
                 matching = [
@@ -236,6 +241,8 @@ class AclStore:
                     return
                 try:
                     await self._commit(pattern, known.version, after)
+                # Another broker was faster, or the answer was lost. What is there now decides: if
+                # the commit happened, `edit` finds nothing left to do.
                 except (BadVersion, NoNode, NodeExists, OutcomeUnknown):
                     await asyncio.sleep((_BACKOFF_MS + self._random.below(_JITTER_MS)) / 1000)
                     known = await self._load(pattern)
@@ -256,6 +263,7 @@ class AclStore:
         operation: Operation
         if not after:
             assert version is not None, f"{pattern} without a node had rules"
+            # Kafka deletes the node of a pattern with its last rule.
             operation = Delete(path, version)
         elif version is None:
             operation = Create(path, acl_nodes.encode_entries(after))
@@ -282,6 +290,7 @@ class AclStore:
         while True:
             await self._due.wait()
             self._due.clear()
+            # A watch fires when its session ends, too. Reads would fail until the next one.
             if self._store.session_state is SessionState.EXPIRED:
                 continue  # the next session begins with reading all
             try:
@@ -292,6 +301,7 @@ class AclStore:
             except Exception as error:
                 _complain(error)
                 self._is_stale = True
+                # The next attempt reads all: how far this one came is not known.
                 await asyncio.sleep(_RETRY_S)
                 self._due.set()
 
@@ -336,6 +346,7 @@ class AclStore:
             entries = _decode(pattern, node).entries
         except CorruptData as error:
             _log.error("%s is denied to all, since its rules are unreadable: %s", pattern, error)
+            # Not knowing a rule that denies must not allow what it denies (SE-4).
             entries = frozenset({_DENY_ALL})
         self._apply(pattern, entries)
 
@@ -343,6 +354,8 @@ class AclStore:
         async with self._lock:
             self._is_stale = False
             found = await self._read_all()
+            # A pattern whose node was deleted while nothing was followed has no change node any
+            # more.
             gone = set(self._rules.patterns()) - {pattern for pattern, _ in found}
             for pattern, node in found:
                 self._take_up(pattern, node)

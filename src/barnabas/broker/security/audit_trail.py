@@ -42,10 +42,12 @@ class AuditTrail:
     ) -> None:
         """Log a decision, or count it: a denial at INFO, a grant at DEBUG."""
         client = context.client
+        # Not by the resource: a stranger chooses as many names as it likes.
         key = (level, client.principal, client.address, needs, context.api.key)
         now_ms = self._clock.monotonic_ms()
         kind = self._kinds.get(key)
         if kind is None or (not kind.rest and now_ms - kind.began_at_ms >= _SECOND_MS):
+            # Those that still owe a line with their number have to stay.
             if len(self._kinds) >= _MOST_KINDS:
                 self._kinds = {one: each for one, each in self._kinds.items() if each.rest}
             kind = self._kinds[key] = _Kind(now_ms)

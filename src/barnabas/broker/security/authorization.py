@@ -29,6 +29,7 @@ REQUIRED: dict[str, Needs | None] = {
     "add_partitions_to_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     "allocate_producer_ids": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "alter_client_quotas": Needs(Operation.ALTER_CONFIGS, ResourceType.CLUSTER),
+    # For brokers and their loggers the handlers ask for the same on the cluster.
     "alter_configs": Needs(Operation.ALTER_CONFIGS, ResourceType.TOPIC),
     "alter_partition": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "alter_partition_reassignments": Needs(Operation.ALTER, ResourceType.CLUSTER),
@@ -37,8 +38,10 @@ REQUIRED: dict[str, Needs | None] = {
     "api_versions": None,
     "controlled_shutdown": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "create_acls": Needs(Operation.ALTER, ResourceType.CLUSTER),
+    # KIP-48: every client that has proved who it is, and not by a token, may have one of its own.
     "create_delegation_token": None,
     "create_partitions": Needs(Operation.ALTER, ResourceType.TOPIC),
+    # Or CREATE on the cluster, which covers every topic.
     "create_topics": Needs(Operation.CREATE, ResourceType.TOPIC),
     "delete_acls": Needs(Operation.ALTER, ResourceType.CLUSTER),
     "delete_groups": Needs(Operation.DELETE, ResourceType.GROUP),
@@ -51,6 +54,7 @@ REQUIRED: dict[str, Needs | None] = {
     "describe_delegation_token": None,
     "describe_groups": Needs(Operation.DESCRIBE, ResourceType.GROUP),
     "describe_log_dirs": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
+    # KIP-664 asks for READ, as for a fetch: the answer tells of records.
     "describe_producers": Needs(Operation.READ, ResourceType.TOPIC),
     "describe_transactions": Needs(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
     "describe_user_scram_credentials": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
@@ -58,24 +62,29 @@ REQUIRED: dict[str, Needs | None] = {
     "end_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     "expire_delegation_token": None,
     "fetch": Needs(Operation.READ, ResourceType.TOPIC),
+    # For a transactional id the handler asks for DESCRIBE on that.
     "find_coordinator": Needs(Operation.DESCRIBE, ResourceType.GROUP),
     "heartbeat": Needs(Operation.READ, ResourceType.GROUP),
     "incremental_alter_configs": Needs(Operation.ALTER_CONFIGS, ResourceType.TOPIC),
+    # Or WRITE on any topic (KIP-679); with a transactional id WRITE on that instead.
     "init_producer_id": Needs(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER),
     "join_group": Needs(Operation.READ, ResourceType.GROUP),
     "leader_and_isr": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "leave_group": Needs(Operation.READ, ResourceType.GROUP),
+    # Or DESCRIBE on single groups, which are then all that is listed.
     "list_groups": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
     "list_offsets": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "list_partition_reassignments": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
     "list_transactions": Needs(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
     "metadata": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
+    # And READ on each topic, as for a fetch.
     "offset_commit": Needs(Operation.READ, ResourceType.GROUP),
     "offset_delete": Needs(Operation.DELETE, ResourceType.GROUP),
     "offset_fetch": Needs(Operation.DESCRIBE, ResourceType.GROUP),
     "offset_for_leader_epoch": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "produce": Needs(Operation.WRITE, ResourceType.TOPIC),
     "renew_delegation_token": None,
+    # By these two a client shows who it is, so no rule can be about it yet.
     "sasl_authenticate": None,
     "sasl_handshake": None,
     "stop_replica": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),

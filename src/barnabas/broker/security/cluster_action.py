@@ -56,6 +56,7 @@ def check_order(context: Context, broker_epoch: int) -> None:
         raise ClusterAuthorizationFailed(
             f"only brokers of this cluster may send {context.api.name}"
         )
+    # KIP-380: the order was meant for this broker's former registration.
     if broker_epoch != _ANY_EPOCH and broker_epoch < node.view.broker_epoch:
         raise StaleBrokerEpoch(
             f"{context.api.name} is meant for broker {node.broker_id} in epoch {broker_epoch}; it "
@@ -86,6 +87,7 @@ async def configs_of(
     unknown = []
     for name, topic_id in topics.items():
         known = context.node.image.topics.get(name)
+        # Another topic may have had the name; its configs would be those of a deleted topic.
         if known is not None and known.topic_id == topic_id:
             configs[name] = known.config
         else:

@@ -65,6 +65,7 @@ _KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
 
 def token_key(config: BrokerConfig) -> bytes | None:
     """The key from which secrets are made; None: there are no tokens."""
+    # The first name is the newer one; Kafka prefers it if both are set.
     return next((config.str(name).encode() for name in _KEYS if config.str(name)), None)
 
 
@@ -99,12 +100,14 @@ class DelegationTokens:
 
     async def account(self, mechanism: str, token_id: str) -> ScramAccount | None:
         """Whom a token proves; None if there is none. Raises MetadataError."""
+        # The id becomes the end of a node's path, and comes from a client that has proved nothing.
         if self._key is None or "/" in token_id or not token_id:
             return None
         token = await self._read(token_id)
         if token is None or self._has_ended(token):
             return None
         password = b64encode(self.secret(token.token_id)).decode()
+        # Thousands of rounds of a hash: milliseconds, in which the loop serves others.
         making = asyncio.get_running_loop().run_in_executor(
             None, new_credential, mechanism, password
         )
@@ -128,6 +131,7 @@ class DelegationTokens:
         self.check_enabled()
         now_ms = self._clock.wall_ms()
         longest_ms = self._config.int("delegation.token.max.lifetime.ms")
+        # The end cannot be moved later; a renewal moves the expiry, at most up to it (KIP-48).
         ends_at_ms = now_ms + (min(lifetime_ms, longest_ms) if lifetime_ms > 0 else longest_ms)
         token = TokenNode(
             urlsafe_b64encode(random.uuid()).rstrip(b"=").decode(),
@@ -216,6 +220,8 @@ class DelegationTokens:
     async def _with_secret(self, secret: bytes) -> TokenNode | None:
         """The token with this secret. Only its own node is read."""
         async for token_id in in_slices(await children(self._store, TOKENS)):
+            # Kafka finds a token by its HMAC, too. Every secret is computed from its id, so none is
+            # stored.
             if compare_digest(self.secret(token_id), secret):
                 return await self._read(token_id)
         return None
@@ -236,6 +242,8 @@ class DelegationTokens:
 
     async def _commit(self, operation: Operation, token: TokenNode) -> None:
         """Do it, and notify Kafka's brokers, which keep tokens."""
+        # Two commits, as in Kafka: without the second its brokers would learn of the change when
+        # they read all tokens again.
         await self._store.commit([operation])
         change = Create(CHANGE_PREFIX, token.token_id.encode(), sequential=True)
         await self._store.commit([change])

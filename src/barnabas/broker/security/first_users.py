@@ -24,6 +24,7 @@ async def ensure_users(
     """
     given = []
     for user, password in passwords.items():
+        # Several brokers start at once and give the same users the same passwords.
         while not await _has(store, user, mechanism, password):
             if await _try_give(store, user, mechanism, password):
                 given.append(user)
@@ -49,6 +50,7 @@ async def _try_give(store: MetadataStore, user: str, mechanism: str, password: s
     settings = {} if node is None else layout.decode_config(path, node.data)
     settings[mechanism] = new_credential(mechanism, password).text()
     data = layout.encode_config(settings)
+    # In ZooKeeper these may be missing before the first broker has registered.
     missing = [Create(parent) for parent in _PARENTS if await store.read(parent) is None]
     entity = config_changes.entity(config_changes.USERS, encoded_user(user))
     try:

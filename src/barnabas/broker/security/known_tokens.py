@@ -62,6 +62,7 @@ class KnownTokens:
     async def refresh(self, store: MetadataStore) -> None:
         """Read the tokens that have come since, and forget those that have gone. MetadataError."""
         names = await children(store, TOKENS)
+        # Another broker has removed it: it expired, or was ended.
         for token_id in self._tokens.keys() - set(names):
             self.forget(token_id)
         missing = [name for name in names if name not in self._tokens]

@@ -44,6 +44,7 @@ def ensure_certificates(directory: Path, names: Collection[str]) -> None:
     known = certificate_in(path) if path.exists() else None
     now = datetime.now(UTC)
     missing = sorted(set(names) - known.names) if known is not None else []
+    # Nothing to do, which is nearly every start: the authority's key is not even looked for.
     if known is not None and not missing and known.ends_at > now + RENEW_BEFORE:
         return
     if (directory / AUTHORITY_KEY).exists():

@@ -74,6 +74,7 @@ class SaslListener:
         except ConfigError as error:
             _log.error("the old ways to log in at %s stay: %s", self._listener, error)
             return
+        # The same dictionary: open sessions hold it, and re-authenticate by what it has then.
         self._mechanisms.clear()
         self._mechanisms.update(self._settings.mechanisms)
         _log.info("clients log in at %s by %s", self._listener, ", ".join(self._mechanisms))

@@ -113,6 +113,8 @@ class SaslSession:
         If not (False), it is answered with an error, like any that is out of place.
         """
         now_ms = self._clock.monotonic_ms()
+        # KIP-368: only a session that ends may begin again, and not sooner than a second after the
+        # last time, as in Kafka.
         if self.expires_at_ms is None or (
             self._began_at_ms is not None and now_ms - self._began_at_ms < _MIN_AGAIN_MS
         ):
@@ -131,6 +133,7 @@ class SaslSession:
             )
         names = list(self._mechanisms)
         enabled = self._mechanisms.get(mechanism)
+        # The answer names the mechanisms that there are, then the connection is closed.
         if enabled is None:
             self.stage = Stage.REFUSED
             answer = SaslHandshakeResponse(
@@ -144,6 +147,8 @@ class SaslSession:
             self._max_reauth_ms = enabled.max_reauth_ms
             self._server = enabled.make_server()
         else:
+            # KIP-368: the handshake succeeds in Kafka as well; the refusal comes with the text
+            # below.
             self._server = _OtherMechanism(mechanism, self.mechanism)
         return Reply(SaslHandshakeResponse(mechanisms=names))
 
@@ -185,12 +190,15 @@ class SaslSession:
             # It would forge lines of the log, and of what tools show.
             raise SaslAuthenticationFailed("the user name contains control characters")
         before = self.identity
+        # KIP-368: what runs on the connection was allowed to the first user.
         if before is not None and before.principal != identity.principal:
             raise SaslAuthenticationFailed(
                 "Cannot change principals during re-authentication from "
                 f"{_text_of(before.principal)}: {_text_of(identity.principal)}"
             )
         lifetimes_ms = []
+        # The session ends with the token, or after `connections.max.reauth.ms`, whichever is
+        # sooner.
         if identity.expires_at_ms is not None:
             lifetimes_ms.append(max(identity.expires_at_ms - self._clock.wall_ms(), 0))
         if self._max_reauth_ms > 0:
@@ -204,6 +212,7 @@ class SaslSession:
     def _refuse(self, error: SaslAuthenticationFailed) -> Reply:
         self.stage, self._server = Stage.REFUSED, None
         text = str(error)
+        # The reason stays in the log: it could say whether the user exists (KIP-152).
         if isinstance(error, InvalidCredentials):
             which = "authentication" if self.identity is None else "re-authentication"
             text = (
@@ -211,6 +220,8 @@ class SaslSession:
                 f"mechanism {self.mechanism}"
             )
         if not self._has_requests:
+            # Messages without requests have no place for an error: the connection is closed, as in
+            # Kafka.
             return Reply(b"", str(error))
         answer = SaslAuthenticateResponse(
             error_code=SaslAuthenticationFailed.code, error_message=text

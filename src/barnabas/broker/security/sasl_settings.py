@@ -67,6 +67,7 @@ class SaslSettings:
         if not names:
             raise ConfigError(f"{_ENABLED} is empty, and {self._listener} needs a mechanism")
         for name in names:
+            # GSSAPI is Kafka's default, so a listener with SASL has to name its mechanisms (SE-6).
             if name not in MECHANISMS:
                 hint = "Kerberos" if name == "GSSAPI" else "it"
                 raise ConfigError(
@@ -87,6 +88,8 @@ class SaslSettings:
         module = self._module(mechanism)
         if module is not None:
             check_mechanism(self._setting(mechanism), module, mechanism)
+        # SCRAM: the users are in the metadata tree. A login module is only for the broker's own
+        # end.
         return partial(self._credentials.server, mechanism)
 
     def _plain_users(self) -> Mapping[str, str]:

@@ -61,6 +61,7 @@ def changes_of(
 
     def note(user: str, mechanism: str, text: str | None) -> None:
         of_user = wanted.setdefault(user, {})
+        # KIP-554: then none of the user's changes is made.
         if mechanism in of_user:
             duplicates[user] = DuplicateResource(
                 "A user credential cannot be altered twice in the same request"
@@ -97,6 +98,7 @@ def _text(mechanism: str, upsertion: ScramCredentialUpsertion) -> str:
     iterations = upsertion.iterations
     if iterations < MIN_ITERATIONS:
         raise UnacceptableCredential("Too few iterations")
+    # KIP-554 limits them, so that an administrator cannot slow down each authentication.
     if iterations > MAX_ITERATIONS:
         raise UnacceptableCredential("Too many iterations")
     salt, salted = bytes(upsertion.salt), bytes(upsertion.salted_password)

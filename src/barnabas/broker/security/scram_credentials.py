@@ -109,6 +109,8 @@ class ScramCredentials:
         self, before: Mapping[str, ScramAccount], after: Mapping[str, object]
     ) -> None:
         if self._when_deleted is not None:
+            # Not after a new password: such a session lasts until it has to re-authenticate
+            # (KIP-368).
             for mechanism in before.keys() - after.keys():
                 self._when_deleted(before[mechanism].identity.principal, mechanism)
 
@@ -126,10 +128,13 @@ class ScramCredentials:
         """Read one user again. Raises MetadataError."""
         name = path.removeprefix(f"{USERS}/")
         user = decoded_user(name)
+        # Before the first use all are read anyway. The default user has quotas alone, and so have
+        # the nodes of a user's clients.
         if self._accounts is None or user is None or "/" in name:
             return
         found = _credentials(user, await self._store.read(user_path(user)))
         before = self._accounts.pop(user, _NONE)
+        # What is usual among the credentials decides how many rounds a decoy has.
         for account in before.values():
             self._iterations[account.credential.iterations] -= 1
         if found:

@@ -152,6 +152,7 @@ class ServerTls:
         days = math.floor(self.days_left)
         end = self._state.end
         warning = (end, days)
+        # The text of the end belongs to it: a new certificate is warned of again.
         if days >= _WARN_DAYS or warning == self._warned_of:
             return
         self._warned_of = warning
@@ -210,6 +211,8 @@ class ServerTls:
         suites = allowed_suites(settings)
         state = _State(settings, context, names, suites, subject, hosts, end, stamps)
         if self._is_inter_broker:
+            # Found out at the start: brokers that refuse each other would look like a broken
+            # network.
             self._check_trust(state)
         return state
 
@@ -227,6 +230,8 @@ class ServerTls:
 
     def _check_successor(self, config: BrokerConfig, state: _State) -> None:
         name, old = self._listener.name, self._state
+        # KIP-978: clients and rules may know the broker by these names, so only the operator's word
+        # lets them change while it runs.
         if state.subject != old.subject and not config.for_listener(name, "ssl.allow.dn.changes"):
             raise ConfigError(
                 f"listener {name}: the new certificate is of {state.subject}, the old one of "
@@ -262,15 +267,18 @@ class ServerTls:
             transport.abort()
             raise
         finally:
+            # The loop did not get as far as to own the socket, so nothing else closes it.
             if not is_taken and not transport.was_attached:
                 accepted.close()
 
     def _on_opened(self, connection: Connection, state: _State, tls: ssl.SSLObject) -> None:
         """Name the peer by its certificate. Raises TlsFailure for one that names no user here."""
         cipher = tls.cipher()
+        # Python can restrict the suites of TLS 1.2 only; those of 1.3 are checked afterwards.
         if tls.version() == _NEWEST and cipher is not None and cipher[0] not in state.suites:
             raise TlsFailure(f"it wants {cipher[0]}, which is not in ssl.cipher.suites")
         certificate = tls.getpeercert(binary_form=True)
+        # Without a verified certificate the client is User:ANONYMOUS.
         if certificate is None or state.context.verify_mode is ssl.CERT_NONE:
             return
         try:
@@ -299,6 +307,7 @@ def _settings_of(config: BrokerConfig, listener: Listener) -> TlsSettings:
 
     settings = TlsSettings.read(text_of)
     own = f"listener.name.{listener.name.lower()}.ssl.client.auth"
+    # KIP-684: the general `ssl.client.auth` does not count where SASL says who the client is.
     if listener.protocol.uses_sasl and not config.is_set(own):
         return settings._replace(client_auth="none")
     return settings

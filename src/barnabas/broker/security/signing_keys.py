@@ -66,6 +66,7 @@ class SigningKeys:
             raise InvalidCredentials("no keys are known to verify tokens by")
         try:
             return self._verify_now(token)
+        # A provider has changed its keys. The token is verified once more after one look at them.
         except UnknownKey:
             recently_ms = (self._read_at_ms or 0) + _NOT_SOONER_MS
             await self._read_again(max(recently_ms, self._not_before_ms))
@@ -77,6 +78,8 @@ class SigningKeys:
     async def _read_again(self, not_before_ms: int) -> None:
         """Read the keys unless it is too soon; one attempt at a time, for all who wait."""
         if self._reading is None:
+            # Tokens with made-up key ids must not make this broker ask the provider for each of
+            # them.
             if self._clock.monotonic_ms() < not_before_ms:
                 return
             self._reading = asyncio.get_running_loop().create_task(self._read())

@@ -18,6 +18,8 @@ def tokens_for(context: Context) -> DelegationTokens:
     Raises DelegationTokenRequestNotAllowed.
     """
     client = context.client
+    # KIP-48: by a token no other one can be had, or access would have no end. ANONYMOUS has proved
+    # nothing.
     if client.by_token or client.principal == ANONYMOUS:
         raise DelegationTokenRequestNotAllowed
     node = context.node

@@ -75,9 +75,12 @@ def explain(given: Given) -> list[Line]:
     else:
         wanted = _rules_of_line(given)
         end = [*flag_words(given, "force"), *end]
+        # As in Kafka: a removal that names no principal removes all rules of the resources.
         if not any(wanted.values()):
             return [["acls", "remove", *_resources(list(wanted)), *end]]
     deeds = _deeds(given)
+    # A role stays a role in our line; only without one its operations are spelt out, since Kafka's
+    # default is All and ours is none.
     what = flag_words(given, "producer", "consumer", "idempotent")
     if not deeds.is_role:
         what = [
@@ -85,9 +88,11 @@ def explain(given: Given) -> list[Line]:
             for each in deeds.operations
             for word in ("--operation", each.name.lower().replace("_", "-"))
         ]
+    # --idempotent needs a rule on the cluster, which our --idempotent adds by itself.
     named_resources = [each for each in patterns if each != CLUSTER or "cluster" in given]
     return [
         ["acls", action, *_who(clients, action), *what, *_resources(named_resources), *end]
+        # A line of Kafka's may allow some and deny others; a line of ours does one of the two.
         for clients in _clients(given)
     ]
 
@@ -121,12 +126,14 @@ def _action(given: Given) -> str:
         complaint="Command must include exactly one action: --list, --add, --remove. ",
     )
     if action == "list":
+        # A list is filtered by --principal; Kafka refuses the options that describe a rule.
         given.not_with("list", "producer", "consumer", "allow-host", "allow-principal")
         given.not_with("list", "deny-host", "deny-principal")
     elif "principal" in given:
         raise BadCommandLine("The --principal option is only available if --list is set")
     for role in ("producer", "consumer"):
         given.not_with(role, "operation", "deny-principal", "deny-host")
+    # A producer may use the cluster and transactional ids, so with both roles they are allowed.
     if "consumer" in given and "producer" not in given:
         for other in ("cluster", "transactional-id"):
             given.not_with("consumer", other)
@@ -146,6 +153,7 @@ def _patterns(given: Given) -> list[Pattern]:
         for option, resource_type in _TYPES.items()
         for name in given.texts(option)
     ]
+    # The cluster has one name, which is no prefix: Kafka adds it to literal patterns only.
     if kind is PatternType.LITERAL and ("cluster" in given or "idempotent" in given):
         found.append(CLUSTER)
     return found
@@ -155,6 +163,7 @@ def _deeds(given: Given) -> Deeds:
     try:
         operations = tuple(
             parse_code(Operation, text.strip().replace("-", "_"))
+            # Kafka's default: all operations. `barnabas acls add` requires one to be named.
             for text in given.texts("operation") or ["All"]
         )
     except ValueError as error:
@@ -178,6 +187,7 @@ def _principals(given: Given, option: str) -> list[str]:
 def _clients(given: Given) -> Iterator[Clients]:
     """Yield the clients that are allowed, then those that are denied."""
     for side, permission in _SIDES.items():
+        # Hosts of one side count only for principals of that side, and default to every host.
         principals = tuple(_principals(given, f"{side}-principal"))
         hosts = tuple(host.strip() for host in given.texts(f"{side}-host")) or (WILDCARD,)
         if principals:
@@ -253,6 +263,7 @@ def _resources(patterns: Sequence[Pattern], *, is_list: bool = False) -> Line:
         word for each in patterns for word in resource_words(each._replace(pattern_type=literal))
     ]
     kinds = {each.pattern_type for each in patterns}
+    # One line has one --resource-pattern-type; the cluster, always literal, does not count.
     if kinds - {literal} or (is_list and kinds):
         (kind,) = kinds - {literal} or {literal}
         words += ["--resource-pattern-type", kind.name.lower()]
@@ -276,6 +287,7 @@ def _lines(acls: Iterable[AclEntry]) -> str:
         f"permissionType={each.permission.name})"
         for each in acls
     )
+    # Kafka's template has a blank on either side of the lines.
     return " {} \n".format("\n".join(shown))
 
 
@@ -290,6 +302,7 @@ def _is_confirmed(pattern: Pattern, acls: Sequence[AclEntry]) -> bool:
 
 
 async def _add(given: Given, wanted: _Wanted) -> None:
+    # Printed before the request, as in Kafka: after a refusal the list says what was wanted.
     async with admin_of(given) as admin:
         for pattern, acls in wanted.items():
             click.echo(f"Adding ACLs for resource {_resource(pattern)}: \n{_lines(acls)}")
@@ -300,6 +313,7 @@ async def _remove(given: Given, wanted: _Wanted) -> None:
     async with admin_of(given) as admin:
         for pattern, acls in wanted.items():
             rules = [filter_of(AclBinding(pattern, each)) for each in acls]
+            # Without rules the pattern alone is the filter, which matches every rule on it.
             await admin.delete_acls(rules or AclFilter(*pattern))
 
 

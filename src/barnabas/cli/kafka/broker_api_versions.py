@@ -89,6 +89,7 @@ async def _all_brokers(given: Given) -> str:
 async def _versions(broker: BrokerDescription) -> Versions:
     """The versions that a broker offers of each API."""
     node = BrokerAddress(broker.broker_id, broker.host, broker.port)
+    # Each broker is asked itself: during a rolling upgrade their versions differ.
     channel = Channel(node, ClientConfig(), system_seams())
     await channel.open()
     try:
@@ -104,6 +105,8 @@ async def _versions(broker: BrokerDescription) -> Versions:
 
 def broker_text(broker: BrokerDescription, offered: Versions) -> str:
     """One broker's lines."""
+    # "usable" is the newest version that both the broker and a client of Kafka 3.9 know, so APIs
+    # that Barnabas lacks need their versions in 3.9.
     known = {api.key: (api.name, api.max_version) for api in APIS.values()} | _OTHERS
     lines = [
         f"\t{_line(key, *known.get(key, ('UNKNOWN', -1)), offered.get(key))}"
@@ -119,8 +122,10 @@ def _line(key: int, name: str, latest: int, offered: tuple[int, int] | None) -> 
         return f"{name}({key}): UNSUPPORTED"
     low, high = offered
     shown = f"{low}" if low == high else f"{low} to {high}"
+    # A newer broker offers an API that 3.9 does not know: Kafka prints the range alone.
     if name == "UNKNOWN":
         return f"{name}({key}): {shown}"
+    # The broker may have dropped every version that 3.9 knows (KIP-896 did so in 4.0).
     usable = min(high, latest)
     use = f"usable: {usable}" if usable >= low else "unusable: node too new"
     return f"{name}({key}): {shown} [{use}]"

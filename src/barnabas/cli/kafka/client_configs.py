@@ -40,6 +40,7 @@ def is_about_clients(given: Given) -> bool:
 def explain(given: Given, action: str) -> list[Line]:
     """Our command for the line."""
     entity, types = entity_of_line(given)
+    # A type without a name stands for all its entities, which our command lists only with --quotas.
     if types:
         if action == "describe" and not entity:
             return [["configs", "describe", "--quotas", *at_servers(given)]]
@@ -57,6 +58,7 @@ async def describe(given: Given) -> None:
     """Print what Kafka prints."""
     entity, types = entity_of_line(given)
     async with admin_of(given) as admin:
+        # Quotas first, then credentials: the order in which Kafka asks for them and prints them.
         quotas, users = await describe_entity(admin, entity, types)
     for each, values in quotas.items():
         click.echo(quota_line(each, values))
@@ -107,7 +109,9 @@ def entity_of_line(given: Given) -> LineEntity:
             "--entity-{type,name,default} should not be used in conjunction with specific entity "
             "flags"
         )
+    # Names belong to types by their order on the line: the first name to the first type.
     names: list[str | None] = list(given.in_order("entity-name", "entity-default"))
+    # Kafka takes --user, --client and --ip in this fixed order, named ones before defaults.
     types += [_SHORT[name] for name in (*short, *defaults)]
     names += [given.text(name) for name in short] + [None] * len(defaults)
     _check_types(types)
@@ -125,5 +129,6 @@ def _check_types(types: Iterable[str]) -> None:
     twice = [each for each in dict.fromkeys(types) if types.count(each) > 1]
     if twice:
         raise BadCommandLine(f"Duplicate entity type(s) specified: {','.join(twice)}")
+    # The only pair with quotas of its own is a user with a client id.
     if len(types) > 1 and set(types) != {"users", "clients"}:
         raise BadCommandLine("Only 'users' and 'clients' entity types may be specified together")

@@ -69,6 +69,7 @@ def _resources(given: Given) -> tuple[int, list[str] | None]:
         )
     if short == ["broker-defaults"]:
         return BROKER, [""]
+    # The short options (KIP-543) give type and name in one: --topic NAME.
     kind = _TYPES[types[0] if types else _SHORT[short[0]]]
     given.not_with("entity-default", "entity-name", *_SHORT)
     if "entity-default" in given:
@@ -79,6 +80,7 @@ def _resources(given: Given) -> tuple[int, list[str] | None]:
         return kind, [""]
     names = given.texts("entity-name") or [text for name in short for text in given.texts(name)]
     for name in names:
+        # Loggers are named by their broker's id as well.
         if kind != TOPIC and not name.isdecimal():
             raise BadCommandLine(
                 f"The entity name for {KINDS[kind]}s must be a valid integer broker id, "
@@ -147,6 +149,7 @@ def explain(given: Given) -> list[Line]:
             given, "delete-config", "delete"
         )
         for name, value in _of_file(given).items():
+            # A file has one value a line; in an option commas separate, unless brackets hold them.
             options += ["--add", f"{name}=[{value}]" if "," in value else f"{name}={value}"]
     return [
         ["configs", action, *_entity_option(kind, name), *options, *at_servers(given)]
@@ -164,6 +167,8 @@ def run(given: Given) -> int:
     """Do it, with Kafka's lines."""
     action = _check(given)
     try:
+        # Without brokers SCRAM credentials and settings of stopped brokers are written to
+        # ZooKeeper.
         if is_by_zookeeper(given):
             zookeeper_configs.run(given, action, lambda: _named_resource(given))
         elif client_configs.is_about_clients(given):
@@ -190,6 +195,7 @@ async def _describe(given: Given, kind: int, names: list[str] | None) -> None:
             names = await _every_name(admin, kind)
         for name in names:
             resource = ConfigResource(kind, name)
+            # One request for each name, as in Kafka: what was printed before an unknown name stays.
             found = await admin.describe_configs(resource, include_synonyms=True)
             entries = shown_entries(resource, found, everything)
             click.echo(describe_configs_text(resource, entries, everything), nl=False)
@@ -210,6 +216,8 @@ async def _alter(given: Given, kind: int, names: list[str] | None) -> None:
     async with admin_of(given) as admin:
         for name in names:
             resource = ConfigResource(kind, name)
+            # Brokers accept the deletion of a config that is not set; Kafka's tool refuses it
+            # beforehand.
             await _refuse_unset(admin, resource, changes)
             await admin.alter_configs(resource, changes)
             text = f"config for {KINDS[kind]} {name}"

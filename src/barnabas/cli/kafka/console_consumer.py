@@ -79,6 +79,7 @@ def _properties(given: Given) -> dict[str, str]:
     """The properties of the formatter, of the file and the line."""
     path = given.text("formatter-config")
     own = {} if path is None else load_properties(path)
+    # The line wins over the file (KIP-840).
     own |= key_values(given.texts("property"), "--property")
     for option in ("key-deserializer", "value-deserializer"):
         name = given.text(option)
@@ -98,6 +99,7 @@ def _check(given: Given) -> None:
             raise BadCommandLine(
                 "Options from-beginning and offset cannot be specified together: leave out one"
             )
+    # An offset means nothing without its partition, whereas --from-beginning does.
     elif "offset" in given:
         raise BadCommandLine(
             "The partition is required when offset is specified: add --partition N"
@@ -115,6 +117,7 @@ def _offset(given: Given) -> str | int:
     lower = text.lower()
     if lower in ("earliest", "latest"):
         return lower
+    # A non-negative long has 19 digits at most.
     if not re.fullmatch(r"\d{1,19}", text):
         raise BadCommandLine(
             f"The provided offset value '{text}' is incorrect. Valid values are 'earliest', "
@@ -131,6 +134,7 @@ def _configs(given: Given) -> dict[str, str]:
 
 def _group(given: Given, configs: Mapping[str, str]) -> str | None:
     """The group that the line names. Raises BadCommandLine."""
+    # Kafka accepts the same group in several places, and refuses two different ones.
     named_so = {given.text("group"), configs.get("group.id")} - {None}
     if len(named_so) > 1:
         raise BadCommandLine(
@@ -162,6 +166,7 @@ def _format(given: Given) -> Line:
     if not is_default(name):
         return ["--format", template_of(name)]
     own = _properties(given)
+    # Our template prints raw bytes between fixed separators: what it cannot say is not explained.
     default_layout(own)  # refuses what is wrong
     for option in ("key.deserializer", "value.deserializer", "headers.deserializer"):
         if deserializer(own.get(option)) is not bytes:
@@ -174,6 +179,7 @@ def _format(given: Given) -> Line:
         if own.get(option, default) != default:
             raise NotCovered(f"--property {option}: our command has no such option")
     shown = {each for each, text in own.items() if text.strip().lower() == "true"}
+    # "CreateTime" in the template is literal: a topic with LogAppendTime would need another word.
     if "print.timestamp" in shown:
         parts = ["CreateTime:{timestamp}"]
     else:
@@ -183,6 +189,7 @@ def _format(given: Given) -> Line:
     if not parts and has_value:
         return []
     parts += ["{value}"] * has_value
+    # Our template reads \t and \\ as escapes.
     between = own.get("key.separator", "\t").replace("\\", "\\\\").replace("\t", "\\t")
     return ["--format", between.join(parts)]
 
@@ -219,6 +226,7 @@ def run(given: Given) -> int:
 def _start(given: Given, *, is_own_group: bool, reset: str) -> Start | Subscribed:
     """The partition that is named, or the topics as a member of a group."""
     include, partition = given.text("include"), given.number("partition", 0)
+    # --partition assigns, and joins no group (Kafka refuses --group with it).
     if partition is not None:
         return Start(given.text("topic") or "", (partition,), _offset(given))
     topics = (given.text("topic") or "",) if include is None else patterns(include, "include")
@@ -228,6 +236,7 @@ def _start(given: Given, *, is_own_group: bool, reset: str) -> Start | Subscribe
 def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dict[str, Any]:
     """The consumer's options. Raises BadCommandLine."""
     reset = configs.get("auto.offset.reset")
+    # --from-beginning is `auto.offset.reset=earliest`, and both at once must agree.
     if "from-beginning" in given and reset not in (None, "earliest"):
         raise BadCommandLine(
             f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', "
@@ -240,6 +249,7 @@ def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dic
         "max_poll_records": 5_000,
         "auto_offset_reset": "earliest" if "from-beginning" in given else "latest",
     }
+    # Kafka draws a group id too, and switches commits off, since no later run uses that group.
     if group is None and "partition" not in given:
         group = own_group_id()
         options["enable_auto_commit"] = False  # what it commits would be of no use to anybody
@@ -265,6 +275,7 @@ class Printer:
         for record in records:
             try:
                 self._output.write(self._layout(record))
+            # Kafka counts a record before it formats it, so a skipped one is in the total.
             except BadCommandLine:
                 if not self._skips_errors:
                     raise
@@ -283,6 +294,7 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
         try:
             async with asyncio.timeout(limit_s):
                 start = await _when_there(consumer, wanted.start)
+        # Kafka's time without a record includes the time until the topic exists.
         except TimeoutError:
             click.echo(_TIMED_OUT, err=True)
             return
@@ -298,6 +310,7 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
             records = await consumer.poll(wait_ms)
             if records:
                 silence.on_record()
+            # A poll may return more than were asked for; the rest must not be committed as read.
             shown = records if most is None or most < 0 else records[: most - printer.count]
             try:
                 printer.show(shown)
@@ -313,6 +326,8 @@ async def _when_there(consumer: Consumer, start: Start | Subscribed) -> Start | 
     if isinstance(topics, re.Pattern):
         return start  # what matches later is found later
     (topic,) = topics
+    # The topic was there: "from now on" begins at its present end. One that appears later is new as
+    # a whole, so its first record is after "now".
     if not await _has_waited(consumer, topic):
         return start
     if isinstance(start, Subscribed):
@@ -324,6 +339,7 @@ async def _has_waited(consumer: Consumer, topic: str) -> bool:
     """Wait until there is such a topic; false if there is already."""
     has_waited = topic not in await consumer.list_topics([topic])
     is_warned = False
+    # Kafka's consumer logs a warning for each attempt, and keeps asking; one is enough here.
     while True:
         try:
             await consumer.partitions_for(topic)  # looks for a second before it gives up

@@ -39,6 +39,8 @@ from barnabas.errors import BarnabasError
 _UNUSED = ("bootstrap.servers", "key.serializer", "value.serializer")
 _READER = "LineMessageReader"
 _CONFIGS = {
+    # Two options name one config: in this order the later wins, as Kafka lets
+    # --max-partition-memory-bytes replace --batch-size.
     "batch-size": "batch.size",
     "max-block-ms": "max.block.ms",
     "max-memory-bytes": "buffer.memory",
@@ -72,6 +74,7 @@ class LineReader(NamedTuple):
         headers: tuple[tuple[str, bytes | None], ...] = ()
         rest = line
         if self.headers_delimiter is not None:
+            # Headers come first, then the key, then the value (KIP-798).
             own, found, behind = rest.partition(self.headers_delimiter)
             self._require(found, "headers delimiter", number, line)
             if found:
@@ -80,11 +83,13 @@ class LineReader(NamedTuple):
             return ProducerRecord(self.topic, self._null(rest), headers=headers)
         key, found, value = rest.partition(self.key_separator)
         self._require(found, "key separator", number, line)
+        # With ignore.error a line without a separator is a value, whole, and has no key.
         if not found:
             return ProducerRecord(self.topic, self._null(rest), headers=headers)
         return ProducerRecord(self.topic, self._null(value), self._null(key), headers=headers)
 
     def _headers(self, text: bytes, number: int) -> Iterator[tuple[str, bytes | None]]:
+        # The null marker in place of all headers means that there are none.
         if self._null(text) is None:
             return
         for pair in text.split(self.headers_separator):
@@ -124,6 +129,7 @@ def _reader(given: Given) -> LineReader:
 
     marker = own.get("null.marker")
     reader = LineReader(
+        # parse.key and parse.headers switch a part on; its separator then has a default.
         given.required_text("topic"),
         separator("key.separator", "\t") if _is_set(own, "parse.key") else None,
         separator("headers.delimiter", "\t") if _is_set(own, "parse.headers") else None,
@@ -132,6 +138,7 @@ def _reader(given: Given) -> LineReader:
         None if marker is None else marker.encode("utf-8", "surrogateescape"),
         _is_set(own, "ignore.error"),
     )
+    # Kafka also refuses other equal pairs, which do no harm here: the first match decides.
     if reader.headers_separator == reader.header_separator:
         raise BadCommandLine("headers.separator and headers.key.separator may not be equal")
     return reader
@@ -142,6 +149,7 @@ def _is_set(own: Mapping[str, str], name: str) -> bool:
 
 
 def _compression(given: Given) -> str:
+    # Kafka's help: "If specified without value, then it defaults to 'gzip'".
     return (given.text("compression-codec") or "gzip") if "compression-codec" in given else "none"
 
 
@@ -165,6 +173,7 @@ def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     reader = _reader(given)
     no_client_configs(given, "producer.config")
+    # Ours separates headers as Kafka does by default, and cannot do otherwise.
     own = {"headers.separator": ",", "headers.key.separator": ":", **_properties(given)}
     if "ignore.error" in own:
         raise NotCovered("--property ignore.error: our command has no such option")
@@ -215,6 +224,7 @@ async def _send(producer: Producer, reader: LineReader, source: Input, *, waits:
     number = 0
     async with producer:
         while True:
+            # The prompt is for people; as in Kafka a pipe gets none.
             if source.is_terminal:
                 click.echo(">", nl=False)
             block = await source.read()
@@ -229,8 +239,10 @@ async def _send_line(producer: Producer, record: ProducerRecord, *, waits: bool)
     """Send a record; a refusal is written to standard error, and the next record follows."""
     try:
         delivery = await producer.send_record(record)
+        # --sync: one record at a time, each acknowledged before the next is sent.
         if waits:
             await delivery
+        # One callback for a batch, set with its first record: its records succeed or fail together.
         elif delivery.index == 0:
             delivery.batch.when_done(lambda: _report(delivery.batch))
     except BarnabasError as error:

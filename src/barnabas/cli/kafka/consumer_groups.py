@@ -63,6 +63,7 @@ def _check(given: Given) -> str:
                 "Option [describe] takes at most one of these options: [members], [offsets], "
                 "[state]"
             )
+        # --state filters a list by its value, and selects the table of a description without one.
         if given.text("state") is not None:
             raise BadCommandLine(
                 "Option [describe] does not take a value for [state]: leave it out"
@@ -70,6 +71,7 @@ def _check(given: Given) -> str:
         _only(given, action, "topic", "all-topics")
     elif action == "delete":
         given.one_of("group", "all-groups")
+        # Kafka's old consumer could delete the offsets of one topic this way; the new one cannot.
         if "topic" in given:
             raise BadCommandLine(
                 "The consumer does not support topic-specific offset deletion from a consumer "
@@ -81,6 +83,8 @@ def _check(given: Given) -> str:
         given.one_of("group", "all-groups")
     for name in ("members", "offsets", "verbose"):
         given.only_with(name, "describe")
+    # Options of another action are refused, not ignored: --execute must not look as if it did
+    # something.
     given.only_with("state", "describe", "list")
     given.only_with("type", "list")
     for name in (*TARGETS, "execute", "dry-run", "export", "all-topics"):
@@ -148,6 +152,7 @@ def run(given: Given) -> int:
             run_reset(given, _names(given), _options(given))
         else:
             run_client(work[action](given))
+    # A wrong line and an address without a broker are the user's to correct: one line and code 1.
     except (BadCommandLine, NoBrokersAvailable):
         raise
     except BarnabasError as error:
@@ -157,6 +162,7 @@ def run(given: Given) -> int:
 
 def _options(given: Given) -> dict[str, object]:
     timeout_ms = given.number("timeout", 0, 2**63 - 1)
+    # Kafka's --timeout bounds each request of the tool, 5000 ms by default.
     own = {} if timeout_ms is None else {"default_api_timeout_ms": timeout_ms}
     return {**client_configs(given), **own}
 
@@ -174,9 +180,11 @@ async def _list(given: Given) -> None:
 
 
 async def _describe(given: Given) -> None:
+    # Offsets and ends are looked up only for the table that shows them.
     with_offsets = "members" not in given and "state" not in given
     async with _admin(given) as admin:
         found = await admin.describe_groups(await _names(given).of(admin))
+        # Kafka's order is a hash table's; ours is the names', so that two runs can be compared.
         groups = [found[name] for name in sorted(found)]
         if with_offsets:
             described = await look_up(admin, groups)
@@ -190,6 +198,7 @@ async def _describe(given: Given) -> None:
                     for_terminal(members_text(each.group, verbose="verbose" in given)), nl=False
                 )
             continue
+        # Before the table and on another stream, so that the table can be piped.
         text = remark(each)
         if text is not None:
             click.echo(f"\n{text}", err=True)
@@ -206,6 +215,7 @@ async def _delete(given: Given) -> None:
     deleted: list[str] = []
     failed: dict[str, KafkaError] = {}
     async with _admin(given) as admin:
+        # One request for each group: a refusal of one must not hide the outcome of the others.
         for name in await _names(given).of(admin):
             try:
                 await admin.delete_groups([name])
@@ -225,6 +235,7 @@ async def _delete(given: Given) -> None:
 
 
 async def _delete_offsets(given: Given) -> None:
+    # Kafka's tool takes one group here; "" is the group without a name, which may have offsets.
     (name,) = dict.fromkeys(given.texts("group")) if given.text("group") else ("",)
     try:
         selections = [selection(text) for text in given.texts("topic")]
@@ -234,14 +245,17 @@ async def _delete_offsets(given: Given) -> None:
     async with _admin(given) as admin:
         existing = await partition_numbers(admin)
         known: dict[str, list[int]] = {}
+        # Offsets may outlive their topic: the partitions of the commits count as well.
         for topic, number in await admin.list_group_offsets(name):
             known.setdefault(topic, []).append(number)
         partitions = select_partitions(selections, known | existing)
         try:
             await admin.delete_group_offsets(name, partitions)
             outcomes = dict.fromkeys(partitions)
+        # Kafka reports this for each partition, in the table below one line.
         except GroupSubscribedToTopic as error:
             outcomes = dict.fromkeys(partitions, error)
+        # An error of the group as a whole: Kafka prints it, and every partition as failed.
         except KafkaError as error:
             missing = isinstance(error, GroupIdNotFound)
             print_error(f"'{name}' does not exist." if missing else java_message(error))

@@ -39,6 +39,7 @@ def explain(given: Given) -> list[Line]:
     line += flag_words(given, "from-latest", "show-detailed-stats", "hide-header")
     path = given.text("consumer.config")
     configs = {} if path is None else load_properties(path)
+    # The line has the address; our command assigns partitions and joins no group.
     for name in ("bootstrap.servers", "group.id"):
         configs.pop(name, None)
     size = given.text("fetch-size")
@@ -60,6 +61,7 @@ def run(given: Given) -> int:
         )
     if "group" in given:
         warn(_WHO, "--group: it reads all partitions, joins no group and commits nothing")
+    # Kafka's tools know the exit codes 0 and 1 only; ours has 2 for a wrong line.
     return min(run_ours(line), 1)
 
 

@@ -58,6 +58,7 @@ def _action(given: Given) -> str:
         complaint="Command must include exactly one action: --create, --renew, --expire or "
         "--describe",
     )
+    # Tokens need an authenticated connection (KIP-48), so Kafka requires the file with credentials.
     given.need("bootstrap-server", "command-config", *_NEEDED.get(action, ()))
     given.not_with(action, *_NOT_WITH[action])
     return action
@@ -66,6 +67,7 @@ def _action(given: Given) -> str:
 async def _create(given: Given) -> None:
     renewers, owners = _users(given, _RENEWER), _users(given, _OWNER)
     life_ms = _period(given, _LIFE)
+    # Printed before the request, as in Kafka: with a refusal, the log shows what was asked.
     async with admin_of(given) as admin:
         click.echo(
             f"Calling create token operation with renewers :{_java_list(renewers)} , "
@@ -128,6 +130,7 @@ def _users(given: Given, option: str) -> list[str]:
             principal = parse_principal(text.strip())
         except ValueError as error:
             raise BadCommandLine(f"--{option}: {error}") from None
+        # Kafka's brokers refuse other types, too: INVALID_PRINCIPAL_TYPE.
         if principal.kind != "User":
             raise NotCovered(f"--{option} {text}: tokens are for users here, as User:name")
         users.append(principal.name)
@@ -143,6 +146,7 @@ def _period(given: Given, option: str) -> int:
 
 def _hmac(given: Given) -> bytes:
     try:
+        # The HMAC is the password of the token (KIP-48), so the error does not repeat it.
         return b64decode(given.text("hmac") or "", validate=True)
     except binascii.Error:
         raise BadCommandLine("--hmac: not in base64, as --create prints it") from None

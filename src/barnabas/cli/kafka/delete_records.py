@@ -35,6 +35,7 @@ def run(given: Given) -> int:
     """Delete them; as in Kafka a refusal is text on standard output, and the exit code is 0."""
     path = Path(given.required_text("offset-json-file"))
     offsets = parse_offsets(path.read_text(encoding="utf-8", errors="replace"))
+    # The file is read first: a malformed one must not print that the deletion has begun.
     admin = admin_of(given)
     click.echo("Executing records delete operation")
     outcomes = run_client(_delete(admin, offsets))
@@ -52,6 +53,8 @@ async def _delete(
 ) -> dict[TopicPartition, int | BarnabasError]:
     outcomes: dict[TopicPartition, int | BarnabasError] = {}
     async with admin:
+        # One partition at a time: a partition that is refused leaves the others deleted, and
+        # reported.
         for name, first in offsets.items():
             try:
                 await admin.describe_topics([name.topic])  # raises at once for an unknown topic

@@ -25,12 +25,16 @@ def explain(given: Given) -> list[Line]:
     for name, reason in _MISSING.items():
         if name in given:
             raise NotCovered(f"--{name}: {reason}; leave it out")
+    # Both check indexes and print nothing else; ours checks all that it knows of a file.
     if "verify-index-only" in given or "index-sanity-check" in given:
         return [["dump", "--verify", *files]]
     has_decoder = any(name in given for name in _DECODERS)
+    # A decoder implies --print-data-log in Kafka.
     line = ["dump"]
     if "print-data-log" in given or has_decoder:
         line.append("--records")
+        # Kafka decodes records of internal topics only with a decoder; ours does so by the
+        # directory's name, unless it is asked for the bytes.
         if not has_decoder and any(_is_internal(file) for file in files):
             line.append("--raw")
     if "deep-iteration" in given:

@@ -29,6 +29,7 @@ def layout_of(name: str, properties: Mapping[str, str]) -> Layout:
     own = _own_name(name)
     if own in _DEFAULTS:
         return default_layout(properties)
+    # Those of internal topics have no properties; their lines are Kafka's.
     return nothing if own == _NOTHING else template_layout(template_of(name))
 
 
@@ -50,6 +51,7 @@ def template_of(name: str) -> str:
 def warn_if_old(name: str) -> None:
     """Warn, in Kafka's words, of the old name of a formatter that has a new one."""
     own = _own_name(name)
+    # 3.9 moved its formatters to a package of Java, and accepts the old names with a warning.
     if name == f"{_OLD_PACKAGE}{own}" and own in (*_DEFAULTS, _NOTHING):
         click.echo(
             f"WARNING: {name} is deprecated and will be removed in the next major release. "

@@ -61,6 +61,7 @@ def _time(given: Given) -> int:
     text = given.text("time") or "latest"
     if text in _TIMES:
         return _TIMES[text]
+    # KIP-1005 added the offset in tiered storage, which Barnabas does not have.
     if text in ("latest-tiered", str(_TIERED)):
         raise NotCovered(f"--time {text}: there is no tiered storage")
     if not re.fullmatch(r"-[1-4]|\d{1,18}", text):
@@ -92,6 +93,7 @@ def _range(text: str) -> Range:
             f"--topic-partitions {text}: Invalid rule specification, not TOPIC:0-3"
         )
     topic = patterns(found["topic"] or ".*", "topic-partitions")
+    # `topic:3` is one partition; `topic:0-3` excludes 3, as in Kafka (KIP-635).
     if found["one"]:
         return Range(topic, int(found["one"]), int(found["one"]) + 1)
     return Range(topic, int(found["low"] or 0), int(found["high"]) if found["high"] else None)
@@ -151,6 +153,7 @@ async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
     internal = "exclude-internal-topics" not in given
     async with admin_of(given) as admin:
         topics = await admin.describe_topics()
+        # Kafka asks the leaders; a partition without one is named on standard error and left out.
         led = {
             TopicPartition(topic.name, each.partition): each.leader >= 0
             for topic in topics
@@ -185,6 +188,7 @@ async def _outcomes(
 ) -> Mapping[TopicPartition, OffsetAndTimestamp | KafkaError]:
     """All at once; one by one if any is refused, so that each has its own error."""
     try:
+        # One partition may be refused, for want of authorization say: then each is asked alone.
         return await admin.list_offsets(dict.fromkeys(names, at))
     except KafkaError:
         outcomes: dict[TopicPartition, OffsetAndTimestamp | KafkaError] = {}

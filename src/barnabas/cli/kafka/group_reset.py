@@ -51,6 +51,7 @@ def run_reset(given: Given, names: GroupNames, options: Mapping[str, Any]) -> No
     """Plan it, carry it out with --execute, and print the new offsets."""
     request = _request(given, names)
     executes = "execute" in given
+    # Kafka's default is a dry run, and it warns that this may change.
     if not executes and "dry-run" not in given and "export" not in given:
         click.echo(_DRY_RUN, err=True)
     address = servers(given)
@@ -74,6 +75,7 @@ async def _reset(
         described = await admin.describe_groups(await request.names.of(admin))
     idle = []
     for name, group in described.items():
+        # DEAD: the group does not exist yet, and a reset creates it, as in Kafka.
         if group.state in (EMPTY, DEAD):
             idle.append(name)
         else:
@@ -94,8 +96,10 @@ def _request(given: Given, names: GroupNames) -> ResetRequest:
         complaint="Option '[reset-offsets]' requires one of the following scenarios: "
         f"{', '.join(f'--{name}' for name in TARGETS)}",
     )
+    # The file names topics and partitions itself, so there is no scope to require.
     if target == "from-file":
         path = Path(given.text("from-file") or "")
+        # newline="": the csv module reads line ends by itself.
         with path.open(encoding="utf-8", errors="replace", newline="") as file:
             return ResetRequest(names, None, [], file.read())
     if ("topic" in given) == ("all-topics" in given):
@@ -115,6 +119,8 @@ def _target(given: Given, name: str) -> Target:
         return Target(Goal.TIME, instant_ms(given.required_text(name)))
     if name == "by-duration":
         ago_ms = duration_ms(given.required_text(name))
+        # The clock of this machine, as in Kafka: brokers are asked by an instant, not by a
+        # duration.
         return Target(Goal.TIME, max(SystemClock().wall_ms() - ago_ms, 0))
     if name == "to-offset":
         return Target(Goal.OFFSET, given.number(name, 0, 2**63 - 1) or 0)

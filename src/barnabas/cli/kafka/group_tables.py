@@ -20,9 +20,11 @@ def list_text(listings: Sequence[GroupListing], *, with_type: bool, with_state: 
     """The names, one a line; with type or state, a table."""
     if not (with_type or with_state):
         return "".join(f"{each.group_id}\n" for each in listings)
+    # With type or state Kafka pads the names by ten blanks; our own table does not.
     width = max([_NAME_WIDTH, *(len(each.group_id) for each in listings)]) + _BESIDE_NAME
     rows = [("GROUP", "TYPE", "STATE")]
     rows += [
+        # A broker from before KIP-848 reports no type: such groups are classic.
         (each.group_id, (each.group_type or "classic").capitalize(), each.state)
         for each in listings
     ]
@@ -52,6 +54,7 @@ def without_unread(described: DescribedGroup) -> DescribedGroup:
 def members_text(group: GroupDescription, *, verbose: bool) -> str:
     """The members of a group; `verbose`: with their partitions."""
     members = sorted(group.members)
+    # One static member (KIP-345) adds the column for all.
     is_static = any(member.instance_id is not None for member in members)
     titles = ["GROUP", "CONSUMER-ID", *["GROUP-INSTANCE-ID"] * is_static, "HOST", "CLIENT-ID"]
     rows = [
@@ -63,6 +66,7 @@ def members_text(group: GroupDescription, *, verbose: bool) -> str:
     ]
     table = [[*titles, "#PARTITIONS"], *rows]
     widths = [max(_NAME_WIDTH, *map(len, column)) for column in zip(*table, strict=True)]
+    # The last column is as wide as its text, in every row.
     assignments = ["ASSIGNMENT", *map(_assignment, members)]
     return "\n" + "".join(
         "".join(f"{cell:<{width}} " for cell, width in zip(row, widths, strict=True))

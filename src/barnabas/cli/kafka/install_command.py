@@ -42,6 +42,7 @@ def install_scripts(directory: Path, force: bool) -> int:
     """
     config = _config_directory(directory)
     scripts = {directory / f"{name}.sh": _script(f"{name}.sh", config) for name in every_script()}
+    # All or nothing: half of a directory of Kafka's scripts replaced would mix two distributions.
     foreign = sorted(path for path in scripts if not _is_ours(path))
     if foreign and not force:
         complain(
@@ -57,6 +58,7 @@ def install_scripts(directory: Path, force: bool) -> int:
         path.chmod(0o755)
     click.echo(f"Wrote {len(scripts)} scripts into {directory}.")
     _write_configs(config)
+    # This process cannot change the PATH of the shell that started it.
     if str(directory.absolute()) not in os.environ.get("PATH", "").split(os.pathsep):
         click.echo(f'To call them by name: export PATH="{directory.absolute()}:$PATH"')
     return EXIT_OK
@@ -73,6 +75,7 @@ def _write_configs(config: Path) -> None:
     written = []
     for name, text in sample_configs(config, config.parent / "data").items():
         try:
+            # "x" creates the file or fails: there is no moment between a look and the write.
             with (config / name).open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
@@ -87,6 +90,7 @@ def _script(name: str, config: Path) -> str:
     # With -P a directory called barnabas where the user happens to be is not taken for ours.
     command = f"exec {shlex.quote(sys.executable)} -P -m barnabas.cli.main {name}"
     lines = ["#!/bin/sh", _MARK]
+    # ZooKeeper's script looks for its configuration there; a value of the user's own wins.
     if name == "zkServer.sh":
         lines.append(f'[ -n "$ZOOCFGDIR" ] || export ZOOCFGDIR={shlex.quote(str(config))}')
     return "\n".join([*lines, f'{command} "$@"\n'])
@@ -94,6 +98,7 @@ def _script(name: str, config: Path) -> str:
 
 def _is_ours(path: Path) -> bool:
     """Return True if the path may be written: nothing is there, or this command wrote it."""
+    # lexists: a dangling link is there, and is not ours.
     if not os.path.lexists(path):
         return True
     try:

@@ -48,6 +48,7 @@ _SUBJECT: Final = re.compile(r"\A(?:configs of )?(?:topic|group|broker) (?:'[^']
 
 def java_class(error: KafkaError) -> str:
     """`org.apache.kafka.common.errors.TopicExistsException`."""
+    # NOT_LEADER_OR_FOLLOWER is NotLeaderOrFollowerException; `_CLASSES` has the exceptions to that.
     words = error.name.split("_")
     own = "".join(word.capitalize() for word in words) + "Exception"
     return f"{_PACKAGE}.{_CLASSES.get(error.name, own)}"
@@ -58,6 +59,8 @@ def java_message(error: BarnabasError) -> str:
     text = str(error)
     if not isinstance(error, KafkaError):
         return text
+    # The broker sent no message, so ours is the meaning of the code; Kafka's client has other
+    # words.
     if text.endswith(error.meaning):
         return _MESSAGES.get(error.name, error.meaning)
     return _SUBJECT.sub("", text, 1)  # our client says whose error it is; Kafka's tools do not

@@ -45,6 +45,7 @@ def explain(given: Given) -> list[Line]:
 
 def _check(given: Given) -> str:
     """The type of the election. Raises BadCommandLine."""
+    # Kafka's converter ignores case.
     kind = given.required_text("election-type").lower()
     if kind not in _TYPES:
         raise BadCommandLine(f"--election-type {kind}: not one of {', '.join(_TYPES)}")
@@ -63,8 +64,11 @@ def run(given: Given) -> int:
     elif "path-to-json-file" in given:
         path = Path(given.required_text("path-to-json-file"))
         names = read_names(path.read_text(encoding="utf-8", errors="replace"))
+    # None stands for all partitions; the controller leaves out those that need no election
+    # (KIP-460).
     outcomes = run_client(_elect(given, _TYPES[kind], names))
     elected = [str(name) for name, error in outcomes.items() if error is None]
+    # ELECTION_NOT_NEEDED is success: the wanted replica leads already.
     unneeded = [
         str(name) for name, error in outcomes.items() if isinstance(error, ElectionNotNeeded)
     ]

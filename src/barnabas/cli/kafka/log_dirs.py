@@ -35,6 +35,7 @@ def _brokers(given: Given) -> list[int]:
     """The brokers to ask; none: all. Raises BadCommandLine."""
     words = [word for word in (given.text("broker-list") or "").split(",") if word.strip()]
     try:
+        # Here --broker-list has ids, and is not the deprecated name of --bootstrap-server.
         return list(dict.fromkeys(int(word) for word in words))
     except ValueError:
         raise BadCommandLine(
@@ -48,6 +49,7 @@ def run(given: Given) -> int:
     brokers = _brokers(given)
     topics = {word for word in (given.text("topic-list") or "").split(",") if word}
     found = run_client(_describe(given))
+    # All brokers are asked, so one that is named and not alive is found without a timeout.
     missing = [broker for broker in brokers if broker not in found]
     if missing:
         click.echo(

@@ -34,6 +34,7 @@ _DESERIALIZERS: Final = ("key.deserializer", "value.deserializer", "headers.dese
 
 def default_layout(properties: Mapping[str, str]) -> Layout:
     """Kafka's DefaultMessageFormatter with these properties. Raises NotCovered, BadCommandLine."""
+    # Kafka ignores a property that it does not know; a mistyped one would be lost without a word.
     _check(properties)
     wanted = [name for name, default in _SWITCHES.items() if _is_set(properties, name, default)]
     between = _bytes(properties, "key.separator", "\t")
@@ -43,10 +44,12 @@ def default_layout(properties: Mapping[str, str]) -> Layout:
     key, value, header = (deserializer(properties.get(name)) for name in _DESERIALIZERS)
 
     def text(data: bytes | None, read: Text) -> bytes:
+        # null.literal replaces null keys, values and headers alike (KIP-431).
         return null if data is None else read(data)
 
     def headers(record: ConsumerRecord) -> bytes:
         pairs = (name.encode() + b":" + text(each, header) for name, each in record.headers)
+        # Kafka has a word in the place of an empty list.
         return commas.join(pairs) if record.headers else b"NO_HEADERS"
 
     parts: dict[str, Layout] = {
@@ -68,6 +71,7 @@ def nothing(record: ConsumerRecord) -> bytes:
 
 def deserializer(class_name: str | None) -> Text:
     """Return the function that prints as this deserializer does. Raises NotCovered for others."""
+    # Kafka's classes are known by their simple names, whatever the package.
     own = (class_name or _AS_THEY_ARE[0]).rpartition(".")[2]
     if own in _AS_THEY_ARE:
         return bytes
@@ -89,6 +93,7 @@ def deserializer(class_name: str | None) -> Text:
 
 
 def _timestamp(record: ConsumerRecord) -> bytes:
+    # Messages of the first format (magic 0) have no timestamp.
     if record.timestamp_ms < 0:
         return b"NO_TIMESTAMP"
     kind = b"LogAppendTime" if record.timestamp_type else b"CreateTime"
@@ -98,6 +103,8 @@ def _timestamp(record: ConsumerRecord) -> bytes:
 def _check(properties: Mapping[str, str]) -> None:
     known = (*_SWITCHES, *_TEXTS, *_DESERIALIZERS)
     for name in properties:
+        # `key.deserializer.x` configures the deserializer itself; those that are here have no
+        # configs.
         if name not in known and not name.startswith(tuple(f"{each}." for each in _DESERIALIZERS)):
             raise BadCommandLine(f"--property {name}: not one of {', '.join(known)}")
 

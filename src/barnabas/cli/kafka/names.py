@@ -40,6 +40,8 @@ MODULES: Final = {
 RUN_CLASS: Final = "kafka-run-class"
 
 CLASSES: Final = {
+    # Kafka 3.x moved its tools from Scala (kafka.admin, kafka.tools) to Java
+    # (org.apache.kafka.tools); texts and scripts use either name.
     "kafka.Kafka": "kafka-server-start",
     "kafka.admin.TopicCommand": "kafka-topics",
     "org.apache.kafka.tools.TopicCommand": "kafka-topics",
@@ -167,6 +169,7 @@ PREFIXES: Final = ("kafka-", "zookeeper-", "zkServer", "connect-", "trogdor")
 
 def script_of(word: str) -> str | None:
     """The script that a word names, with or without `.sh`; None if it is no script of Kafka's."""
+    # Any word with such a prefix is a script's, so that a mistyped one gets the nearest name.
     return word.removesuffix(".sh") if word.startswith(PREFIXES) else None
 
 

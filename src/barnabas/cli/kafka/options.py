@@ -73,6 +73,7 @@ class Given:
 
         Raises BadCommandLine if it is given twice.
         """
+        # joptsimple refuses two values where one is read: MultipleArgumentsForOptionException.
         found = self.texts(name)
         if len(found) > 1:
             raise BadCommandLine(f"--{name} is given {len(found)} times: leave out all but one")
@@ -137,19 +138,23 @@ def parse(
     `older`: the option that each deprecated name stands for, unless that one is given as well.
     """
     known = {option.name: option for option in options}
+    # A deprecated name takes what the new one takes, and is renamed after parsing.
     known |= {old: known[new]._replace(name=old) for old, new in older.items()}
     found: list[tuple[str, str | None]] = []
     others: list[str] = []
     left = list(words)
     while left:
         word = left.pop(0)
+        # Everything after a bare -- is an operand, as POSIX has it.
         if word == "--":
             others += left
             break
+        # Operands may stand between options, as joptsimple allows.
         if not _looks_like_an_option(word):
             others.append(word)
             continue
         option, value = _option(word, known, abbreviates)
+        # argparse4j's nargs="+": words up to the next option, as --producer-props has them.
         if option.takes_several:
             found += [(option.name, text) for text in _several(option, value, left)]
         elif option.value:
@@ -175,8 +180,10 @@ def _looks_like_an_option(word: str) -> bool:
 
 def _option(word: str, known: dict[str, Option], abbreviates: bool) -> tuple[Option, str | None]:
     """The option that a word names, and the value behind its `=`."""
+    # One dash does as well as two: joptsimple sees `-topic` as the long option.
     given, equals, value = word.lstrip("-").partition("=")
     name = given
+    # Kafka switches abbreviations off in joptsimple, `OptionParser(false)`; argparse4j has them.
     if abbreviates and given not in known:
         longer = [each for each in known if each.startswith(given)]
         name = longer[0] if len(longer) == 1 else given
@@ -194,9 +201,11 @@ def _value(option: Option, value: str | None, left: list[str]) -> str | None:
     if value is not None:
         return value
     if option.is_value_optional:
+        # With an optional value the next word is a value only if it does not look like an option.
         return left.pop(0) if left and not _looks_like_an_option(left[0]) else None
     if not left:
         raise BadCommandLine(f"Option {option.name} requires an argument: --{option.name} VALUE")
+    # A required value is the next word, whatever it looks like: `--by-duration -PT1H`, `--time -1`.
     return left.pop(0)
 
 

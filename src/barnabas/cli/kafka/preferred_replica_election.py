@@ -35,6 +35,7 @@ def _check(given: Given) -> bool:
 def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     _check(given)
+    # Without a file 2.3.1 elects for every partition.
     which = option_words(given, _FILE) or ["--all-topic-partitions"]
     at = at_servers(at_brokers(given, _CONFIG), _CONFIG)
     return [["elect-leaders", "--election-type", "preferred", *which, *at]]
@@ -52,6 +53,8 @@ def run(given: Given) -> int:
     outcomes, missing = run_client(_elect(at_brokers(given, _CONFIG), wanted))
     failed = {name: error for name, error in outcomes.items() if error is not None}
     done = [str(name) for name in outcomes if name not in failed]
+    # 2.3.1 only wrote the partitions to /admin/preferred_replica_election, for the controller to
+    # find; here the brokers are asked, and the lines are printed once they have answered.
     if by_zookeeper:
         tried = [str(name) for name in outcomes]
         click.echo(f"Created preferred replica election path with {','.join(tried)}")
@@ -59,6 +62,7 @@ def run(given: Given) -> int:
             "Successfully started preferred replica election for partitions "
             f"Set({', '.join(tried)})"
         )
+        # In ZooKeeper mode a partition that does not exist is skipped, by brokers it is an error.
         for name in missing:
             click.echo(
                 f"Skipping preferred replica leader election for partition {name} since it doesn't "
@@ -90,6 +94,7 @@ async def _elect(
     """
     async with admin_of(given, _CONFIG) as admin:
         there = current(await admin.describe_topics())
+        # The names are spelt out: with None the answer would lack partitions that need no election.
         names = sorted(there) if wanted is None else wanted
         found = dict(sorted((await admin.elect_leaders(PREFERRED, names)).items())) if names else {}
     outcomes: Outcomes = {

@@ -23,10 +23,12 @@ def explain(given: Given) -> list[Line]:
     for name, reason in _MISSING.items():
         if name in given:
             raise NotCovered(f"--{name}: not in `barnabas perf produce`: {reason}; leave it out")
+    # After the options that we lack: Kafka accepts a payload file instead of a size.
     given.need("record-size")
     path = given.text("producer.config")
     configs = {} if path is None else load_properties(path)
     configs |= key_values(given.texts("producer-props"), "--producer-props")
+    # Kafka 3.9 has no --bootstrap-server here: the address is one of the producer configs.
     address = given.text("bootstrap-server") or configs.get("bootstrap.servers")
     configs.pop("bootstrap.servers", None)
     if address is None:

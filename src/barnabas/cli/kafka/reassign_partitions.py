@@ -46,7 +46,10 @@ def run(given: Given) -> int:
     action = given.one_of(*_ACTIONS)
     if ZOOKEEPER_OPTION not in given:
         return min(run_ours(explain(given)), 1)
+    # With --zookeeper these two print 2.3.1's lines; the other actions are the same in both
+    # versions, or did not exist.
     old = {"execute": zookeeper_reassignment.execute, "verify": zookeeper_reassignment.verify}
+    # Checked before the warning is printed, so that a wrong line has no output but its error.
     plan = zookeeper_reassignment.plan_of_line(given, action) if action in old else None
     warn_of_zookeeper()
     if plan is None:

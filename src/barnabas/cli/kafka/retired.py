@@ -60,9 +60,11 @@ def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
             found.append(word)
             continue
         rule = retired[name]
+        # The user may have forgotten the value: the next option must not be taken for it.
         has_value = rule.takes_value and (equals or (left and not left[0].startswith("-")))
         if has_value and not equals:
             value = left.pop(0)
+        # The replacement may be on the line already; given twice, the new line would be refused.
         if not rule.replacement or rule.replacement in there:
             continue
         found.append(f"--{rule.replacement}")

@@ -84,16 +84,21 @@ def _run(typed: str, words: list[str]) -> int:
     if script in REPLACED:
         raise NotCovered(replaced_line(REPLACED[script], words))
     tool = load(script)
+    # --explain may stand anywhere on the line, since it is added to one that was typed before.
     asked = [word for word in words if word != _EXPLAIN]
+    # Kafka's tools print their help when they are given no word, and end with 1.
     if (not words and not tool.runs_alone) or set(asked) & set(_HELP):
         return _help(script, tool, is_asked=bool(asked))
+    # ZooKeeper's scripts have no --version.
     if "--version" in asked and script.startswith("kafka-"):
         click.echo(f"{__version__} (Barnabas, with the tools of Kafka 3.9)")
         return EXIT_OK
+    # Before parsing: a retired option would only be "not a recognized option" there.
     check_options(script, tool, asked)
     given = parse(asked, tool.options, tool.abbreviates, tool.older)
     if given.others and not tool.operands:
         raise BadCommandLine(f"{' '.join(given.others)}: belongs to no option; leave it out")
+    # --explain was on the line.
     if len(asked) < len(words):
         for line in tool.explain(given):
             click.echo(shlex.join(["barnabas", *line]))
@@ -104,6 +109,7 @@ def _run(typed: str, words: list[str]) -> int:
 def _of_class(words: list[str]) -> tuple[str, list[str]]:
     """The script of the class that is named first, and its words. Raises BadCommandLine."""
     left = list(words)
+    # Options of kafka-run-class.sh itself, for the JVM: they come before the class.
     while left and left[0] in ("-daemon", "-loggc", "-name"):
         del left[: 2 if left[0] == "-name" else 1]
     if not left or left == [_EXPLAIN]:

@@ -40,6 +40,7 @@ def run(given: Given) -> int:
             directory = directory_of(given.others[0])
         stop(Selection(directory), _TIMEOUT_MS)
     except CannotStop as error:
+        # Kafka's script has these words, on standard output, and ends with 1.
         if str(error) == _NONE:
             click.echo("No kafka server to stop")
         else:

@@ -30,6 +30,8 @@ def _partition(given: Given) -> TopicPartition:
     """Raises BadCommandLine, NotCovered."""
     if "bootstrap-server" not in given:
         raise BadCommandLine('Missing required argument "[broker-list]": add --broker-list')
+    # Kafka 1.1 read from any replica, by Fetch as a debugging consumer. -1, the leader, is its
+    # default.
     if given.number("replica") not in (None, -1):
         raise NotCovered(
             f"--replica {given.text('replica')}: records come from the partition's leader, whose "
@@ -58,6 +60,7 @@ def explain(given: Given) -> list[Line]:
     name = given.text("formatter") or DEFAULT
     if not is_default(name):
         line += ["--format", template_of(name)]
+    # Kafka's properties of the default formatter have no equivalent that is sure to print the same.
     elif "property" in given:
         raise NotCovered("--property: choose the parts of a line by --format; leave it out")
     most = given.number("max-messages")
@@ -78,6 +81,7 @@ def run(given: Given) -> int:
         "max_partition_fetch_bytes": given.number("fetchsize", 1) or 1_048_576,
         "fetch_max_wait_ms": given.number("max-wait-ms", 0) or _POLL_MS,
         "allow_auto_create_topics": False,
+        # An offset out of range is an error: it must not silently continue elsewhere.
         "auto_offset_reset": "none",
     }
     click.echo(
@@ -125,6 +129,8 @@ class _Shell:
             while self._left > 0:
                 records = await consumer.poll(_AT_END_MS if self._ends_at_end else _POLL_MS)
                 self._show(records)
+                # An empty poll may only mean that the leader was slow; the end is asked for before
+                # it is believed.
                 if not records and await self._is_at_end(name):
                     return EXIT_OK
         return EXIT_OK
@@ -153,6 +159,7 @@ class _Shell:
     def _show(self, records: Sequence[ConsumerRecord]) -> None:
         for record in records[: self._left]:
             if self._prints_offsets:
+                # Before the record, as Kafka 1.1 printed it.
                 self._output.write(b"next offset = %d\n" % (record.offset + 1))
             try:
                 self._output.write(self._layout(record))

@@ -70,6 +70,7 @@ def servers(given: Given) -> str:
 
 def at_servers(given: Given, config_option: str = "command-config") -> Line:
     """The same for a line of ours, with the file of client configs."""
+    # Some of Kafka's tools call the file --admin.config or --config; ours always --command-config.
     file = option_words(given, config_option, "command-config")
     return [*file, "--bootstrap-server", servers(given)]
 
@@ -120,6 +121,8 @@ def own_options(
     """
     options: dict[str, str] = {}
     for name, value in configs.items():
+        # A file for Kafka's clients may have settings of Java (serializers, SSL providers): a
+        # warning names what has no effect, and the command runs.
         option = name.replace(".", "_")
         if option in fields or option.startswith(SECURITY_PREFIXES):
             options[option] = value
@@ -167,6 +170,7 @@ def plain_names(text: str, option: str) -> list[str]:
 
 def patterns(text: str, option: str) -> re.Pattern[str]:
     """`a|b` or `a,b` as Kafka's tools read lists of topics. Raises BadCommandLine."""
+    # Kafka's IncludeList: a comma means "or", blanks do not count, quotes around it are dropped.
     source = re.sub(r"\s", "", text.strip().replace(",", "|")).strip("\"'")
     try:
         return re.compile(source)

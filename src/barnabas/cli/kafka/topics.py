@@ -80,6 +80,7 @@ def _check(given: Given) -> str:
         raise BadCommandLine("--topic is required to describe a topic")
     if action not in ("list", "describe"):
         given.need("topic")
+    # By brokers --alter only adds partitions; 2.3.1 also changed configs by it.
     if action == "alter" and not by_zookeeper:
         given.need("partitions")
     for name in ("partitions", "replica-assignment"):
@@ -124,12 +125,14 @@ def explain(given: Given) -> list[Line]:
             *flag_words(given, "if-not-exists"),
         ]
         return [["topics", "create", topic or "", *options, *at]]
+    # Kafka's pattern for --list has no counterpart in ours.
     if action == "list" and topic is not None:
         raise NotCovered(
             "--list --topic: our command lists all topics: barnabas topics list | grep NAME"
         )
     if action == "list":
         return [["topics", "list", *flag_words(given, "exclude-internal"), *at]]
+    # Kafka reads --topic as a regular expression; our commands take names.
     names = [] if topic is None else plain_names(topic, "topic")
     if action == "delete":
         return [["topics", "delete", *names, *flag_words(given, "if-exists"), *at]]
@@ -170,6 +173,8 @@ def run(given: Given) -> int:
         else:
             run_client(work.get(action, _delete)(given))
     except BarnabasError as error:
+        # These are the user's to correct, and get one line with advice; the others are the broker's
+        # answers, which Kafka prints in its own words.
         if isinstance(error, BadCommandLine | NotCovered | Unreachable | ConfigError):
             raise
         click.echo(f"Error while executing topic command : {java_message(error)}")
@@ -180,11 +185,13 @@ def run(given: Given) -> int:
 
 async def _create(given: Given) -> None:
     name = given.required_text("topic")
+    # Metrics replace '.' by '_', so two such topics would share one name.
     if "." in name or "_" in name:
         click.echo(COLLISION)
     partitions, factor = given.number("partitions"), given.number("replication-factor")
     if partitions is not None and partitions < 1:
         raise Refused("The partitions must be greater than 0")
+    # A signed 16-bit number in the protocol; Kafka checks it before it asks a broker.
     if factor is not None and not 1 <= factor <= _INT16_MAX:
         raise Refused(f"The replication factor must be between 1 and {_INT16_MAX} inclusive")
     await create_topic(given, name, key_values(given.texts("config"), "--config"))
@@ -212,6 +219,8 @@ async def _describe_wanted(admin: Admin, given: Given) -> Described:
         names = await _existing(admin, given)
         topics = await admin.describe_topics(names) if names else []
     else:
+        # Kafka uses the id alone if a name is given as well. Our admin asks by names, so all topics
+        # are looked through.
         topics = [
             each for each in await admin.describe_topics() if uuid_text(each.topic_id) == wanted
         ]
@@ -234,6 +243,7 @@ async def _alter(given: Given) -> None:
             there = len(topic.partitions)
             added = None
             if assignment is not None:
+                # The assignment lists all partitions; only those that are new are sent.
                 added = [assignment[number] for number in sorted(assignment) if number >= there]
             await admin.create_partitions(topic.name, count, added)
 
@@ -273,6 +283,7 @@ def _heading(described: tuple[TopicDescription, list[ConfigEntry]]) -> str:
 async def _moving(admin: Admin) -> Moving:
     """The partitions that are being reassigned, where a controller tells."""
     try:
+        # Without them the lines are those of a topic that does not move, as in Kafka.
         return await admin.list_partition_reassignments()
     except (Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):
         return NOTHING_MOVES

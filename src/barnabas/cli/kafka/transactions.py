@@ -37,9 +37,11 @@ def explain(given: Given) -> list[Line]:
             f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"
         )
     (command,) = given.others
+    # Kafka can ask any replica (KIP-664); ours asks the leader, whose state decides.
     if command == "describe-producers" and "broker-id" in given:
         raise NotCovered("--broker-id: our command asks the leader; leave it out")
     for name in given:
+        # argparse4j gives each subcommand options of its own; here one table has all of them.
         if name not in (*_COMMANDS[command], "bootstrap-server", "command-config"):
             raise BadCommandLine(f"unrecognized arguments: '--{name}' does not go with {command}")
     options = [word for name in _COMMANDS[command] for word in option_words(given, name)]

@@ -35,6 +35,7 @@ def explain_producer(given: Given) -> list[Line]:
     if most is not None and most >= 0:  # -1: until it is stopped
         line += ["--max-messages", str(most)]
     pace = given.number("throughput")
+    # -1 is Kafka's default: as fast as possible.
     if pace is not None and pace >= 0:
         line += ["--throughput", str(pace)]
     created_ms = given.number("message-create-time", -1, 2**63 - 1)
@@ -48,6 +49,7 @@ def explain_producer(given: Given) -> list[Line]:
 def explain_consumer(given: Given) -> list[Line]:
     """Our command for the line. Raises NotCovered for the newer protocol of groups."""
     protocol = given.text("group-protocol")
+    # Barnabas does not have the protocol of KIP-848.
     if "group-remote-assignor" in given or (protocol or "classic").lower() != "classic":
         raise NotCovered("there is only the classic protocol of groups: --group-protocol classic")
     line = ["verifiable-consumer", given.required_text("topic"), "--group-id"]

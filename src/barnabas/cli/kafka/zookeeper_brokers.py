@@ -61,6 +61,7 @@ def is_by_zookeeper(given: Given) -> bool:
 def zookeeper_settings(given: Given, file: str | None = None) -> Settings:
     """How to reach the ZooKeeper of the line, with the settings of a file. Raises ConfigError."""
     address = given.required_text(ZOOKEEPER_OPTION)
+    # A wrong address is reported as such, before a client tries to connect.
     hosts_and_chroot(address)  # complains of one that cannot be
     return TreeSource(address, file).required_zookeeper()
 
@@ -83,8 +84,10 @@ def cluster_of(given: Given) -> Found:
 def with_brokers(given: Given, found: Found, config_option: str = "command-config") -> Given:
     """The line with those addresses of the brokers that suit the client. Raises ConfigError."""
     configs = file_configs(given, config_option)
+    # The tree has every listener; the client can use those of its own security protocol.
     protocol = configs.get(_PROTOCOL, _PLAINTEXT).strip().upper()
     addresses = [
+        # An IPv6 address needs brackets in front of a port.
         f"[{each.host}]:{each.port}" if ":" in each.host else f"{each.host}:{each.port}"
         for each in _endpoints(found.brokers, protocol)
     ]
@@ -124,6 +127,7 @@ async def open_store(settings: Settings) -> AsyncIterator[MetadataStore]:
         async with asyncio.timeout(_PATIENCE_S):
             yield store
     except MetadataError as error:
+        # Protected nodes (SE-6) are unreadable without the brokers' identity.
         if not settings.has_identity:
             error.add_note(
                 "if only the brokers may, name a file with their credentials or certificate by "
@@ -141,6 +145,7 @@ async def open_store(settings: Settings) -> AsyncIterator[MetadataStore]:
 
 async def check_chroot(store: MetadataStore, connect: str) -> None:
     """Raises ConfigError if the chroot is not there."""
+    # A mistyped chroot looks like an empty cluster; say so instead.
     chroot = hosts_and_chroot(connect)[1]
     if chroot and await store.read("/") is None:
         raise ConfigError(
@@ -160,6 +165,7 @@ async def _brokers(store: MetadataStore, connect: str) -> tuple[BrokerImage, ...
             "brokers' zookeeper.connect?"
         )
     ids = sorted(int(name) for name in parent.children if name.isdecimal())
+    # A broker may stop between the two reads: its node is None then.
     nodes = await store.read_many([layout.broker_path(broker_id) for broker_id in ids])
     brokers = tuple(
         layout.decode_broker(broker_id, node.data, node.czxid)

@@ -116,13 +116,18 @@ def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] |
             "--entity-name or --entity-default must be specified with each --entity-type for "
             "--alter"
         )
+    # The broker is down, so nothing but `_broker_edit` checks its settings.
     if entity.kind == BROKERS:
         run_client(_write(_settings(given), entity, _broker_edit(given, entity)))
+    # This creates the first user of a cluster, before any broker can authenticate an administrator.
     elif entity.kind == USERS and _is_about_scram(given):
         run_client(_write(_settings(given), entity, _scram_edit(given, entity)))
     else:
+        # 3.9.1 refuses these with --zookeeper, and 2.3.1 wrote them unchecked; the brokers check
+        # them.
         at = at_brokers(given)
         run_client(_alter_topic(at, entity) if entity.kind == TOPICS else client_configs.change(at))
+        # 2.3.1 writes "Updating", 3.9.1 "updating" (below).
         click.echo(f"Completed Updating config for entity: {entity}.")
         return
     click.echo(f"Completed updating config for entity: {entity}.")
@@ -141,11 +146,13 @@ def _entity(given: Given, resource: Callable[[], tuple[str, list[str] | None]]) 
             kind: DEFAULT if name is None else encoded_user(name) for kind, name in names.items()
         }
         kinds = {*names, *types}
+        # Quotas of addresses (KIP-612) came after the time of --zookeeper.
         if "ip" in kinds:
             raise _bad_kind("ips")
         if len(kinds) == 1:
             [kind] = kinds
             return Entity(_TYPES[kind], nodes.get(kind))
+        # A user with a client id is a node below the user: users/<user>/clients/<id>.
         return Entity(USERS, nodes.get("user"), True, nodes.get("client-id"))
     kind, given_names = resource()
     if kind not in _KINDS:
@@ -171,6 +178,7 @@ async def _describe(settings: Settings, entity: Entity) -> None:
                     "--entity-name or --entity-default is needed: one broker, or the defaults of "
                     "all"
                 )
+            # A running broker has settings from its file and its defaults as well: ask the broker.
             await _refuse_running(store, entity, "describe")
         for each in await _every(store, entity):
             configs = await _configs(store, each)
@@ -227,6 +235,8 @@ async def _write(settings: Settings, entity: Entity, edit: Edit) -> None:
         await check_chroot(store, settings.connect)
         if entity.kind == BROKERS:
             await _refuse_running(store, entity, "update")
+        # Optimistic: the commit carries the version that was read, and is tried again if it
+        # changed.
         for _ in range(_ATTEMPTS):
             try:
                 await store.commit(await _operations(store, entity, edit))
@@ -241,6 +251,7 @@ async def _operations(store: MetadataStore, entity: Entity, edit: Edit) -> list[
 
     path = config_changes.config_path(entity.path())
     node = await store.read(path)
+    # The whole node is replaced, so the edit starts from what is there.
     configs = edit({} if node is None else layout.decode_config(path, node.data))
     operations: list[Operation] = []
     if await store.read("/config") is None:  # no broker has ever started
@@ -255,6 +266,7 @@ async def _operations(store: MetadataStore, entity: Entity, edit: Edit) -> list[
         for each in await write_operations(store, entity.path(), node, configs)
         if not (isinstance(each, Create) and each in operations)
     ]
+    # Brokers watch /config/changes, and read the entity that a new node there names.
     change = config_changes.encode_change(entity.path())
     return [*operations, Create(config_changes.CHANGE_PREFIX, change, sequential=True)]
 
@@ -301,6 +313,7 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
     user = decoded_user(entity.name or "")
     if entity.has_clients or user is None:
         raise BadCommandLine("SCRAM credentials are of one user: name it, and no client")
+    # The brackets of the line were removed when it was split: a value has commas of its own.
     pairs = [f"{name}=[{value}]" for name, value in _configs_to_add(given).items()]
     try:
         wanted = scram_alterations(user, pairs, _names_to_delete(given))
@@ -308,6 +321,7 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
         raise BadCommandLine(str(error)) from None
     added = {}
     for each in wanted:
+        # Deletions are applied by `_edit`, which also refuses what is not set.
         if not isinstance(each, UserScramCredentialUpsertion):
             continue
         if not MIN_ITERATIONS <= each.iterations <= MAX_ITERATIONS:
@@ -315,6 +329,7 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
                 f"Iterations {each.iterations} of {each.mechanism}: not from {MIN_ITERATIONS} to "
                 f"{MAX_ITERATIONS}"
             )
+        # ZooKeeper gets salt, keys and iterations (RFC 5802), never the password.
         credential = new_credential(each.mechanism, each.password, each.iterations)
         added[each.mechanism] = credential.text()
     return lambda configs: _edit(configs, added, _names_to_delete(given))
@@ -327,10 +342,12 @@ def _broker_edit(given: Given, entity: Entity) -> Edit:
     from barnabas.config import BrokerConfig, key_of
 
     pairs = _configs_to_add(given)
+    # The secret encrypts passwords among the settings, and is itself not written, as in 3.9.1.
     encoder = {name: text for name, text in pairs.items() if name.startswith(_ENCODER)}
     added = {name: text for name, text in pairs.items() if name not in encoder}
     try:
         for name, text in added.items():
+            # What a broker would check: it is not running, and would only find out at its start.
             check_change(name, text, entity.name == DEFAULT)
             key_of(name).parse(text)
         sealed = StoredSecrets(BrokerConfig(encoder)).seal(added, {}, {})
@@ -348,6 +365,7 @@ async def _alter_topic(given: Given, entity: Entity) -> None:
             for each in await admin.describe_configs(resource)
             if each.source == DYNAMIC_TOPIC_CONFIG
         }
+        # For its refusal of a config that is not set; the brokers apply the change.
         _edit(own, added, deleted)
         await admin.alter_configs(
             resource,

@@ -62,6 +62,7 @@ def server_of(config: Path) -> ZooKeeper:
     port = values.get("clientPort", str(_CLIENT_PORT)).strip()
     if not port.isdecimal() or not 0 < int(port) < 65_536:
         raise CannotRun(f"{config}: clientPort={port}: not a port from 1 to 65535")
+    # 0.0.0.0 is every address: this machine reaches it as localhost.
     host = values.get("clientPortAddress", "").strip()
     return ZooKeeper(
         config, Path(data), "localhost" if host in ("", "0.0.0.0") else host, int(port)
@@ -82,6 +83,7 @@ def start(server: ZooKeeper) -> int:
     running = read_pid_file(server.data)
     if running is not None and running.is_alive:
         raise CannotRun(f"ZooKeeper is already running, as process {running.pid}")
+    # A second one could not bind the port, and the wait would find the first one ready.
     if server.mode():
         raise CannotRun(f"another ZooKeeper listens on {server.address}")
     words = _command(server)
@@ -96,6 +98,7 @@ def start(server: ZooKeeper) -> int:
         )
     claim(server.data, server.address, process.pid)
     ends_at = time.monotonic() + _START_SECONDS
+    # Ready once it answers "srvr" with a mode: the port alone is open earlier.
     while not server.mode():
         if process.poll() is not None:
             raise CannotRun(f"ZooKeeper has ended: {_tail(server.log, began_at)}")
@@ -127,6 +130,7 @@ def stop_process(pid: int) -> bool:
     except PermissionError as error:
         raise CannotRun(f"ZooKeeper, process {pid}, belongs to another user") from error
     ends_at = time.monotonic() + _STOP_SECONDS
+    # Compared by its start, since another process may get the id as soon as this one has ended.
     while began_ticks is not None and process_began_ticks(pid) == began_ticks:
         if time.monotonic() > ends_at:
             raise CannotRun(f"ZooKeeper, process {pid}, does not stop: kill it by kill -9 {pid}")
@@ -147,6 +151,7 @@ def processes(proc: Path = PROC) -> Iterator[int]:
 
 def _claim(server: ZooKeeper) -> list[str]:
     words = _command(server)
+    # The disk may refuse the pid file, too, which is no reason not to run.
     if not claim(server.data, server.address):
         running = read_pid_file(server.data)
         if running is not None and running.is_alive:

@@ -57,6 +57,7 @@ def plan_of_line(given: Given, action: str) -> Plan:
     if _FILE not in given:
         raise BadCommandLine(f"--{action} needs --{_FILE}")
     others = ["topics-to-move-json-file", "disable-rack-aware", "broker-list"]
+    # 2.3.1 accepts throttles with --execute only.
     if action == "verify":
         others += ["throttle", "replica-alter-log-dirs-throttle"]
     given.not_with(action, *others)
@@ -70,6 +71,8 @@ async def execute(given: Given, plan: Plan) -> int:
     async with admin_of(given) as admin:
         check_known([each for ids in wanted.values() for each in ids], await racks_of(admin))
         before = await replicas_of(admin, wanted)
+        # 2.3.1 had one plan at a time, in /admin/reassign_partitions: a second --execute only
+        # changes the throttle of the one that runs.
         moving = await admin.list_partition_reassignments()
         if moving:
             click.echo("There is an existing assignment running.")
@@ -83,6 +86,8 @@ async def execute(given: Given, plan: Plan) -> int:
         if rate is not None:
             await throttle(admin, moves(moving, {} if moving else wanted, before), rate)
         if own_rate is not None:
+            # 2.3.1 limits moves between directories on all brokers of the plan, before and after
+            # it.
             brokers = {each.broker_id for each in plan.log_dirs}
             brokers |= {each for ids in (*wanted.values(), *before.values()) for each in ids}
             await throttle_log_dirs(admin, brokers, own_rate)
@@ -118,6 +123,7 @@ async def verify(given: Given, plan: Plan) -> int:
         click.echo("Status of partition reassignment: ")
         for what, state in states.items():
             click.echo(f"Reassignment of {what} {state}")
+        # Only when every move has completed; a failed one keeps the throttle, as in 2.3.1.
         if set(states.values()) == {_state(False, True)}:
             return await _remove_throttle(admin, plan.replicas)
     return EXIT_OK
@@ -136,6 +142,7 @@ def _place_state(place: Place, target: str) -> str:
 async def _remove_throttle(admin: Admin, plan: Replicas) -> int:
     """Remove it from all brokers: which ones took part is no longer known."""
     brokers, topics = sorted(await racks_of(admin)), sorted({name.topic for name in plan})
+    # 2.3.1 prints "Throttle was removed." only if there was one.
     names = {*BROKER_SETTINGS, *TOPIC_SETTINGS}
     resources = [ConfigResource(BROKER, str(each)) for each in brokers]
     resources += [ConfigResource(TOPIC, each) for each in topics]

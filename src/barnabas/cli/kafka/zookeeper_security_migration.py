@@ -59,8 +59,10 @@ def explain(given: Given) -> list[Line]:
 def run(given: Given) -> int:
     """Do it; silent as Kafka's tool is, unless the tree does not look like a cluster's."""
     is_secure = _is_secure(given)
+    # The tool connects as a broker: the credentials that it shows become the owner of the nodes.
     settings = _settings(given)._replace(is_protected=is_secure)
     missing = run_client(_missing(settings))
+    # A mistyped chroot would protect an empty tree and report success.
     if missing:
         click.echo(
             "Warning: The following secure root paths do not exist in ZooKeeper: "
@@ -70,6 +72,7 @@ def run(given: Given) -> int:
         if "enable.path.check" in given:
             click.echo("Exit the command.")
             return EXIT_FAILURE
+    # First created, then protected: a root that is missing could be created by anyone later on.
     run_client(_create(settings, missing))
     run_client(set_rights(settings, is_protected=is_secure))
     return EXIT_OK
@@ -92,6 +95,7 @@ def _settings(given: Given) -> Settings:
     from barnabas.config import BrokerConfig, from_environment
 
     file = given.text(_TLS_FILE)
+    # The environment wins over the file, as for a broker.
     named = {**_file(file), **from_environment(os.environ)}
     properties = {
         name: text for name, text in named.items() if name.startswith(("zookeeper.ssl.", _OWN))
@@ -140,6 +144,8 @@ async def _create(settings: Settings, missing: list[str]) -> None:
     """Create the missing nodes, as Kafka's tool does: so no stranger can create them first."""
     async with _open(settings) as store:
         for path in missing:
+            # /controller is ephemeral: a node that this tool left there would prevent every
+            # election.
             if path != _ELECTED:
                 with suppress(NodeExists):
                     await store.commit([Create(path)])

@@ -45,6 +45,8 @@ def _run_stop(given: Given) -> int:
     if given.others:
         has_stopped = zookeeper.stop(zookeeper.server_of(Path(given.others[0])))
     else:
+        # Kafka's script signals every ZooKeeper of the machine; one of several is not stopped by
+        # guess.
         found = list(zookeeper.processes())
         if len(found) > 1:
             raise zookeeper.CannotRun(
@@ -72,6 +74,7 @@ def _run_zk_server(given: Given) -> int:
         return _show_status(server)
     if command == "start-foreground":
         return zookeeper.run(server)
+    # restart also starts a server that was not running; stop ends with 1 then.
     if command != "start" and not _has_stopped(server) and command == "stop":
         return EXIT_FAILURE
     if command != "stop":

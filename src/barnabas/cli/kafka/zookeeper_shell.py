@@ -26,6 +26,7 @@ def _read(given: Given) -> tuple[str, str, str]:
             "USAGE: zookeeper-shell.sh zookeeper_host:port[/path] get|ls PATH; " + _DIRECTORY
         )
     address, *command = given.others
+    # ZooKeeper's shell would read commands from standard input.
     if not command:
         raise NotCovered(
             f"there is no interactive shell: barnabas zookeeper-shell.sh {address} ls /"
@@ -54,10 +55,12 @@ def explain(given: Given) -> list[Line]:
 def run(given: Given) -> int:
     """Print what ZooKeeper's shell prints of a node."""
     address, command, path = _read(given)
+    # With these ZooKeeper prints the node's stat, and another order of paths.
     if "s" in given or "R" in given:
         raise NotCovered("-s and -R print another layout here; --explain gives our command for it")
     click.echo(f"Connecting to {address}")
     node = run_client(_node(address, path))
+    # ZooKeeper's client prints its connection event before the answer.
     click.echo("\nWATCHER::\n\nWatchedEvent state:SyncConnected type:None path:null")
     if node is None:
         click.echo(f"Node does not exist: {path}", err=True)

@@ -69,6 +69,7 @@ def check(given: Given, action: str) -> None:
     """Raises BadCommandLine for what the tool refuses with --zookeeper."""
     for name in _ONLY_BY_BROKERS:
         given.not_with(name, "zookeeper")
+    # 2.3.1 had no defaults for these: num.partitions is the broker's, and it asked no broker.
     if action == "create" and "replica-assignment" not in given:
         given.need("partitions", "replication-factor")
     given.not_with(*_REPORTS)
@@ -79,6 +80,7 @@ def run(given: Given, action: str) -> None:
     check(given, action)
     warn_of_zookeeper()
     found = cluster_of(given)
+    # 2.3.1 placed the replicas itself, and could leave out racks.
     if _WITHOUT_RACKS in given and any(broker.rack is not None for broker in found.brokers):
         warn(
             "kafka-topics.sh",
@@ -98,6 +100,7 @@ async def _create(given: Given, found: Found) -> None:
         raise Refused("Number of partitions must be larger than 0.")
     if factor is not None and factor < 1:
         raise Refused("Replication factor must be larger than 0.")
+    # 2.3.1 counts the brokers in ZooKeeper; the brokers would refuse it in other words.
     if factor is not None and factor > len(found.brokers):
         raise Refused(
             f"Replication factor: {factor} larger than available brokers: {len(found.brokers)}."
@@ -128,6 +131,7 @@ async def create_topic(given: Given, name: str, configs: Mapping[str, str]) -> N
 async def _list(given: Given, found: Found) -> None:
     async with admin_of(given) as admin:
         for name in _chosen(given, await admin.list_topics()):
+            # A topic is listed until every replica of it has been deleted.
             mark = " - marked for deletion" if name in found.deleted_topics else ""
             click.echo(f"{name}{mark}")
 
@@ -142,6 +146,7 @@ async def _describe(given: Given, found: Found) -> None:
     for topic in topics:
         own = _own(configs[ConfigResource(TOPIC, topic.name)])
         is_marked = topic.name in found.deleted_topics
+        # A report of partitions has no headings, and --topics-with-overrides nothing but headings.
         if not any(filters) and (own or _OVERRIDES not in given):
             click.echo(_heading(topic, own, is_marked))
         if _OVERRIDES not in given:
@@ -166,6 +171,7 @@ def _heading(topic: TopicDescription, own: Sequence[str], is_marked: bool) -> st
 
 
 def _partitions(topic: TopicDescription, filters: Filters, is_marked: bool) -> list[str]:
+    # With a heading the mark is there; without one it stands on the partition's line.
     mark = "\tMarkedForDeletion: true" if is_marked and any(filters) else ""
     return [
         f"\tTopic: {topic.name}\tPartition: {each.partition}\tLeader: {each.leader}\t"
@@ -181,6 +187,7 @@ async def _alter(given: Given, _found: Found) -> None:
     changes = [ConfigOperation(name, ConfigOperationType.SET, set_[name]) for name in set_]
     changes += [ConfigOperation(name, ConfigOperationType.DELETE, None) for name in removed]
     async with admin_of(given) as admin:
+        # 2.3.1 warns, then changes, topic by topic.
         names = await _existing(admin, given)
         for topic in await admin.describe_topics(names) if names else ():
             if changes:
@@ -194,6 +201,7 @@ async def _alter(given: Given, _found: Found) -> None:
 async def _enlarge(
     admin: Admin, topic: TopicDescription, count: int, assignment: dict[int, list[int]] | None
 ) -> None:
+    # Their number decides which partition has a group or a transaction: no change moves the state.
     if topic.name in INTERNAL_TOPICS:
         raise Refused(
             "The number of partitions for the internal topics"
@@ -201,6 +209,7 @@ async def _enlarge(
         )
     click.echo(_ADDS_PARTITIONS)
     there = len(topic.partitions)
+    # The brokers refuse it as well; these are 2.3.1's words.
     if count <= there:
         raise Refused(
             "The number of partitions for a topic can only be increased. Topic "

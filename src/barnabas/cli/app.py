@@ -87,6 +87,7 @@ class _Commands(CommandGroup):
             outcome = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
+            # `barnabas topics list | head -1` succeeds, as `ls | head -1` does.
             drop_output()  # before click, which would make it exit code 1
             return EXIT_OK
         return outcome
@@ -97,6 +98,7 @@ class _Commands(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
+        # Imported only now: no command pays for the libraries of the others.
         module = import_module(f"barnabas.cli.{_MODULES.get(cmd_name, f'{cmd_name}.command')}")
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
@@ -125,6 +127,7 @@ def app() -> None:
 def run(words: Sequence[str]) -> int:
     """Run the command that `words` name; the exit code."""
     try:
+        # standalone_mode=False: errors come here, and no library call exits the interpreter.
         outcome = app.main(list(words), prog_name="barnabas", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
@@ -164,6 +167,7 @@ def _suggestion(error: click.UsageError) -> str:
     assert isinstance(group, CommandGroup)
     own = group.list_commands(error.ctx)
     near = did_you_mean(error.name, own)
+    # `barnabas top` begins `topics`, but is too short to be near it.
     longer = [name for name in own if len(error.name) > 1 and name.startswith(error.name)]
     return near or f"did you mean {', or '.join(longer)}?" * bool(longer) or _elsewhere(error.name)
 

@@ -61,6 +61,7 @@ def explain(error: Exception) -> str:
     text = str(error).rstrip(".")
     if isinstance(error, KafkaError):
         text = f"{text} ({error.name})"
+    # A note was added where the cause is known, so it is better than advice for the class.
     advice = ", ".join(getattr(error, "__notes__", ())) or _advice(error)
     return f"{text}; {advice}" if advice else text
 

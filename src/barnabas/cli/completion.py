@@ -65,6 +65,7 @@ def _names(
     options = {**client_options(context), **_LIMITS}
 
     async def within_limits() -> list[str]:
+        # The client's own limits hold for each attempt; this one for all of them together.
         async with asyncio.timeout(_PATIENCE_S):
             async with Admin(servers, **options) as admin:
                 return await ask(admin)

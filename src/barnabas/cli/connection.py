@@ -70,12 +70,14 @@ def _remember_profile(context: click.Context, _: click.Parameter, name: str | No
 def _servers(context: click.Context, parameter: click.Parameter, servers: str | None) -> str:
     assert parameter.name is not None
     source = context.get_parameter_source(parameter.name)
+    # The order of `barnabas profile --help`: what is typed wins over what was stored.
     if source is ParameterSource.COMMANDLINE and servers is not None:
         return servers
     name = context.meta.get(_PROFILE)
     if name is None and _FILES_SERVERS in context.meta:
         of_file: str = context.meta[_FILES_SERVERS]
         return of_file
+    # From the environment: below --profile and the file, above BARNABAS_PROFILE.
     if name is None and servers is not None:
         return servers
     from barnabas.cli.profile.store import BadProfile, read_profiles
@@ -90,6 +92,7 @@ def _servers(context: click.Context, parameter: click.Parameter, servers: str | 
         profile = profiles.find(name, given_by)
     except BadProfile as error:
         raise click.UsageError(str(error), context) from error
+    # --command-config on the line replaces the profile's own file.
     if profile.command_config is not None and _OPTIONS not in context.meta:
         properties = _properties(context, profile.command_config)
         context.meta[_OPTIONS] = _options_of(context, profile.command_config, properties)
@@ -124,6 +127,7 @@ def _options_of(context: click.Context, path: str, properties: Mapping[str, str]
         configure(ClientConfig, common)
     except ConfigError as error:
         raise click.UsageError(f"{path}: {error}", context) from error
+    # Warned of, not refused: a file for Kafka's clients may have settings that ours do not need.
     for line in unknown_options(properties):
         warn(context.command_path, f"{path}: {line}")
     return common

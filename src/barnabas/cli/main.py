@@ -18,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(words)
+        # None under pythonw and in some services.
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -33,10 +34,12 @@ def drop_output() -> None:
 
 
 def _run(words: list[str]) -> int:
+    # Before click: see the head of this file.
     if words[:2] == ["server", "start"]:
         from barnabas.cli.server.start_command import start
 
         return start(words[2:])
+    # No command of ours begins with one of these.
     if words and words[0].startswith(("kafka-", "zookeeper-", "zkServer", "connect-", "trogdor")):
         from barnabas.cli.kafka.run import run as run_kafka_tool
 

@@ -59,6 +59,7 @@ def one_topic(argument: str | None, option: str | None) -> str:
 
 def storage_options(pairs: Iterable[str]) -> dict[str, str]:
     """The options of `--storage`. Raises UsageError without the value, which may be a secret."""
+    # The value may be a secret key, so the pair is not shown.
     if any("=" not in pair for pair in pairs):
         raise click.UsageError("--storage: one value is not NAME=VALUE")
     return key_values(pairs, "--storage")
@@ -85,6 +86,7 @@ def unescape(text: str) -> bytes:
     r"""The bytes of an argument, with `\t`, `\n`, `\r`, `\\`, `\0` and `\x1e` replaced."""
     replacements = {"t": b"\t", "n": b"\n", "r": b"\r", "0": b"\0", "\\": b"\\"}
     pieces: list[bytes] = []
+    # An escape that is not known stays as it was typed.
     for piece in re.split(r"(\\x[0-9a-fA-F]{2}|\\.)", text, flags=re.DOTALL):
         if piece.startswith("\\x") and len(piece) == 4:
             pieces.append(bytes([int(piece[2:], 16)]))
@@ -111,6 +113,7 @@ def run_client(
         except UnknownTopicOrPartition as error:
             context = click.get_current_context(silent=True)
             servers = None if context is None else context.params.get("servers")
+            # The command asked brokers for a topic: they also know the names that are like it.
             if servers:
                 from barnabas.cli.connection import client_options
                 from barnabas.cli.suggestion import topics_like

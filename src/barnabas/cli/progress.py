@@ -20,6 +20,7 @@ class Progress:
         self._size_bytes = size_bytes
         self._bar: Bar | None = None
         self._task: TaskID | None = None
+        # rich is imported only if there is something to draw.
         self._wanted = wanted and sys.stderr.isatty()
 
     def __enter__(self) -> Progress:

@@ -149,6 +149,7 @@ def _delta_options(path: str, storage: dict[str, str]) -> DeltaOptions:
 def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, str]], T]) -> T:
     """The result of `work` with the options of the object store. Raises TableError."""
     try:
+        # An extra: `barnabas` itself does without it.
         from deltalake.exceptions import DeltaError
     except ImportError:
         raise TableError(
@@ -158,4 +159,5 @@ def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, st
     try:
         return work(options)
     except (DeltaError, OSError) as error:
+        # Errors of the library have several lines, and a stack of their own.
         raise TableError(f"{path}: {in_one_line(error)}") from error

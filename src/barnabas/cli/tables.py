@@ -36,6 +36,7 @@ def show_topics(
     shown = 0
     for topic, configs in described:
         partitions = filters.of(topic, configs, moving)
+        # A filter leaves out topics without a matching partition, and their headings.
         if not partitions:
             continue
         shown += 1
@@ -97,6 +98,7 @@ def show_configs(
     for title in ("config", "value", "from", "description"):
         table.add_column(title, overflow="fold")
     for entry in entries:
+        # Brokers answer null for these; "null" would look like an unset config.
         value = "(hidden)" if entry.is_sensitive else entry.value
         table.add_row(
             Text(entry.name),

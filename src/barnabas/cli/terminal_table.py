@@ -38,6 +38,7 @@ def show_table(
     if nothing and not rows:
         console.print(nothing)
         return
+    # Rich would fold numbers and titles letter by letter.
     if not _fits(console.width, titles, rows):
         _show_blocks(console, titles, rows)
         return

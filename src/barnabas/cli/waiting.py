@@ -40,8 +40,10 @@ class Waiting:
         self._timer: Timer | None = None
 
     def __enter__(self) -> Waiting:
+        # A log of a script is no place for it.
         if sys.stderr is not None and sys.stderr.isatty():
             self._timer = Timer(_AFTER_S, self._say)
+            # It must not keep the process from ending.
             self._timer.daemon = True
             self._timer.start()
         return self

@@ -55,6 +55,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def __getattr__(name: str) -> Any:
+    # PEP 562: called for a name that the module does not have yet.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -44,6 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
+    # A misspelt scope is an error at the start, not at the first test with a fixture.
     _scope("barnabas_broker", config)
 
 
@@ -165,4 +166,5 @@ def _arguments(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> dic
             f"barnabas{marker.args!r}: this marker has arguments by name, such as config={{...}}"
         )
     arguments = {} if marker is None else dict(marker.kwargs)
+    # The marker's configs are added to those of the fixture, and win.
     return {**arguments, "config": {**config, **(arguments.get("config") or {})}}

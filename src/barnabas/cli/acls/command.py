@@ -88,6 +88,8 @@ def add(
     if deeds.is_role and deny:
         raise click.UsageError("--deny needs --operation NAME instead of a role")
     options.check(deeds, patterns)
+    # Brokers store such a rule and never match it: worse than a refusal, since it looks like a
+    # right.
     for host in filter(matches_no_client, hosts):
         raise click.UsageError(
             f"--host {host}: no client would match it. A rule has the address of one client, and "
@@ -125,6 +127,7 @@ def delete(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas acls delete --user bob
       barnabas acls delete --topic orders --force
     """
+    # Without a filter all rules of the cluster would be deleted.
     if not principals and not patterns:
         raise click.UsageError("say which: --user NAME, --topic NAME, ...")
     wanted = _filters((principals, hosts), deeds, patterns, allow)
@@ -132,6 +135,7 @@ def delete(  # noqa: PLR0913  (a command's parameters are its options)
     if not rules:
         click.echo("No such rule.")
         return
+    # A script that pipes its input cannot be asked.
     if not force and sys.stdin.isatty():
         _print_rules(rules)
         click.confirm(f"Delete {counted(len(rules), 'rule')}?", abort=True)
@@ -208,6 +212,7 @@ def explain_(
     wanted = options.operation(operation)
     options.check(Deeds(operations=(wanted,)), patterns)
     access = Access(principals[0], wanted, resource, host)
+    # MATCH: literal, prefixed and '*' rules, all that could decide about this resource.
     about = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
     found = explain(access, run_client(_describe_rules(servers, [about])))
     if not as_json:
@@ -215,6 +220,7 @@ def explain_(
         return
     said = {
         "allowed": bool(found.is_allowed),
+        # null: no rule decides; then `allowed` comes from the default.
         "rule": found.rule and rule_values(found.rule),
         "rules_about_it": len(found.about),
         "lets_in": None if found.is_allowed else rule_line(letting_in(access)),
@@ -230,6 +236,7 @@ def _filters(
 ) -> list[AclFilter]:
     options.check(deeds, patterns)
     permission = {None: PermissionType.ANY, True: PermissionType.ALLOW, False: PermissionType.DENY}
+    # A role is a set of rules that allow.
     wanted = permission[True] if deeds.is_role else permission[allow]
     return options.filters(patterns, deeds, clients, wanted)
 

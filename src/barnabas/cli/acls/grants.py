@@ -94,9 +94,12 @@ def operations_by_pattern(
             _check_operations(pattern.resource_type, deeds.operations)
             found[pattern] = dict.fromkeys(deeds.operations)
         for role in roles:
+            # With --producer and --consumer a group is for the consumer alone: no rule for what a
+            # role does not use.
             operations = role.get(pattern.resource_type, ())
             if operations:
                 found.setdefault(pattern, {}).update(dict.fromkeys(operations))
+    # Since KIP-679 WRITE on any topic implies it; older brokers need the rule on the cluster.
     if deeds.is_idempotent:
         found.setdefault(CLUSTER, {})[Operation.IDEMPOTENT_WRITE] = None
     return {pattern: tuple(operations) for pattern, operations in found.items()}
@@ -139,6 +142,7 @@ def is_specific(pattern_type: PatternType) -> bool:
 
 
 def _check_operations(resource_type: ResourceType, operations: Iterable[Operation]) -> None:
+    # ALL is valid on every resource, whatever operations that has.
     valid = (*SUPPORTED_OPERATIONS[resource_type], Operation.ALL)
     for each in operations:
         if each not in valid:

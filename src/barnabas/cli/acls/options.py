@@ -78,6 +78,7 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
             return command(patterns=patterns, **given)
 
         chosen: Any = gather
+        # Decorators apply from the inside out: reversed, --help lists them in the order above.
         for option in reversed(options):
             chosen = option(chosen)
         return chosen  # type: ignore[no-any-return]
@@ -190,6 +191,7 @@ def filters(
     """
     principals, hosts = clients
     wanted = operations_by_pattern(deeds, patterns)
+    # No resource is named: the filter is open in the resource, and the operations stay.
     if not patterns:
         resources = [(AclFilter(), deeds.operations)]
     else:
@@ -199,6 +201,8 @@ def filters(
             principal=principal, host=host, operation=operation, permission=permission
         )
         for resource, operations in resources
+        # A filter has one value for each field, so every combination is one filter; None and ANY
+        # leave a field open.
         for principal, host, operation in product(
             principals or (None,), hosts or (None,), operations or (Operation.ANY,)
         )

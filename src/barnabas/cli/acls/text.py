@@ -66,6 +66,7 @@ def rule_line(rule: AclBinding, command: str = "add") -> str:
         words.append("--allow")
     words += principal_words(entry.principal)
     words += ["--operation", entry.operation.name.lower().replace("_", "-")]
+    # A deletion without --host would select the rules of all hosts.
     if entry.host != WILDCARD or command == "delete":
         words += ["--host", entry.host]
     return shlex.join([*words, *resource_words(pattern)])
@@ -125,6 +126,7 @@ def explanation_lines(access: Access, found: Explanation) -> list[str]:
             "as well, rules that allow decide; to remove it:",
             f"  {rule_line(rule, 'delete')}",
         ]
+    # super.users is a setting of the brokers; whom it names cannot be asked by the ACL API.
     if not found.is_allowed:
         lines.append(
             f"Not visible from here: whether {access.principal} is in the brokers' super.users, "
@@ -146,9 +148,11 @@ def _without_rule(access: Access, found: Explanation) -> list[str]:
     lines += [
         f"Near: {rule_text(each)}."
         for each in found.about
+        # Rules for the same user with another operation or host: most often a mistyped one.
         if each.entry.principal == access.principal
     ][:5]
     lines += ["To let it in:", f"  {rule_line(letting_in(access))}"]
+    # The usual second surprise: a fetch is allowed, and joining the group is not.
     if access.operation is Operation.READ and access.resource.resource_type is ResourceType.TOPIC:
         lines.append("A consumer reads its group as well: --consumer --group GROUP allows both.")
     return lines

@@ -142,6 +142,7 @@ def issue(directory: Path, user: str | None, names: tuple[str, ...], days: int, 
       barnabas certificates issue --secure-dir ~/barnabas-secure --user alice --file alice.pem
       barnabas certificates issue --secure-dir ~/barnabas-secure --name b2.example.org --file b2.pem
     """
+    # A certificate is for a client or for hosts, never for both.
     if (user is None) == (not names):
         raise click.UsageError("name a user or hosts: --user NAME, or --name HOST")
     made: Described = _own_authority().issue(directory, file, user or "barnabas", names, days)

@@ -117,6 +117,8 @@ def start(
 
     def work() -> int:
         plan = make_plan(directory, count, settings, port)
+        # Once secure, always secure: brokers that were closed do not open because an option is
+        # missing.
         return run(plan._replace(is_secure=plan.is_secure or secure))
 
     return _exit_code("start", work)
@@ -189,12 +191,14 @@ def start_broker(broker_id: int, directory: Path) -> int:
         if f"broker {broker_id}" in running:
             pid = running[f"broker {broker_id}"].pid
             raise CannotRun(f"broker {broker_id} is already running, as process {pid}")
+        # A broker without its ZooKeeper would wait for it, and this command with it.
         if "zookeeper" not in running:
             raise CannotRun(
                 f"no zookeeper is running in {directory}: `barnabas cluster start` starts all, "
                 "`barnabas cluster start-zookeeper` only ZooKeeper"
             )
         started = launch_broker(plan, broker_id)
+        # Ctrl-C ends this command only; the broker is in a session of its own and keeps starting.
         wait_for_broker(started, lambda: False)
         click.echo(f"broker {broker_id} pid {started.process.pid} on {plan.address(broker_id)}")
         return EXIT_OK

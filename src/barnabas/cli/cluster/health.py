@@ -34,6 +34,7 @@ def problems(
     """The worst first; of a partition only the worst. `min_isr`: min.insync.replicas by topic."""
     live = {broker.broker_id for broker in cluster.brokers}
     topics = list(topics)
+    # Without a controller a broker answers -1, or the last one that it knew.
     if cluster.controller_id not in live:
         yield Problem(NO_CONTROLLER, "no live broker is the controller: nothing can be changed")
     yield from (Problem(LEFT_OUT, reason) for reason in cluster.left_out)
@@ -44,6 +45,7 @@ def problems(
         for broker_id in partition.replicas
         if broker_id not in live
     )
+    # Brokers that hold no replica may have been removed on purpose: they are not missed.
     for broker_id, count in sorted(lacking.items()):
         replicas = counted(count, "partition")
         yield Problem(NO_BROKER, f"broker {broker_id} is not alive, and has replicas of {replicas}")
@@ -66,6 +68,7 @@ def _of(
     if partition.leader < 0 or partition.leader not in live:
         text = f"{name} has no leader: it can be neither read nor written ({in_sync})"
         yield Problem(OFFLINE, text, name)
+    # No more replicas can be in sync than there are, whatever the config says.
     elif isr < min(min_isr, replicas):
         text = f"{name} refuses acks=all: {in_sync}, min.insync.replicas is {min_isr}"
         yield Problem(UNDER_MIN_ISR, text, name)

@@ -79,6 +79,8 @@ class Plan(NamedTuple):
         return {
             **profile(len(self.ports)),
             **self.overrides,
+            # After the overrides: each broker needs a port of its own, counted up from the one that
+            # is given.
             **metrics_port(self.overrides, broker_id),
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address(broker_id)}",
@@ -95,6 +97,7 @@ class Plan(NamedTuple):
 
 def profile(count: int) -> dict[str, str]:
     """The configs of `count` brokers that survive the loss of one (if there are three)."""
+    # Three replicas survive the loss of one broker with acks=all, if two in sync are enough.
     replicas = str(min(3, count))
     min_isr = "2" if count >= 3 else "1"
     return {
@@ -154,6 +157,7 @@ def write_plan(plan: Plan) -> None:
     }
     plan.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = plan.directory / _FILE_NAME
+    # A rename replaces the file in one step: a crash leaves the old plan or the new one.
     written = path.with_suffix(".new")
     written.write_text(json.dumps(stored, indent=2) + "\n")
     written.replace(path)
@@ -180,11 +184,14 @@ def make_plan(
     before = read_plan(directory)
     if before is None:
         wanted = 3 if count is None else count
+        # Ports are chosen once and kept in cluster.json: clients find the cluster again after a
+        # restart.
         free = _free_ports(first_port, _metrics_ports(overrides, wanted))
         ports = {broker_id: next(free) for broker_id in range(1, wanted + 1)}
         return Plan(directory, next(free), ports, overrides)
     had = len(before.ports)
     wanted = had if count is None else count
+    # Brokers that are left out would hold the only replicas of some partitions.
     if wanted < had:
         raise CannotRun(
             f"the cluster in {directory} has {counted(had, 'broker')}, whose partitions would lose "
@@ -212,6 +219,7 @@ def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
 
 def _free(port: int) -> bool:
     with socket.socket() as probe, contextlib.suppress(OSError):
+        # As the broker binds it: a connection that lingers in TIME_WAIT does not make a port taken.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((HOST, port))
         return True

@@ -80,6 +80,7 @@ def wait_for_broker(started: Started, wants_stop: Callable[[], bool]) -> None:
     assert stdout is not None
 
     def is_ready() -> bool:
+        # readline would block until the broker prints something, and the stop would not be seen.
         readable, _, _ = select.select([stdout], [], [], 0)
         return bool(readable) and stdout.readline().startswith("barnabas ready on ")
 
@@ -113,6 +114,7 @@ def stop_process(name: str, directory: Path) -> bool:
 
 def stop_all(plan: Plan) -> None:
     """Stop the brokers, the oldest last, then ZooKeeper."""
+    # One after the other: each hands its leaders to those that are left (RE-13).
     for broker_id in sorted(plan.ports, reverse=True):
         stop_process(f"broker {broker_id}", plan.broker_directory(broker_id))
     if stop_process("zookeeper", plan.zookeeper_directory):
@@ -135,6 +137,7 @@ def _launch(name: str, words: Sequence[str], directory: Path) -> Started:
         process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
+            # A broker's standard output has one line, "barnabas ready on ...", which is waited for.
             stdout=subprocess.PIPE if name != "zookeeper" else file,
             stderr=file,
             start_new_session=True,
@@ -154,6 +157,7 @@ def _wait(started: Started, is_ready: Callable[[], bool], wants_stop: Callable[[
     ends_at_s = time.monotonic() + START_TIMEOUT_S
     while not is_ready():
         code = started.process.poll()
+        # Ended while it was waited for: the last lines of its log say why.
         if code is not None:
             raise CannotRun(f"{started.name} {ending(code)} while starting: {last_output(started)}")
         if wants_stop():

@@ -50,6 +50,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 def run(plan: Plan) -> int:
     """Run the cluster until it is stopped; the exit code. CannotRun, ConfigError, OSError."""
     running = plan.running()
+    # A second `start` on the same directory would only find the ports taken; say whose they are.
     if running:
         name, process = next(iter(running.items()))
         raise CannotRun(
@@ -92,6 +93,7 @@ class _Run:
     def _live(self) -> int:
         try:
             self._start()
+        # Ctrl-C while it starts is a request to stop, and no failure.
         except Interrupted:
             self._stop()
             return EXIT_OK
@@ -116,6 +118,7 @@ class _Run:
         with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):
             wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
         self._close_zookeeper()
+        # All at once: none of them waits for another one to start.
         brokers = {broker_id: launch_broker(plan, broker_id) for broker_id in plan.ports}
         self._children.extend(brokers.values())
         for broker in brokers.values():
@@ -175,6 +178,7 @@ class _Run:
     def _report_ended(self) -> None:
         for child in list(self._children):
             code = child.process.poll()
+            # Processes that end because of our own stop are not reported.
             if code is None or self._wants_stop:
                 continue
             self._children.remove(child)
@@ -191,6 +195,7 @@ class _Run:
             child.process.wait()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        # The second signal: the user does not want to wait for clean stops.
         if self._wants_stop:
             for child in self._children:
                 if child.process.poll() is None:

@@ -83,6 +83,7 @@ def mode(address: tuple[str, int]) -> str:
         contextlib.suppress(OSError),
         socket.create_connection(address, _ANSWER_TIMEOUT_S) as connection,
     ):
+        # One of ZooKeeper's four-letter words, and the only one that is allowed by default.
         connection.sendall(b"srvr")
         while part := connection.recv(4096):
             answer += part
@@ -92,6 +93,7 @@ def mode(address: tuple[str, int]) -> str:
 def _config(plan: Plan) -> str:
     return (
         f"tickTime={TICK_MS}\n"
+        # Twenty ticks are the default limit, which would be 10 s: less than a broker may ask for.
         "maxSessionTimeout=60000\n"
         f"dataDir={plan.zookeeper_directory.absolute()}\n"
         f"clientPortAddress={HOST}\n"
@@ -107,6 +109,7 @@ def _config(plan: Plan) -> str:
 def _find_java(environment: Mapping[str, str]) -> str | None:
     """JAVA_HOME's, the PATH's, or that of the extra `java`."""
     home = environment.get("JAVA_HOME")
+    # JAVA_HOME first, as Kafka's and ZooKeeper's own scripts do.
     if home and os.access(Path(home) / "bin" / "java", os.X_OK):
         return str(Path(home) / "bin" / "java")
     if found := shutil.which("java", path=environment.get("PATH")):

@@ -19,6 +19,7 @@ def split_items(text: str) -> Iterator[str]:
     """The items between commas that are not in brackets, stripped of blanks."""
     depth, begin = 0, 0
     for at, letter in enumerate(text):
+        # Kafka's own pattern does not count brackets; in a well-formed text both split alike.
         depth += (letter == "[") - (letter == "]")
         if depth < 0:
             raise BadChange(f"{text}: a ] without a [")
@@ -68,6 +69,7 @@ def operations(
     ]
     names: set[str] = set()
     for operation in found:
+        # A broker applies the operations in no order that the user could know.
         if operation.name in names:
             raise BadChange(f"{operation.name} cannot be changed in two ways at once")
         names.add(operation.name)

@@ -56,12 +56,14 @@ def change_of(entity: Entity, add: Iterable[str], delete: Iterable[str]) -> Chan
     add, delete = list(add), list(delete)
     if _names_credentials(add, delete):
         user = entity.get("user")
+        # Credentials live at /config/users/<user>, never at a default or a pair (SE-3).
         if user is None or len(entity) > 1:
             raise BadChange("SCRAM credentials are of one user: name it by --user alone")
         return Change(entity, {}, scram_alterations(user, add, delete))
     try:
         return Change(entity, alteration(entity, add, delete), [])
     except BadChange:
+        # Not about one user: no password can be in it, so the detailed message is safe.
         if list(entity) != ["user"] or entity["user"] is None:
             raise
     # It may be a password in an unusual form.
@@ -85,6 +87,8 @@ async def apply(admin: Admin, change: Change) -> None:
     if change.credentials:
         await admin.alter_user_scram_credentials(change.credentials)
         return
+    # Brokers accept the removal of a quota that is not set; Kafka's tool refuses it, and a mistyped
+    # name is noticed.
     removed = {name for name, value in change.quotas.items() if value is None}
     if removed:
         found = await admin.describe_client_quotas(change.entity, is_strict=True)

@@ -157,6 +157,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     """
     entity = chosen.entity()
     if entity:
+        # The APIs for quotas and credentials know setting and removing only.
         if append or subtract or validate_only:
             raise click.UsageError(
                 "quotas and credentials are set by --add and removed by --delete, at once"
@@ -183,6 +184,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
         click.echo(f"Completed updating config for {kind} {resource.name}.")
     else:
         click.echo("Completed updating default config for brokers in the cluster.")
+    # After the outcome: the brokers have accepted the change, the warning is about its effect.
     for warning in _warnings(resource, changes):
         warn("barnabas configs alter", warning)
 

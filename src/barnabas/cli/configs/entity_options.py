@@ -90,9 +90,12 @@ class EntityOptions(NamedTuple):
         found = self._entity()
         if not found:
             return {}
+        # A flag that is not given is False, which would count as given here.
         others = (self.topic, self.broker, self.broker_loggers, self.broker_defaults or None)
         if any(each is not None for each in others):
             raise click.UsageError("quotas are of --user, --client or --ip, and of nothing else")
+        # The only quota of an address is connection_creation_rate (KIP-612), before any user is
+        # known.
         if "ip" in found and len(found) > 1:
             raise click.UsageError("--ip stands alone: its rate is one of connections")
         return found

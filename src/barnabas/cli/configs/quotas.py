@@ -84,6 +84,7 @@ def in_javas_order(names: Iterable[str]) -> list[str]:
     """Texts as a HashMap of Java goes through them that was made for so many."""
     names = list(names)
     size = 1 << max(0, len(names) - 1).bit_length()
+    # A HashMap doubles its table beyond a load factor of 0.75.
     while len(names) > size * 3 // 4:
         size *= 2
     return sorted(names, key=lambda name: _java_hash(name) & (size - 1))
@@ -93,11 +94,13 @@ def _java_hash(name: str) -> int:
     code = 0
     for letter in name:
         code = (31 * code + ord(letter)) & 0xFFFFFFFF
+    # HashMap spreads the higher bits of the hash code downwards.
     return code ^ code >> 16
 
 
 def java_double(value: float) -> str:
     """A number as Java prints it: 1048576.0, 1.0E7, 5.0E-4."""
+    # Double.toString writes numbers in this range without an exponent.
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(float(value)) if "e" not in repr(value) else f"{Decimal(repr(value)):f}"
     sign, digits, exponent = Decimal(repr(value)).as_tuple()

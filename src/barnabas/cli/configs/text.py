@@ -44,6 +44,7 @@ def shown_entries(
 ) -> list[ConfigEntry]:
     """The entries set for this resource itself, or all; by name."""
     own = DYNAMIC_TOPIC_CONFIG
+    # "" names the defaults of all brokers, whose values have a source of their own.
     if resource.type == BROKER:
         own = DYNAMIC_BROKER_CONFIG if resource.name else DYNAMIC_DEFAULT_BROKER_CONFIG
     if resource.type == BROKER_LOGGER:
@@ -105,6 +106,7 @@ def explain_text(name: str) -> str:
     every = {**BROKER_KEYS, **TOPIC_KEYS}
     if name not in every and name:
         near = sorted(each for each in every if each.startswith(name))
+        # A prefix of several names lists them; of one name, it stands for that one.
         if len(near) > 1:
             return "".join(f"{each}\n  {every[each].doc}\n" for each in near)
         name = near[0] if near else name

@@ -117,6 +117,7 @@ def dump(
     for path, shown_as in _files(paths):
         found += 1
         try:
+            # Findings are the output then, and each file's are complete before the next file.
             if verify:
                 problems += output.findings(shown_as, _findings(path, wanted))
             else:
@@ -126,6 +127,8 @@ def dump(
             raise  # the reader of our output has closed it: nothing is wrong with the file
         except (CorruptData, OSError) as error:
             problems += 1
+            # Standard error is not buffered: without this the complaint would come before the lines
+            # above it.
             output.flush()
             complain(_WHO, _reason(shown_as, error))
     output.flush()
@@ -196,6 +199,7 @@ def _kind(path: Path) -> str:
     """The suffix or name that identifies the kind of a file. Raises CorruptData."""
     if path.name in SMALL_FILES:
         return path.name
+    # A segment that a compaction or a deletion has renamed is still a segment.
     suffix = path.suffix if path.suffix not in _UNFINISHED else path.with_suffix("").suffix
     if suffix == _LOG or suffix in _BY_SUFFIX:
         return suffix
@@ -213,6 +217,7 @@ def _lines(path: Path, shown_as: str, wanted: Wanted) -> Iterator[str]:
 def _log_lines(path: Path, shown_as: str, wanted: Wanted) -> Iterator[str]:
     contents = None
     if wanted.records:
+        # The directory is `topic-partition`, and a topic's name may have dashes.
         topic = path.absolute().parent.name.rpartition("-")[0]
         contents = show_text if wanted.raw else _INTERNAL.get(topic, show_text)
     lines = RecordLines(contents)

@@ -45,6 +45,8 @@ def base_offset(path: Path) -> int:
 def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
     """Yield the entries, without the zeros after them; an index of zeros only has one."""
     for i, (relative, position) in enumerate(_rows(file, OFFSET_ENTRY)):
+        # Zeros after the first entry are preallocated: a later entry cannot point at the base
+        # offset.
         if i and relative == 0:
             return
         yield IndexEntry(base + relative, position)

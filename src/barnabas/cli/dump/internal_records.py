@@ -98,6 +98,8 @@ def _group_payload(decoded: InternalRecord) -> str:
     group = decoded.value
     if isinstance(group, GroupMetadataValue) and group.protocol_type == CONSUMER_PROTOCOL:
         for shown, member in zip(data["members"], group.members, strict=True):
+            # Kafka decodes these bytes only for the protocol type "consumer"; others, such as
+            # Connect's, have formats of their own.
             shown.update(_consumer_values(member))
     return _json({"version": str(decoded.version), "data": data})
 
@@ -107,6 +109,7 @@ def _consumer_values(member: MemberMetadata) -> dict[str, Any]:
     values = {}
     for name, cls in _BLOBS.items():
         data = bytes(getattr(member, name))
+        # Kafka leaves bytes that were never set as they are.
         if data:
             version, content = decode_consumer_protocol(cls, data)
             values[name] = _values(content, version)
@@ -139,6 +142,7 @@ def _json(value: Any) -> str:
     """JSON as Jackson writes it: without blanks, text as it is, bytes in base64."""
     if value is None:
         return "null"
+    # Jackson escapes control characters, quotes and backslashes, and leaves all others in UTF-8.
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
     if isinstance(value, dict):

@@ -83,6 +83,7 @@ class LogWalk:
         return self.size_bytes - self.position
 
     def __iter__(self) -> Iterator[Batch]:
+        # As in Kafka: fewer bytes than a header up to its magic byte are no batch, and no error.
         while self.position < self.size_bytes - _MAGIC_END:
             self._file.seek(self.position)
             head = self._file.read(HEADER_BYTES)
@@ -90,6 +91,7 @@ class LogWalk:
                 _, length = _SIZE.unpack_from(head)
                 if length < _MIN_LENGTH:
                     raise CorruptData(f"a batch cannot have {length} bytes")
+                # The batch is being written, or was torn by a crash: recovery would cut it off.
                 if length + LOG_OVERHEAD_BYTES > self.trailing_bytes:
                     return
                 header = read_header(head)
@@ -109,6 +111,8 @@ class LogWalk:
 
     def _sum(self, header: BatchHeader) -> int:
         """The checksum of a batch that is too large to be held."""
+        # The checksum covers what follows it: CRC-32C from the attributes on since magic 2, CRC-32
+        # from the magic byte on before.
         skipped, checksum = (21, crc32c) if header.magic == 2 else (16, zlib.crc32)
         self._file.read(skipped)
         left, crc = header.size_bytes - skipped, 0
@@ -160,6 +164,8 @@ def batch_line(batch: Batch) -> str:
     if header.magic == 2:
         first = header.base_sequence
         last = _sequence(header, header.last_offset)
+        # A compacted batch with tombstones has the delete horizon in place of its base timestamp
+        # (KIP-534).
         horizon = f"[{header.base_timestamp}]" if header.has_delete_horizon else ".empty"
         line = (
             f"baseOffset: {header.base_offset} lastOffset: {header.last_offset} "

@@ -59,6 +59,8 @@ def verify_log(path: Path, *, records: bool = False) -> Findings:
                     yield f"{where} does not come after offset {last_offset}"
                 if header.last_offset - base > MAX_RELATIVE_OFFSET:
                     yield f"{where} is too far from the segment's first offset for its indexes"
+                # Leaders append with their own epoch, and truncation removes what an older one
+                # wrote: it never falls within a log.
                 if header.magic == 2 and header.partition_leader_epoch < last_epoch:
                     epoch = header.partition_leader_epoch
                     yield f"{where} is of leader epoch {epoch}, after one of {last_epoch}"
@@ -81,6 +83,7 @@ def verify_offset_index(path: Path) -> Findings:
         before = IndexEntry(base - 1, -1)
         for entry in read_offset_index(file, base):
             what = f"the entry offset {entry.offset} position {entry.target}"
+            # Behind an entry that does not rise a binary search, and this walk, would go astray.
             if entry.offset <= before.offset or entry.target <= before.target:
                 yield f"{what} does not rise above offset {before.offset} position {before.target}"
                 return
@@ -106,6 +109,8 @@ def verify_time_index(path: Path) -> Findings:
                 return
             if not scan.ends_with(entry.offset):
                 yield f"{what}: no batch ends with that offset"
+            # A time index has the largest timestamp so far, so that a search by time may skip what
+            # is before.
             elif scan.max_timestamp != entry.target:
                 yield f"{what}: the largest timestamp up to there is {scan.max_timestamp}"
             before = entry
@@ -185,6 +190,7 @@ class _Scan:
 def _record_problem(batch: Batch) -> str:
     """The problem with the records of a batch whose checksum is right; empty: none."""
     header = batch.header
+    # Older wrapper messages have relative or absolute offsets; only their order can be checked.
     last_offset = header.base_offset - 1 if header.magic == 2 else -1
     try:
         for record in batch.records():

@@ -93,6 +93,8 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
     async def work() -> tuple[list[GroupListing], dict[str, DescribedGroup]]:
         async with Admin(servers, **client_options()) as admin:
             found = await admin.list_groups(states=states, types=types)
+            # Members and lags cost several requests a group: only a terminal, where they are shown,
+            # asks.
             return found, await soon(_describe_all(admin, found), {}) if is_table else {}
 
     found, described = run_client(work())
@@ -149,6 +151,7 @@ def describe(names: GroupNames, what: str, verbose: bool, as_json: bool, servers
             return [DescribedGroup(group, {}, []) for group in found.values()]
 
     described = run_client(work())
+    # Brokers describe a group that does not exist as Dead, without an error.
     there = [each for each in described if each.group.state != DEAD]
     if as_json:
         click.echo(json.dumps([describe_values(each, with_events) for each in there], indent=2))
@@ -187,6 +190,7 @@ def delete(names: GroupNames, servers: str) -> int:
                 try:
                     await admin.delete_groups([name])
                     click.echo(f"Deleted group {name}.")
+                # One refusal, of a group with members say, does not keep the others.
                 except KafkaError as error:
                     complain("barnabas groups delete", error)
                     outcome = EXIT_FAILURE

@@ -75,8 +75,11 @@ async def _import(
             committed = await admin.list_group_offsets(group.group_id)
             for name, offset in group.offsets.items():
                 before = committed.get(name)
+                # Offsets in ZooKeeper outlive their topics; a commit for one would be refused.
                 if name.partition not in topics.get(name.topic, ()):
                     remarks.append(f"{group.group_id}: left out {name}, which does not exist")
+                # The group has moved to Kafka's own offsets meanwhile: older ones would repeat
+                # records.
                 elif before is not None and not overwrite:
                     remarks.append(
                         f"{group.group_id}: left out {name}, where it committed "
@@ -87,6 +90,8 @@ async def _import(
     if not moves:
         return [], remarks
     groups = tuple(dict.fromkeys(move.group_id for move in moves))
+    # From here it is a reset by file: the same limits at the ends of logs, and the same refusal of
+    # groups with members.
     request = ResetRequest(GroupNames(groups, False), None, [], plan_file(moves))
     return await reset(servers, request, execute), remarks
 

@@ -39,6 +39,7 @@ def instant_ms(text: str) -> int:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise BadInstant(f"{text}: not an instant, such as 2026-11-21T17:30:00.000") from None
+    # Kafka's tool reads such an instant as UTC, whatever the machine's time zone.
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
     since = at - datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,6 +60,7 @@ def moment_ms(text: str, now_ms: int) -> int:
         return max(now_ms - int(ago[1]) * _AGO_MS[ago[2]], 0)
     if text.startswith("-P"):
         return max(now_ms - duration_ms(text[1:]), 0)
+    # Below eleven digits a number could be seconds, or a year; as ms it would be before April 1970.
     if text.isascii() and text.isdecimal() and 11 <= len(text) < 19:
         return int(text)
     try:
@@ -76,6 +78,7 @@ def duration_ms(text: str) -> int:
     if found is None or not any(found.groupdict().values()):
         raise BadInstant(f"{text}: not a duration, such as P1DT12H (a day and a half) or PT30M")
     whole = sum(int(found[name] or 0) * unit_ms for name, unit_ms in _UNITS_MS.items())
+    # ".5" are 500 ms; what is finer than a millisecond is cut.
     return whole + int((found["fraction"] or "")[:3].ljust(3, "0"))
 
 

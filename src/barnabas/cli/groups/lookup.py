@@ -18,6 +18,7 @@ async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[Describe
     """
     committed = {
         group.group_id: {}
+        # A group that does not exist has no offsets; asking its coordinator would be an error.
         if group.state == DEAD
         else await admin.list_group_offsets(group.group_id)
         for group in groups
@@ -34,11 +35,13 @@ async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[Describe
         group.group_id: read_partitions(group, committed[group.group_id], numbers)
         for group in groups
     }
+    # Without a leader a partition has no known end, and asking for it would be an error.
     read_and_led = {name for own in read.values() for name in own} & led
     uncommitted = {
         name for group_id, own in read.items() for name in own if name not in committed[group_id]
     }
     ends = await offsets_at(admin, read_and_led, LATEST)
+    # The start of a log matters only where nothing is committed.
     starts = await offsets_at(admin, read_and_led & uncommitted, EARLIEST)
     described = []
     for group in groups:

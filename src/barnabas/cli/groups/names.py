@@ -45,6 +45,7 @@ def group_names(command: F) -> F:
         help="The same as NAME.",
     )
     @click.option("--all-groups", is_flag=True, help="Every group of the cluster.")
+    # The command's own name and help stay, with these options added.
     @wraps(command)
     def call(
         *args: Any,

@@ -48,6 +48,7 @@ async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move
         topics = await partition_numbers(admin)
         moves = []
         for group_id, group in (await admin.describe_groups(group_ids)).items():
+            # Every group is checked before any is changed.
             _refuse_members(group)
             committed = await admin.list_group_offsets(group_id)
             if files is None:
@@ -64,6 +65,7 @@ def _targets(request: ResetRequest, committed: Committed, topics: dict[str, list
     assert request.target is not None
     if request.selections:
         return dict.fromkeys(select_partitions(request.selections, topics), request.target)
+    # --all-topics means those of the group; offsets may outlive their topic.
     there = [name for name in committed if name.partition in topics.get(name.topic, ())]
     return dict.fromkeys(there, request.target)
 
@@ -94,9 +96,11 @@ async def _plan(admin: Admin, group_id: str, committed: Committed, targets: Targ
 
 async def _execute(admin: Admin, moves: list[Move]) -> None:
     for group_id in dict.fromkeys(move.group_id for move in moves):
+        # One request for each group, which takes effect as a whole.
         offsets = {move.partition: move.after for move in moves if move.group_id == group_id}
         try:
             await admin.alter_group_offsets(group_id, offsets)
+        # A commit without a member id is refused with this while the group has members.
         except UnknownMemberId:
             raise BadReset(
                 f"group {group_id!r} has gained members meanwhile: offsets can only be reset while "

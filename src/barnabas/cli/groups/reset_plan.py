@@ -95,6 +95,7 @@ def select_partitions(
 def plan_move(group_id: str, partition: TopicPartition, target: Target, log: Log) -> Move:
     """The group's move in this partition. Raises BadReset."""
     wanted, remark = _wanted_offset(partition, target, log)
+    # A group outside of the log would start by its `auto.offset.reset` instead.
     after = min(max(wanted, log.start), log.end)
     if after < wanted:
         remark = _limit_remark(partition, wanted, after, "higher than latest")
@@ -121,6 +122,7 @@ def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple
         case Goal.OFFSET:
             return target.number, None
         case Goal.SHIFT:
+            # Kafka refuses it likewise: there is nothing to count from.
             if log.committed is None:
                 raise BadReset(f"cannot shift the offset of {partition}: nothing is committed")
             return log.committed + target.number, None
@@ -130,4 +132,5 @@ def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple
             found, lacking = log.at_time, "record that young"
     if found is not None:
         return found, None
+    # As in Kafka: without a record of that time, or a commit, the group reads what comes next.
     return log.end, f"{partition} has no {lacking}. Value will be set to its end, {log.end}"

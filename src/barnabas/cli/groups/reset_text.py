@@ -52,6 +52,7 @@ def plan_file(moves: Sequence[Move]) -> str:
     """The file for `--from-file`; with a column for the group only if there are several."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
+    # Kafka writes the group only where it is needed, and reads both forms.
     with_group = len({move.group_id for move in moves}) > 1
     for move in moves:
         topic, partition = move.partition
@@ -71,11 +72,13 @@ def read_plan(text: str, group_ids: Sequence[str]) -> dict[str, Offsets]:
             if not cells:
                 continue
             group_id, name, offset = _line(cells, group_ids, reader.line_num)
+            # A file of several groups may be used to reset only some of them.
             if group_id in found:
                 found[group_id][name] = offset
     except csv.Error as error:
         raise BadReset(f"line {reader.line_num}: {error}") from error
     for group_id, offsets in found.items():
+        # A group without a line would be reset to nothing, and look as if it was.
         if not offsets:
             raise BadReset(f"the file has no offset for group {group_id}")
     return found

@@ -58,8 +58,11 @@ def read_partitions(
     offset. `topics`: the existing ones, with the numbers of their partitions.
     """
     found = {name for member in group.members for name in member.partitions} | set(committed)
+    # Of other protocols, such as Connect's, the topics of a subscription are not known.
     if group.protocol_type == CONSUMER_PROTOCOL:
         subscribed = {topic for member in group.members for topic in member.topics}
+        # A member may have been assigned only some partitions yet; the others will be the group's,
+        # too.
         whole = subscribed if group.members else {name.topic for name in committed}
         found |= {TopicPartition(topic, n) for topic in whole for n in topics.get(topic, ())}
     return sorted(found)
@@ -79,6 +82,7 @@ def group_rows(
         at = committed.get(name)
         offset, end = None if at is None else at.offset, ends.get(name)
         begin = starts.get(name) if offset is None else offset
+        # Without a commit the group has everything from the log's start still to read.
         lag = None if end is None or begin is None else end - begin
         rows.append(GroupRow(name, offset, end, lag, owners.get(name)))
     rows += [

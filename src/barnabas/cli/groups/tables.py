@@ -67,6 +67,7 @@ def show_plan(moves: Sequence[Move], console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     rows: list[Cells] = []
     for move in moves:
+        # How many offsets the group will read again; negative: how many it skips.
         again = None if move.before is None else move.before - move.after
         rows.append(
             [

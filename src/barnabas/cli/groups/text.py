@@ -79,6 +79,7 @@ def members_text(described: DescribedGroup, verbose: bool) -> str:
     members = sorted(described.group.members)
     static = any(member.instance_id is not None for member in members)
     columns = [("GROUP", 15), ("CONSUMER-ID", 15)]
+    # Only with a static member (KIP-345), as in Kafka.
     columns += [("GROUP-INSTANCE-ID", 17)] if static else []
     # Kafka ends the count with a blank, whether a column follows or not.
     columns += [("HOST", 15), ("CLIENT-ID", 15), ("#PARTITIONS", 15), ("ASSIGNMENT" * verbose, 0)]

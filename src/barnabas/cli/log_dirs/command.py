@@ -78,6 +78,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
             f"--broker {min(missing)}: no such broker is alive; there are "
             f"{', '.join(map(str, every))}"
         )
+    # All brokers were asked, so that one that is not alive is named at once.
     chosen = {each: every[each] for each in every if not brokers or each in brokers}
     found = with_replicas_of(topics, chosen)
     if as_json:
@@ -87,6 +88,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
     else:
         for line in describe_lines(found):
             click.echo(line)
+    # For monitoring: a directory that failed (KIP-112) is seen by the exit code.
     is_well = all(each.error is None for directories in found.values() for each in directories)
     return EXIT_OK if is_well else EXIT_FAILURE
 

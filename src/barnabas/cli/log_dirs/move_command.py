@@ -59,6 +59,7 @@ async def _move(
     async with Admin(servers, **client_options()) as admin:
         directories = await admin.describe_log_dirs()
         broker = _broker(directories, broker_id)
+        # The broker would refuse every replica with LOG_DIR_NOT_FOUND; one line says it before.
         _check_directory(broker, path, directories[broker])
         names = await _names(admin, wanted, broker)
         outcomes = await admin.alter_replica_log_dirs(broker, dict.fromkeys(names, path))
@@ -109,6 +110,7 @@ async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list
             names.update(
                 TopicPartition(each.topic, partition.partition)
                 for partition in partitions[each.topic]
+                # A whole topic: the partitions that the broker has no replica of are not meant.
                 if broker in partition.replicas
             )
     if not names:
@@ -125,6 +127,8 @@ async def _wait_for_move(
             found = (await admin.describe_log_dirs()).get(broker, ())
             replicas = {each.path: each.replicas for each in found}.get(path, {})
             here = {name: replicas[name].is_future for name in names if name in replicas}
+            # A replica in the directory that is not a future one has arrived; one that is in
+            # neither form was given up.
             if not any(here.values()):
                 return sorted(here)
             await asyncio.sleep(_LOOK_EVERY_S)

@@ -19,6 +19,7 @@ def topic_sizes(directories: Directories, topics: Iterable[TopicDescription]) ->
         for broker_id, own in directories.items()
         for directory in own
         for name, replica in directory.replicas.items()
+        # The copy of a move would count a partition twice.
         if not replica.is_future
     }
     found: Counter[str] = Counter()
@@ -27,6 +28,8 @@ def topic_sizes(directories: Directories, topics: Iterable[TopicDescription]) ->
             name = TopicPartition(topic.name, each.partition)
             known = [sizes[broker, name] for broker in each.replicas if (broker, name) in sizes]
             if known:
+                # A follower may lag: the leader's size is the topic's. Without a leader the largest
+                # is closest.
                 found[topic.name] += sizes.get((each.leader, name), max(known))
     return dict(found)
 

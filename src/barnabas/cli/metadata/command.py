@@ -158,9 +158,12 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
     for directory in directories:
         if not directory.is_dir():
             raise ConfigError(f"{directory} is not a directory")
+        # Before anything is locked or written: a tree of another cluster would orphan the logs
+        # here.
         _check_cluster(directory, tree)
     with ExitStack() as locks:
         for directory in directories:
+            # A broker that starts meanwhile finds the lock, and cannot write into the same files.
             locks.callback(lock_directory(directory).release)
         summary = asyncio.run(_import(tree, directories, settings))
     into = ", ".join(map(str, directories)) if settings is None else settings.connect

@@ -86,6 +86,7 @@ def _named_in(properties_file: Path, given: Sequence[Path]) -> tuple[Path, ...]:
     not all of them, or one is missing."""
     properties = parse_properties(properties_file.read_text(errors="replace"))
     named = tuple(map(Path, BrokerConfig(properties).log_directories()))
+    # A directory that is left out keeps another history, and the broker refuses to start with both.
     if given and {each.resolve() for each in given} != {each.resolve() for each in named}:
         raise ConfigError(
             f"the log directories in {properties_file} are {', '.join(map(str, named))}: "
@@ -101,6 +102,7 @@ def _named_in(properties_file: Path, given: Sequence[Path]) -> tuple[Path, ...]:
 
 
 async def _repair(directories: Sequence[Path], accepts_loss: bool) -> list[str]:
+    # Nothing is there at all: a repair would make an empty tree out of a wrong path.
     if not accepts_loss and merge_without_loss(read_copies(directories)).is_new:
         raise ConfigError(
             f"there is no {JOURNAL_NAME} with content in {', '.join(map(str, directories))}: "
@@ -124,6 +126,7 @@ async def _begin_again(store: EmbeddedStore, directories: Sequence[Path]) -> Non
             f"the log directories belong to different clusters, {', '.join(found)}: "
             "name those of one broker"
         )
+    # An empty tree gets the logs' cluster id: with a new one the broker would refuse its own logs.
     if store.was_new and found:
         cluster = layout.CLUSTER_ID.rpartition("/")[0]
         await store.commit(

@@ -80,6 +80,7 @@ async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
             names = {f"/{name}" for name in (root.children if root is not None else ())}
             others = sorted(names - {*CLUSTER_TOPS, ZOOKEEPERS_OWN})
         if not others:
+            # First in the list, so last to be set: the order is reversed below.
             paths.insert(0, "/")
         return Done(await _set_each(store, paths, is_protected=is_protected), others)
 

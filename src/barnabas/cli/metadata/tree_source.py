@@ -46,6 +46,7 @@ class TreeSource(NamedTuple):
             return None
         settings = settings_from(config)
         return settings._replace(
+            # A person waits for a command: less patience than a broker has with its ZooKeeper.
             session_timeout_ms=min(settings.session_timeout_ms, _SESSION_MS),
             connection_timeout_ms=min(settings.first_timeout_ms, _CONNECTION_MS),
         )
@@ -115,6 +116,7 @@ async def reading(source: TreeSource, *directories: Path | None) -> AsyncIterato
         try:
             store = EmbeddedStore.open(*(given or source.log_directories()), read_only=True)
         except ConfigError as error:
+            # Without --dir it was the default directory, which may not be the one that is meant.
             raise ConfigError(f"{error}; {_ELSEWHERE}") from error
     try:
         yield store

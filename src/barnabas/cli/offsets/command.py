@@ -100,6 +100,8 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
             names = await _partitions(admin, wanted, exclude_internal)
 
             async def ask(time_ms: int) -> dict[TopicPartition, OffsetAndTimestamp]:
+                # A partition without a leader would be retried until the time is up, and hide the
+                # others.
                 times = {name: time_ms for name, has_leader in names.items() if has_leader}
                 return await admin.list_offsets(times, read_committed=committed)
 
@@ -125,6 +127,7 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
 def offset_lines(found: Mapping[TopicPartition, OffsetAndTimestamp]) -> Iterator[str]:
     """Kafka 3.9's lines: of the partitions that have such an offset, in order."""
     for name in sorted(found):
+        # -1: no record is that young. Kafka prints no line for it.
         if found[name].offset >= 0:
             yield f"{name.topic}:{name.partition}:{found[name].offset}"
 

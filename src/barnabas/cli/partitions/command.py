@@ -89,6 +89,7 @@ class _Watcher:
     def __init__(self, servers: str, names: tuple[str, ...], internal: bool) -> None:
         self._servers = servers
         self._names = list(dict.fromkeys(names)) or None
+        # A topic that is named is meant, internal or not.
         self._internal = internal or bool(names)
         self._clock = SystemClock()
         self._watch = Watch()
@@ -155,6 +156,8 @@ class _Watcher:
     ) -> Look:
         """Look after a pause; retries transient errors, so as to see a cluster recover."""
         wait_s = interval_ms / 1000
+        # Errors are retried below without a word, so a timer says it once nothing is known for
+        # long.
         silence = asyncio.get_running_loop().call_later(wait_s + _SILENCE_S, on_silence)
         try:
             while True:
@@ -164,6 +167,7 @@ class _Watcher:
                 except Unreachable:
                     continue
                 except KafkaError as error:
+                    # A watched topic that was deleted will not come back by waiting.
                     if isinstance(error, UnknownTopicOrPartition) or not error.retriable:
                         raise
         finally:

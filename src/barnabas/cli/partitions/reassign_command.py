@@ -206,6 +206,7 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
         racks = await racks_of(admin)
     check_known(brokers, racks)
     chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
+    # A random start, as for a new topic: else every proposal would load the first broker most.
     plan = propose(topics, chosen, random.randrange(len(brokers)))
     _print(
         [
@@ -227,6 +228,7 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
         )
         before = await replicas_of(admin, wanted)
         moving = await admin.list_partition_reassignments()
+        # As in Kafka: with moves under way a further plan has to be meant.
         if moving and not additional:
             complain(_WHO, "others are under way (see --list): --additional accepts that")
             return EXIT_FAILURE
@@ -242,6 +244,7 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
         if rates != (None, None):
             _print([_VERIFY])
         if rates.between_brokers is not None:
+            # Before the moves, so that no byte is copied without the limit.
             await throttle(admin, moves(moving, wanted, before), rates.between_brokers)
             _print([f"The inter-broker throttle limit was set to {rates.between_brokers} B/s"])
         if rates.between_log_dirs is not None:
@@ -267,6 +270,7 @@ async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
         found = places(log_dirs, await admin.describe_log_dirs()) if log_dirs else {}
         _print([*status_lines(wanted, actual, moving), *(move_lines(log_dirs, found) or [""])])
         are_moving = bool(moving) or any(each.is_moving() for each in found.values())
+        # Clearing now would free a move that is still under way.
         if are_moving or preserve_throttles:  # of others, too: a broker has one rate for all
             return EXIT_OK
         return await _clear(admin, wanted, actual)
@@ -288,6 +292,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
     wanted, log_dirs = plan
     async with Admin(servers, **client_options()) as admin:
         moving = await admin.list_partition_reassignments(wanted)
+        # None as the replicas of a partition cancels its reassignment (KIP-455).
         outcomes = await admin.alter_partition_reassignments(dict.fromkeys(moving))
         cancelled = sorted(name for name, error in outcomes.items() if error is None)
         if cancelled:
@@ -300,6 +305,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
         over = {
             name: error
             for name, error in outcomes.items()
+            # It has ended between the two requests: nothing is left to cancel.
             if not isinstance(error, NoReassignmentInProgress)
         }
         if not over:

@@ -58,6 +58,8 @@ def _place(replica: Replica, found: Described) -> Place:
     for directory in found.get(replica.broker_id, ()):
         there = directory.replicas.get(replica.name)
         if there is not None:
+            # A replica that moves is in two directories: the current log, and the future one that
+            # catches up.
             paths[there.is_future] = directory.path
     return Place(paths.get(False), paths.get(True))
 
@@ -112,6 +114,7 @@ async def start_moves(admin: Admin, wanted: LogDirs) -> dict[Replica, KafkaError
                     f"replica {name} with broker {broker_id} "
                 )
         is_over = asyncio.get_running_loop().time() >= ends_at_s
+        # REPLICA_NOT_AVAILABLE: the broker does not have the replica yet. Other errors stay errors.
         is_final = not all(isinstance(error, ReplicaNotAvailable) for error in failed.values())
         if not failed or is_over or is_final:
             return failed

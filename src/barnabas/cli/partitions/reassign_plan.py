@@ -36,6 +36,7 @@ def read_plan(text: str) -> Replicas:
     for entry in _entries(text, "partitions"):
         name = _name(entry)
         replicas = entry.get("replicas")
+        # JSON's true is an int to Python, too.
         if not isinstance(replicas, list) or not all(type(each) is int for each in replicas):
             raise BadPlan(f'partition {name}: "replicas" is not a list of broker ids')
         if not replicas:
@@ -126,6 +127,7 @@ def propose(
 
     Raises InvalidReplicationFactor if there are too few brokers.
     """
+    # Placed as the controller places a new topic, so that a proposal spreads as evenly.
     return {
         TopicPartition(topic.name, number): tuple(brokers)
         for topic in topics

@@ -57,6 +57,7 @@ def moves(
         for name, reassignment in moving.items()
     }
     for name, replicas in wanted.items():
+        # While a partition moves, its replicas include those that it is only going to have.
         sources = found[name].sources if name in found else frozenset(actual[name])
         found[name] = Move(sources, frozenset(replicas) - sources)
     return found
@@ -89,6 +90,7 @@ async def throttle(admin: Admin, moves: Mapping[TopicPartition, Move], bytes_per
         await admin.alter_configs(ConfigResource(TOPIC, topic), settings)
     rates = [
         ConfigOperation(name, ConfigOperationType.SET, str(bytes_per_s))
+        # The third one is for moves between directories.
         for name in BROKER_SETTINGS[:2]
     ]
     for broker_id in taking_part(moves):

@@ -40,6 +40,7 @@ def screen(
     """All that fits on a terminal of that size; `changes`: oldest first."""
     news = list(changes)[-min(_CHANGES, max(size.height // 5, 1)) :]
     is_old = silent_since_ms is not None
+    # Rich would scroll what does not fit, and the table would not stay in place.
     room = size.height - _HEADING_LINES - (len(news) + 1 if news else 0) - is_old
     is_brief = sum(len(row.replicas) for row in rows) > room
     shown = _that_fit(rows, room) if is_brief else list(rows)
@@ -67,6 +68,7 @@ def _that_fit(rows: Sequence[PartitionRow], room: int) -> list[PartitionRow]:
     used = 0
     for row in sorted(rows, key=lambda row: (row.is_well, row.name)):
         used += 1 if row.is_well else len(row.replicas)
+        # One partition is shown in any case, even where it does not fit.
         if used > room and shown:
             break
         shown.append(row)
@@ -159,6 +161,7 @@ def _lines(row: PartitionRow) -> Iterator[dict[str, Text]]:
     }
     for replica in row.replicas:
         yield {**own, **_cells(replica)}
+        # The partition's cells are empty from its second replica on.
         own = dict.fromkeys(own, Text())
 
 

@@ -84,6 +84,7 @@ class _Memory:
         leader_end = ends.get(partition.leader)
         if leader_end is not None:
             _remember(self._leader_ends, now_ms, leader_end.end_offset)
+        # A leader that does not answer now has had at least the end that was seen last.
         newest = self._leader_ends[-1][1] if self._leader_ends else None
         replicas = []
         for broker_id in partition.replicas:
@@ -143,6 +144,8 @@ class Watch:
                 before = memory.row
                 row = memory.look(name, partition, live, ends.get(name, {}), now_ms)
                 rows.append(row)
+                # A change is the difference of two looks; a partition that is new has no earlier
+                # one.
                 if before is not None:
                     changes += [Change(now_ms, name, text) for text in _news(before, row)]
                 elif self._has_looked:
@@ -164,6 +167,7 @@ def _remember(leader_ends: deque[tuple[int, int]], now_ms: int, end_offset: int)
 def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> int:
     """The last look at which the leader's end was no higher than that; 0: none."""
     for at_ms, leader_end in reversed(leader_ends):
+        # The newest look at which the leader had no more than the replica has now.
         if leader_end <= end_offset:
             return at_ms
     return 0

@@ -182,6 +182,7 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                         f"then no more for {wanted.timeout_ms} ms; --timeout waits longer",
                     )
                     break
+                # No longer than to the next line of the report, or to the end of patience.
                 records = await consumer.poll(min(silence_ms, wanted.interval_ms or silence_ms))
                 now_ms = clock.monotonic_ms()
                 if records:
@@ -192,6 +193,8 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                 if interval_ms is not None and now_ms - report.window_began_ms >= interval_ms:
                     click.echo(report.line(now_ms))
         finally:
+            # With --show-detailed-stats Kafka prints no summary; the records since the last line
+            # have one more.
             if wanted.interval_ms is None:
                 click.echo(report.summary(clock.monotonic_ms()))
             else:

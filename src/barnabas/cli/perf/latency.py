@@ -39,6 +39,7 @@ class Latencies:
 
     def percentile_ms(self, share: float) -> float:
         """The latency that this share of records did not exceed, to a tenth of a millisecond."""
+        # Walks the counts upwards until this share of the records is behind it.
         missing = share * self.count
         for step, count in sorted(self._steps.items()):
             missing -= count

@@ -59,6 +59,8 @@ class Sending:
         times = self._sent_at.get(batch)
         if times is None:
             times = self._sent_at[batch] = []
+            # Once for a batch, with its first record: a callback per record would cost what is
+            # measured.
             batch.when_done(lambda: self._on_done(batch))
         times.append(now_s)
 
@@ -191,6 +193,8 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
         try:
             for number in range(plan.records):
                 if plan.per_second > 0:
+                    # By the schedule since the start, so that a delay is caught up and the rate
+                    # holds on average.
                     early_s = report.began_s + number / plan.per_second - now()
                     if early_s > 0:
                         await asyncio.sleep(early_s)
@@ -200,6 +204,7 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
                 report.on_sent(delivery.batch, sent_at_s)
             await producer.flush()
         finally:
+            # A topic that does not exist sends nothing: no summary of zeros after the error.
             if report.began_sending:
                 click.echo(report.finish(now()))
 

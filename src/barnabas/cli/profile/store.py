@@ -92,6 +92,8 @@ def write_profiles(profiles: Profiles) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(json.dumps(stored, indent=2) + "\n")
             file.flush()
+            # Before the rename: after a power cut the name leads to the old file or to the whole
+            # new one.
             sync_descriptor(file.fileno())
         Path(written).replace(path)
     except BaseException:

@@ -68,6 +68,7 @@ class BlockSender:
         self, values: Sequence[bytes], keys: Sequence[bytes] | None
     ) -> AsyncIterator[ProducerBatch]:
         """The batches. Raises as the producer's `send`."""
+        # Batches by partition are built by the producer itself, column by column.
         if keys is not None:
             for delivery in await self._producer.send_columns(
                 self._topic, values, keys, partition=self._partition
@@ -87,6 +88,8 @@ class BlockSender:
             return self._partition
         known = self._partitions
         available = tuple(await self._producer.available_partitions_for(self._topic))
+        # The partitioner remembers its choice until it is given other partitions, so it is given
+        # them only when they have changed.
         if available != known.available or not known.partition_count:
             numbers = await self._producer.partitions_for(self._topic)
             self._partitions = Partitions(len(numbers), available, known.generation + 1)
@@ -103,6 +106,7 @@ def batches_of(values: Sequence[bytes], most_bytes: int) -> Iterator[Sequence[by
     ends = list(accumulate(map(len, values)))
     start = before = 0
     while start < len(values):
+        # The last value that ends within the limit, by bisection: no loop over values.
         end = min(bisect_right(ends, before + most_bytes), start + MOST_RECORDS)
         end = max(end, start + 1)
         yield values[start:end]

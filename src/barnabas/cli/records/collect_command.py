@@ -121,6 +121,7 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
         servers,
         given["topic"],
         given["name"] or _name_of_machine(is_shown=bool(files)),
+        # The host in the records' headers, whatever the collector is called.
         socket.gethostname(),
         CODEC_NAMES.index(given["compression"]),
         _rule(given["record_start"]),
@@ -171,6 +172,7 @@ async def _collect(
 ) -> Shipped:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+    # Both end cleanly: lines that were read are sent, and their positions committed.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     work = []

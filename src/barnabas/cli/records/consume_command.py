@@ -143,6 +143,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     own = client_properties(properties, "--consumer-property")
     plan = make_plan(Place(**{"group": own.get("group_id"), **_given(place)}))
     options = {**_options(plan, isolation_level), **own}
+    # --consumer-property auto.offset.reset=earliest means all records, as in Kafka.
     if isinstance(plan.start, Subscribed) and options["auto_offset_reset"] != "latest":
         plan = plan._replace(start=plan.start._replace(from_now=False))  # a property says so
     if plan.group is not None:
@@ -156,6 +157,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     reason = _run(_print_all(consumer, plan, Limits(max_messages, timeout_ms), printer))
     printer.flush()
     click.echo(f"Processed a total of {printer.count} messages", err=True)
+    # It was a member, or needed no group: whatever it printed is the outcome.
     if max_messages == 0 or plan.group is None or consumer.group_metadata().generation >= 0:
         return EXIT_OK
     if plan.is_own_group and reason:
@@ -278,6 +280,7 @@ def _show(
     except BaseException:
         give_back(consumer, records)
         raise
+    # Rare, so that the set of places costs nothing in the usual case.
     if len(wanted) < len(records):
         shown = set(map(_place, wanted))
         give_back(consumer, (each for each in records if _place(each) not in shown))

@@ -61,6 +61,7 @@ def make_plan(place: Place) -> Plan:
         named = "--offset" if place.offset else "--from"
         raise click.UsageError(f"a group starts at its committed offsets: leave out {named}")
     is_own_group = group is None and not place.names_a_position
+    # As Kafka's: so it gets partitions that are added later, by a rebalance.
     if is_own_group:
         group = own_group_id()
     start = start_of(topic, place.include, group, place.partitions, origin)
@@ -89,6 +90,7 @@ def _times(since: str | None, until: str | None) -> tuple[int | None, int | None
     """The times of --from and --to in ms. Raises UsageError."""
     now_ms = SystemClock().wall_ms()
     since_ms, to_ms = _time("--from", since, now_ms), _time("--to", until, now_ms)
+    # The end of each partition is looked up once: records of the future are not among them.
     if to_ms is not None and to_ms > now_ms:
         raise click.UsageError(f"--to {until} is in the future: leave it out to read on")
     if since_ms is not None and to_ms is not None and to_ms < since_ms:

@@ -77,6 +77,7 @@ def delete(
     async def work() -> dict[TopicPartition, int | BarnabasError]:
         outcomes: dict[TopicPartition, int | BarnabasError] = {}
         async with Admin(servers, **client_options()) as admin:
+            # One partition at a time: a refusal does not hide the outcomes of the others.
             for name, first in offsets.items():
                 try:
                     await admin.describe_topics([name.topic])  # raises at once for an unknown topic

@@ -58,6 +58,7 @@ class LineFeed:
                     lines = _split(source.name, splitter, block)
                     yield self._block(source.name, number, len(block), lines)
                     number += len(lines)
+                # The last line of a file may lack its end, and does not continue in the next file.
                 yield self._block(source.name, number, 0, splitter.last())
 
     def _block(self, name: str, number: int, size_bytes: int, lines: list[bytes]) -> Block:
@@ -93,6 +94,8 @@ class FileFeed:
                 while piece := await source.read():
                     pieces.append(piece)
                     size_bytes += len(piece)
+                    # Far above any broker's limit: a device or a pipe without an end must not fill
+                    # the memory.
                     if size_bytes > LONGEST_LINE_BYTES:
                         raise BadLine(
                             f"{source.name}: more than {LONGEST_LINE_BYTES:,} bytes are no record: "

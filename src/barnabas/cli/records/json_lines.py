@@ -39,6 +39,7 @@ class JsonFormat(NamedTuple):
         if not isinstance(fields, dict):
             raise BadLine(f'line {number} is not a JSON object, such as {{"value": "v"}}')
         unknown = fields.keys() - _FIELDS - _IGNORED
+        # A misspelt "vlaue" would silently send null.
         if unknown:
             raise BadLine(
                 f"line {number} has the unknown field {min(unknown)!r}; a record has "
@@ -66,6 +67,7 @@ def _data(value: Any, field: str, number: int) -> bytes | None:
         return None
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
+    # As `consume --json` prints bytes that are not UTF-8, so that a copy is exact.
     if isinstance(value, dict) and value.keys() == {"base64"}:
         try:
             return b64decode(value["base64"], validate=True)
@@ -79,6 +81,7 @@ def _data(value: Any, field: str, number: int) -> bytes | None:
 def _timestamp_ms(value: Any, number: int) -> int | None:
     if value is None:
         return None
+    # `type`, not isinstance: true and false are ints to Python.
     if type(value) is int and 0 <= value <= INT64_MAX:
         return value
     if isinstance(value, str):

@@ -72,6 +72,7 @@ def template_layout(text: str) -> Layout:
         return _join([piece for name in names for piece in (b"\t", _field(name))][1:])
     pieces: list[bytes | Layout] = []
     for number, piece in enumerate(re.split(r"\{([^{}]*)\}", text)):
+        # re.split with a group returns texts and names in turn.
         pieces.append(_field(piece.strip()) if number % 2 else unescape(piece))
     return _join(pieces)
 
@@ -103,6 +104,7 @@ def _internal_layout(show: _Line) -> Layout:
     def layout(record: ConsumerRecord) -> bytes:
         try:
             line = show(record.key, record.value)
+        # One damaged record must not end the output: the next ones are readable.
         except CorruptData as error:
             line = f"Error at offset {record.offset}, skipping. {error}"
         return b"" if line is None else line.encode() + b"\n"

@@ -120,12 +120,14 @@ class LineSplitter:
     def lines(self, block: bytes) -> list[bytes]:
         """The lines that end in this block. Raises BadLine for one that is too long."""
         delimiter = self._delimiter
+        # With a delimiter of one byte only a line's two pieces are copied.
         if len(delimiter) > 1:  # which may be torn between two blocks
             block = self._take_begun() + block
         lines = block.split(delimiter)
         rest = lines.pop()
         if lines:
             lines[0] = self._take_begun() + lines[0]
+            # Looked for once in a block; the CR may be the last byte of the block before.
             if delimiter == b"\n" and (b"\r\n" in block or lines[0].endswith(b"\r")):
                 lines = [line.removesuffix(b"\r") for line in lines]
         self._begun.append(rest)

@@ -74,6 +74,7 @@ async def _subscribe(consumer: Consumer, start: Subscribed) -> None:
         for topic in start.topics:
             await consumer.partitions_for(topic)  # raises where a name is mistyped
     listener: RebalanceListener | None = None
+    # The topic appeared after the command had started: `latest` would skip its first records.
     if start.later_topics and not start.is_own_group:
         listener = LaterTopic(consumer)
     if start.is_own_group:
@@ -119,10 +120,13 @@ async def _assign(consumer: Consumer, start: Start) -> None:
         for name in names:
             consumer.seek(name, origin)
     elif isinstance(origin, int):
+        # -N counts records, not offsets: markers of transactions and compacted offsets have no
+        # record.
         begins = await consumer.beginning_offsets(names)
         ends = await consumer.end_offsets(names)
         spans = {name: Span(begins[name], ends[name]) for name in names}
         starts = await last_records(consumer, spans, -origin)
+        # The search for the last records has assigned and read by itself.
         consumer.assign(names)
         for name in names:
             consumer.seek(name, starts[name])
@@ -141,6 +145,7 @@ def give_back(consumer: Consumer, records: Iterable[ConsumerRecord]) -> None:
     """Seek back to records that were polled and not shown, so that they are not committed."""
     first: dict[TopicPartition, int] = {}
     for record in records:
+        # A poll has each partition's records in order, so the first one seen is the lowest.
         first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
     for name in first.keys() & set(consumer.assignment()):
         consumer.seek(name, first[name])
@@ -221,6 +226,7 @@ class OwnGroup(RebalanceListener):
     async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
         await self._forget_topics_that_are_gone({name.topic for name in partitions})
         for name in partitions:
+            # A partition that was not there at the start is new: all its records came from now on.
             offset = self._positions.get(name, 0 if self._is_from_now else None)
             if offset is not None:
                 self._consumer.seek(name, offset)
@@ -278,6 +284,7 @@ class Ends:
             for name in names
             if name in positions and positions[name].offset >= self._ends[name]
         ]
+        # A partition at its end would only fetch records that are not wanted.
         if reached:
             self._consumer.pause(*reached)
         return len(reached) == len(names)

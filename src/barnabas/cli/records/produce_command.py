@@ -163,12 +163,14 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas produce pictures *.png --format file
       barnabas produce test --transactional-id nightly --file lines.txt
     """
+    # With --topic the first argument is a file, too.
     if topic_option is not None and topic_argument not in (None, topic_option):
         topic_argument, files = None, (str(topic_argument), *files)
     topic = one_topic(topic_argument, topic_option)
     names = [*files, *paths]
     own = client_properties(properties, "--producer-property")
     options: dict[str, Any] = {
+        # Lines come faster than requests: a few milliseconds make full batches.
         "linger_ms": 5,
         "batch_size": 65_536,
         "acks": acks,
@@ -208,6 +210,7 @@ def _produce(sending: Sending, progress: Progress, quiet: bool) -> int:
         problem = explain(error)
     except KeyboardInterrupt:
         problem = "interrupted"
+    # All or nothing: whatever was acknowledged is aborted with the rest.
     if problem is not None and sending.in_transaction:
         problem = f"nothing was committed: {problem}"
     elif tally.failed:

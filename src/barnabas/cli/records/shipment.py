@@ -69,6 +69,7 @@ async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
             producer.begin_transaction()
         async for block in sending.feed.blocks():
             await _send(sending, block, tally)
+            # After the lines before it: they are well-formed, and in order.
             if block.problem is not None:
                 raise block.problem
             tally.read_bytes += block.size_bytes
@@ -92,5 +93,6 @@ async def _send(sending: Sending, block: Block, tally: Tally) -> None:
         except _REFUSALS as error:
             place = f"{block.name}: line {number}" if block.number else block.name
             raise BadLine(f"{place}: {error}") from error
+        # One callback for a batch, set with its first record.
         if delivery.index == 0:
             delivery.batch.when_done(partial(tally.count, delivery.batch))

@@ -28,6 +28,7 @@ class Silence:
         if self._limit_ms is None:
             return most_ms
         now_ms = self._clock.monotonic_ms()
+        # It has just become a member: its patience for records begins now.
         if self._join_ms and self._consumer.group_metadata().generation >= 0:
             self._since_ms, self._join_ms = now_ms, 0
         return min(most_ms, self._since_ms + self._join_ms + self._limit_ms - now_ms)

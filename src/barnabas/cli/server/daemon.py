@@ -28,6 +28,7 @@ def start_daemon(words: Sequence[str], output: Path) -> int:
     code. Raises OSError."""
     with suppress(FileExistsError):  # a file, perhaps: to open one below it says so
         output.parent.mkdir(parents=True, exist_ok=True)
+    # Appended: what earlier runs logged is often why this one is started.
     with output.open("ab") as file:
         began_at = file.tell()
         process = subprocess.Popen(
@@ -40,12 +41,14 @@ def start_daemon(words: Sequence[str], output: Path) -> int:
         )
     assert process.stdout is not None
     with process.stdout:
+        # The broker prints its line when it serves; without a line it has ended.
         ready = process.stdout.readline()
     if ready:
         sys.stdout.write(f"{ready}process {process.pid}, its log is {output}\n")
         return 0
     code = process.wait()
     with output.open(encoding="utf-8", errors="replace") as said_then:
+        # Only what this start has logged.
         said_then.seek(began_at)
         sys.stderr.write(said_then.read())
     return code or 1

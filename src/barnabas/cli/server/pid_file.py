@@ -39,6 +39,7 @@ def read_pid_file(directory: Path) -> PidFile | None:
     try:
         with (directory / FILE_NAME).open("rb") as file:
             lines = file.read(_MAX_BYTES).decode("utf-8", "replace").splitlines()
+        # A file that is cut or foreign is as good as none.
         return PidFile(int(lines[0]), int(lines[1]), lines[2])
     except (OSError, ValueError, IndexError):
         return None
@@ -51,6 +52,7 @@ def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
     itself checks whether it can use the directory.
     """
     found = read_pid_file(directory)
+    # Two brokers want the directory: its lock decides between them, not this file.
     if found is not None and found.is_alive:
         return False
     pid = os.getpid() if process is None else process
@@ -67,6 +69,7 @@ def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
 def release(directory: Path) -> None:
     """Remove this process's own file; the disk may refuse that."""
     found = read_pid_file(directory)
+    # Another process may have claimed the directory since.
     if found is not None and found.pid == os.getpid():
         try:
             (directory / FILE_NAME).unlink(missing_ok=True)
@@ -82,6 +85,7 @@ def process_began_ticks(pid: int, proc: Path = PROC) -> int | None:
             fields = stat.read().rpartition(b")")[2].split()
         return None if fields[0] in (b"Z", b"X") else int(fields[19])
     except (FileNotFoundError, ProcessLookupError):
+        # /proc works here, so that process is gone; elsewhere its start cannot be known.
         if (proc / "self" / "stat").exists():
             return None
     try:

@@ -51,6 +51,7 @@ def find_servers(proc: Path = PROC) -> list[ServerProcess]:
 
 def is_server_command(words: Sequence[str]) -> bool:
     """Recognize `[python [-m]] barnabas server start ...`."""
+    # A virtual environment's python, its options and -m may stand before the program.
     for i in range(min(len(words), 8)):
         if list(words[i + 1 : i + 3]) == ["server", "start"]:
             return words[i].rpartition("/")[2] in _PROGRAMS
@@ -77,6 +78,7 @@ def _locked_by(process: Path) -> tuple[Path, ...]:
             target = link.readlink()
         except OSError:
             continue  # closed meanwhile
+        # Each log directory of a broker has one, open as long as the broker runs.
         if target.name == ".lock":
             found.add(target.parent)
     return tuple(sorted(found))

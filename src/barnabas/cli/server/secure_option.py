@@ -34,11 +34,13 @@ def secure_configs(
     """
     properties = without_controller_listeners(properties)
     given = {name: properties[name] for name in _LISTENERS if properties.get(name)}
+    # Kafka's default listener; its host is empty, so that it is every address.
     given.setdefault("listeners", _DEFAULT)
     hosts = []
     listeners = {}
     for name, text in given.items():
         parsed = parse_listeners(name, text)
+        # Of several listeners some might stay open without the user's knowledge.
         if len(parsed) != 1 or parsed[0].name not in (_PLAIN, PROTOCOL):
             raise ConfigError(f"{name}={text}: {_HINT}")
         listeners[name] = str(parsed[0]._replace(name=PROTOCOL))
@@ -53,8 +55,11 @@ def secure_configs(
         for each in filter(Path.exists, logs):
             check_directory(each)
     setup = prepare_security(where, hosts)
+    # With a ZooKeeper its nodes belong to the brokers, or any client of it could change them
+    # (SE-6).
     owning = setup.zookeeper_settings() if properties.get("zookeeper.connect") else {}
     return setup, {
+        # Later entries win: defaults, then the user's configs, then what makes the broker secure.
         **setup.defaults(),
         **owning,
         **properties,

@@ -118,6 +118,7 @@ def start(words: Sequence[str]) -> int:
     # Modules make many objects that stay, and the collector would walk them again and again, for a
     # tenth of the time until the broker is ready. `run` enables it.
     gc.disable()
+    # Imported only now: --help and a wrong line need none of it.
     from barnabas.broker.main import run
     from barnabas.config import BrokerConfig, environment_warning
     from barnabas.errors import ConfigError
@@ -130,6 +131,7 @@ def start(words: Sequence[str]) -> int:
 
             setup, properties = secure_configs(properties, arguments.secure_dir)
         config = BrokerConfig(properties)
+        # A misspelt KAFKA_... variable would change nothing without a word.
         config.warnings += filter(None, [environment_warning(os.environ)])
     except (ConfigError, OSError) as error:
         sys.stderr.write(f"barnabas server start: {_one_line(error)}\n")
@@ -137,6 +139,7 @@ def start(words: Sequence[str]) -> int:
     first_directory = Path(config.log_directories()[0])
     if arguments.as_daemon:
         return _start_daemon(words, arguments.log_file, first_directory)
+    # False does not prevent the start: the broker's own lock decides who has the directory.
     is_ours = claim(first_directory, config.str("listeners"))
     try:
         companion = _companion(arguments.test_control_port)
@@ -157,6 +160,7 @@ def properties_of(arguments: StartArguments) -> dict[str, str]:
         properties.update(profile(arguments.profile))
     if arguments.properties_file is not None:
         properties.update(load_properties(arguments.properties_file))
+    # Kafka's images set configs by the environment, above the file.
     properties.update(from_environment(os.environ))
     properties.update(arguments.settings)
     # Kafka's defaults are for a cluster. Who names neither a file nor anything of other machines
@@ -168,6 +172,7 @@ def properties_of(arguments: StartArguments) -> dict[str, str]:
         properties["listeners"] = _listeners(arguments, is_for_this_machine)
     elif is_for_this_machine:
         properties.setdefault("listeners", _listeners(arguments, is_for_this_machine))
+    # A profile is about the behaviour of a version, and says itself how long a group waits.
     if is_for_this_machine and arguments.profile is None:
         properties.setdefault(_DELAY, "0")
     return properties
@@ -217,6 +222,7 @@ def parse(words: Sequence[str]) -> StartArguments:
             return StartArguments(None, {}, True)
         if word in (_DAEMON, _SECURE):
             flags.add(word)
+        # An option that is not known is refused there, with the nearest name.
         elif word.startswith("-"):
             option, value = _option(word, left)
             if option in _SETTINGS:
@@ -233,6 +239,7 @@ def parse(words: Sequence[str]) -> StartArguments:
     if host is not None or port is not None:
         if "listeners" in settings:
             raise UsageError("--host and --port contradict listeners: leave out one or the other")
+        # The port would be the default one, and not the one in the file that the user has in mind.
         if file is not None and port is None:
             raise UsageError("--host with a properties file needs --port, too")
     test_control_port = given.get(_TEST_CONTROL)
@@ -245,6 +252,7 @@ def parse(words: Sequence[str]) -> StartArguments:
         test_control_port=None
         if test_control_port is None
         else _port(_TEST_CONTROL, test_control_port),
+        # A directory for secrets means that they are wanted.
         is_secure=_SECURE in flags or _SECURE_DIR in given,
         secure_dir=given.get(_SECURE_DIR),
         log_file=given.get(_LOG_FILE),
@@ -306,6 +314,7 @@ def _process_began_at_s() -> float:
         with open("/proc/self/stat", "rb") as stat:
             # Behind the name, which may hold anything, in parentheses: field 22 of all.
             began_ticks = int(stat.read().rpartition(b")")[2].split()[19])
+        # Ticks count since the boot, suspended time included.
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - began_ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError, AttributeError):
         return now_s

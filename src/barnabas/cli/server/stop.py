@@ -93,6 +93,7 @@ def _is_meant(server: ServerProcess, selection: Selection) -> bool:
     if directory is not None:
         recorded = read_pid_file(directory)
         is_recorded = recorded is not None and recorded.pid == server.pid and recorded.is_alive
+        # Two signs: the pid file, and the open .lock, which only this user's processes show.
         if not is_recorded and directory.resolve() not in server.directories:
             return False
     return (
@@ -122,6 +123,7 @@ def stop(
         raise CannotStop(f"server {server} belongs to another user") from cause
     ends_at_s = time.monotonic() + timeout_ms / 1000
     with Waiting(f"server {server} to stop"):
+        # The id alone may be another process's by now.
         while began_ticks is not None and process_began_ticks(server.pid) == began_ticks:
             if time.monotonic() >= ends_at_s:
                 raise CannotStop(

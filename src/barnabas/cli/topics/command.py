@@ -238,6 +238,7 @@ def alter(
     """
     name = one_topic(topic_argument, topic_option)
     assignment = None if replica_assignment is None else _assignment(replica_assignment)
+    # The option lists all partitions, though only the new ones are sent.
     if assignment is not None and len(assignment) != partitions:
         raise click.UsageError(
             f"--replica-assignment names {counted(len(assignment), 'partition')}, "
@@ -246,6 +247,7 @@ def alter(
 
     async def work() -> int:
         async with Admin(servers, **client_options()) as admin:
+            # The existing partitions are needed first: the request has only those that are new.
             (topic,) = await admin.describe_topics([name])
             there = len(topic.partitions)
             added = None
@@ -317,6 +319,7 @@ async def _describe_sizes(
     """The topics, and the sizes of those that the brokers show."""
     async with Admin(servers, **client_options()) as admin:
         found = await admin.describe_topics()
+        # Filtered here: the protocol has no such filter.
         kept = [topic for topic in found if not (exclude_internal and topic.is_internal)]
         return kept, topic_sizes(await soon(admin.describe_log_dirs(), {}), kept)
 
@@ -337,6 +340,8 @@ async def _moving(admin: Admin) -> Moving:
     """The partitions that are being reassigned. Only the controller knows; where there is none, or
     it refuses, the rest is shown all the same."""
     try:
+        # During an election there is no controller to ask, and the rest of the answer is there
+        # already.
         async with asyncio.timeout(_CONTROLLER_TIMEOUT_S):
             return await admin.list_partition_reassignments()
     except (TimeoutError, Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):

@@ -40,6 +40,7 @@ class Filters(NamedTuple):
             not any(self)
             or (self.under_replicated and in_sync < replicas)
             or (self.unavailable and not is_led)
+            # Kafka counts a partition without a leader as below its minimum, whatever its ISR says.
             or (self.under_min_isr and (in_sync < min_isr or not is_led))
             or (self.at_min_isr and in_sync == min_isr)
         )
@@ -85,6 +86,7 @@ def describe_text(described: Described, filters: Filters, moving: Moving = NOTHI
                 f"ReplicationFactor: {replication_factor(topic, moving)}\tConfigs: {settings}"
             )
         for partition in filters.of(topic, configs, moving):
+            # -1 on the wire.
             leader = "none" if partition.leader < 0 else partition.leader
             lines.append(
                 f"\tTopic: {topic.name}\tPartition: {partition.partition}\tLeader: {leader}\t"

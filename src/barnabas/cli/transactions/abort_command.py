@@ -66,6 +66,7 @@ def abort(
         raise click.UsageError(
             "name the transaction: --topic and --partition, or --transactional-id"
         )
+    # The first offset finds all three numbers; without it each has to be given.
     which = _which(start_offset, numbers)
     name = TopicPartition(topic, partition)
 
@@ -110,5 +111,6 @@ async def _at(admin: Admin, name: TopicPartition, start_offset: int) -> _Numbers
 async def _fence(servers: str, transactional_id: str) -> None:
     """Fence an existing id: fencing an unknown one would create it."""
     async with Admin(servers, **client_options()) as admin:
+        # Raises for an id that does not exist.
         await admin.describe_transactions([transactional_id])
         await admin.fence_producers([transactional_id])

@@ -215,6 +215,7 @@ def find_hanging(
                 TopicPartition(each.name, own.partition)
                 for each in described
                 for own in each.partitions
+                # Only a leader knows the open transactions of its partition.
                 if own.leader >= 0
                 and (partition is None or own.partition == partition)
                 and (broker_id is None or own.leader == broker_id)
@@ -245,6 +246,7 @@ async def _hanging(
         except TransactionalIdNotFound:
             continue  # it has expired since it was listed
     found = hanging(candidates, known)
+    # Between the two questions a transaction may have ended in the usual way.
     again = await admin.describe_producers({each.partition for each in found})
     still = set(suspects(again, silent_since_ms))
     return [each for each in found if each in still]

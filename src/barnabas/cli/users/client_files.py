@@ -53,6 +53,8 @@ class ClientFiles(NamedTuple):
         try:
             if self.authority is not None:
                 self.authority_path.write_bytes(self.authority)
+                # Certificates are public: programs of other users verify the brokers by this file,
+                # too.
                 self.authority_path.chmod(_READABLE)
             write_secret(self.path, _lines(self._kafka_settings(wanted), escaped=True))
             write_secret(
@@ -104,6 +106,7 @@ def client_files(path: Path, servers: str, options: Mapping[str, Any]) -> Client
     settings = {"bootstrap.servers": servers}
     settings |= {name: value for name, value in given.items() if name.startswith(_COPIED)}
     authority = None
+    # librdkafka reads PEM only; a truststore of Java is left to Java's clients.
     if _LOCATION in settings and settings.get(f"{_TRUST}type", "").upper() == "PEM":
         authority = Path(settings[_LOCATION]).read_bytes()
     return ClientFiles(path, settings, authority)

@@ -234,6 +234,7 @@ class Left(NamedTuple):
 
 def _password(from_stdin: bool) -> str:
     if not from_stdin:
+        # 192 bits, of letters that no shell, JAAS line or properties file has to escape.
         return secrets.token_urlsafe(_PASSWORD_BYTES)
     password = sys.stdin.readline().rstrip("\r\n")
     if not password:
@@ -243,6 +244,8 @@ def _password(from_stdin: bool) -> str:
 
 async def _set(servers: str, wanted: UserScramCredentialUpsertion, *, is_new: bool) -> None:
     async with Admin(servers, **client_options()) as admin:
+        # Brokers set a password for new and known users alike: `add` must not replace one by
+        # accident.
         known = await _mechanisms_of(admin, wanted.user)
         if is_new and known:
             raise UserExists(
@@ -264,6 +267,7 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
         if not mechanisms:
             raise ResourceNotFound(f"user {user} does not exist")
         settings = await _settings(admin)
+        # super.users is separated by semicolons, since names of TLS have commas.
         if not is_forced and f"User:{user}" in settings.get(_SUPER, "").split(";"):
             raise UserNeeded(
                 f"user {user} is one of the brokers' {_SUPER}: it administers the cluster, or "
@@ -281,6 +285,8 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
             rules = await admin.describe_acls(AclFilter(principal=f"User:{user}"))
         except SecurityDisabled:  # without an authorizer there are none
             return Left([], [], settings)
+        # Deleting users and reading rules are two rights: the user is deleted, the rules stay
+        # unknown.
         except ClusterAuthorizationFailed:
             if revokes:
                 raise

@@ -133,6 +133,7 @@ class _Reading:
                         await self._on_consumed(
                             records if self._left is None else records[: self._left]
                         )
+                    # A poll that has records ready never waits: signals need a turn of the loop.
                     await asyncio.sleep(0)
 
     async def _on_consumed(self, records: Sequence[ConsumerRecord]) -> None:
@@ -165,6 +166,7 @@ class _Reading:
                 for name, offsets in stretches.items()
             ],
         )
+        # After each poll, synchronously, as Kafka's tool does without --enable-autocommit.
         if self._commits:
             await self._commit({name: offsets[-1] + 1 for name, offsets in stretches.items()})
 

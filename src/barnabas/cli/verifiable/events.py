@@ -28,6 +28,7 @@ class Events:
         try:
             sys.stdout.write(json.dumps(event, separators=(",", ":"), ensure_ascii=False) + "\n")
             sys.stdout.flush()
+        # Raised in the end: in the middle it would leave a client open.
         except BrokenPipeError:
             self._is_broken = True
             self.stopping.set()

@@ -128,6 +128,7 @@ class _Sending:
             if self._events.stopping.is_set():
                 return
             number = self._sent
+            # Ahead of the schedule since the start.
             if wanted.throughput is not None and number > self._due(wanted.throughput):
                 await asyncio.sleep(_PAUSE_MS / 1000)
                 continue

@@ -64,12 +64,14 @@ class Ledger:
         later = int((offsets >= self._bounds.stop).sum())
         self._earlier += earlier
         self._later += later
+        # Rows outside of the bounds are counted, and kept out of the chunks.
         if earlier or later:
             inside = (offsets >= self._bounds.start) & (offsets < self._bounds.stop)
             offsets = offsets[inside]
         self._rows += len(offsets)
         for number, within in self._by_chunk(offsets):
             bits = self._open(number)
+            # A row may be there twice in one block, and again in another.
             distinct, counts = np.unique(within, return_counts=True)
             again = (counts > 1) | ((bits[distinct] & _SEEN) != 0)
             bits[distinct[again]] |= _AGAIN
@@ -119,6 +121,7 @@ class Ledger:
         if not len(offsets):
             return
         numbers, within = np.divmod(offsets, self._chunk)
+        # The usual case, a block of neighbouring offsets, needs no sorting.
         if numbers[0] == numbers[-1] and (numbers == numbers[0]).all():
             yield int(numbers[0]), within
             return
@@ -134,6 +137,7 @@ class Ledger:
         return np.full(self._chunk, found, np.uint8) if isinstance(found, int) else found
 
     def _keep(self, number: int, bits: Chunk) -> None:
+        # A chunk that is settled costs one number.
         self._chunks[number] = int(bits[0]) if (bits == bits[0]).all() else bits
 
 

@@ -145,6 +145,7 @@ def _make_wanted(options: dict[str, Any]) -> Wanted:
     from barnabas.cli.verify.compare import Wanted
 
     by, until = options["by"], options["until"]
+    # Rows of a sink have no offset by which later ones could be left out.
     if until is not None and by != "offset":
         raise click.UsageError("--until needs --by offset: keys and values have no time")
     try:

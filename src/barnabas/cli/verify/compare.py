@@ -110,6 +110,7 @@ class _Offsets(_Comparison):
 
     async def verdict(self) -> Verdict:
         wanted = self._wanted
+        # Fixed before anything is read: rows of records that arrive later are counted apart.
         bounds = await self._source_bounds()
         self._ledgers = {place: Ledger(within) for place, within in bounds.items()}
         self._of_others = 0
@@ -144,6 +145,7 @@ class _Offsets(_Comparison):
             ledger = self._ledgers.get(place)
             if ledger is not None:
                 ledger.rows(offsets)
+            # It names a source, so it is no row of another pipeline.
             elif place.topic in self._wanted.sources:
                 self._unmarked += len(offsets)  # a partition that the source does not have
                 self._unmarked_in.append(f"{where} ({place.topic}-{place.partition})")
@@ -161,6 +163,7 @@ class _Offsets(_Comparison):
         }
         examples["unmarked"] = list(dict.fromkeys(self._unmarked_in))[: self._wanted.most_examples]
         found = total(by_place.values())
+        # After a compaction rows stay whose record is gone: no error then.
         strays = 0 if self._wanted.is_compacted else found.unfounded
         is_exact = not (found.lost or found.doubled or strays or self._unmarked)
         return Verdict(found, self._unmarked, self._of_others, examples, is_exact)

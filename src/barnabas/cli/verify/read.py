@@ -51,6 +51,7 @@ async def bounds_of(
 
     Raises UnknownTopicOrPartition.
     """
+    # `partitions_for` would wait for a topic that is being created.
     if topic not in await consumer.list_topics([topic]):
         raise UnknownTopicOrPartition(f"there is no topic {topic!r}")
     partitions = [TopicPartition(topic, each) for each in await consumer.partitions_for(topic)]
@@ -88,6 +89,7 @@ async def records_of(
                 with_headers=with_headers,
             ):
                 yield partition, columns
+            # By position: the last offsets may be markers, or compacted away.
             if answer.next_offset >= within.stop:
                 del left[partition]
                 consumer.pause(partition)
@@ -129,6 +131,7 @@ def _numbers(texts: pa.Array) -> pa.Array:
 def _origins(topics: pa.Array, partitions: pa.Array, offsets: pa.Array) -> Origins:
     marked = pc.and_(pc.and_(pc.is_valid(topics), pc.is_valid(partitions)), pc.is_valid(offsets))
     unmarked = len(marked) - (pc.sum(marked).as_py() or 0)
+    # Filtering copies, and most outputs name every record.
     if unmarked:
         topics, partitions, offsets = (
             each.filter(marked) for each in (topics, partitions, offsets)
@@ -139,6 +142,7 @@ def _origins(topics: pa.Array, partitions: pa.Array, offsets: pa.Array) -> Origi
     every = offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     places: dict[TopicPartition, Offsets] = {}
     for code, name in enumerate(encoded.dictionary.to_pylist()):
+        # Headers are bytes, columns are text.
         topic = name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
         mine = codes == code
         for number in np.unique(numbers[mine]):

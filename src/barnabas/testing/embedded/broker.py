@@ -59,10 +59,12 @@ class Broker(EmbeddedLife):
     ) -> None:
         self._config = texts(config)
         self._log_dirs = self._config.get("log.dirs", "")
+        # Two directories for one broker: which one is meant cannot be guessed.
         if data_dir is not None and self._log_dirs:
             raise ConfigError(
                 f"data_dir={data_dir} and log.dirs={self._log_dirs}: give one of the two"
             )
+        # With several log directories the first one stands for the broker.
         given = data_dir or self._log_dirs.split(",")[0].strip()
         super().__init__("broker", Path(given) if given else None, **options)
         self._port = port
@@ -84,6 +86,7 @@ class Broker(EmbeddedLife):
             from barnabas.testing.faults.broker_faults import Faults
 
             self._faults = Faults(self._call)
+            # Asked for while it runs; otherwise `_start` attaches them.
             if self._server is not None:
                 self._faults.attach(self._server)
         return self._faults
@@ -121,6 +124,7 @@ class Broker(EmbeddedLife):
 
     @property
     def port(self) -> int:
+        # 0 stands for any free port, which is known once it is bound.
         if not self.is_running or not self._port:
             raise self._is_not_running()
         return self._port
@@ -149,6 +153,7 @@ class Broker(EmbeddedLife):
         return SnapshotKind("broker", 1)
 
     def _one_directory(self, what: str) -> Path:
+        # A snapshot is a copy of one directory.
         if "," in self._log_dirs:
             raise ConfigError(f"{what}: the data is in several directories: {self._log_dirs}")
         return self.data_dir
@@ -170,6 +175,7 @@ class Broker(EmbeddedLife):
             "broker.id": "0",
             **listener(self._secured, self._port),
             "log.dirs": str(self.data_dir),
+            # Later entries win: a test's own configs come last.
             **({} if self._production_defaults else defaults_for_tests(1)),
             **self._config,
         }
@@ -179,8 +185,10 @@ class Broker(EmbeddedLife):
         await server.start()
         assert server.failure is not None
         stopping = self._stopping = asyncio.Event()
+        # A broker without a sound log directory stops by itself, as Kafka's does (KIP-112).
         server.failure.add_done_callback(lambda _: stopping.set())
         self._server = server
+        # Kept for the next start: clients that are connected find the broker again.
         self._port = server.port
         self._ended = asyncio.get_running_loop().create_task(_end(server, stopping))
         if self._faults is not None:
@@ -195,6 +203,7 @@ class Broker(EmbeddedLife):
         assert self._stopping is not None and self._ended is not None
         self._stopping.set()
         await self._ended
+        # It could not continue: the test must not take its silence for a clean stop.
         if server.failure is not None and server.failure.done():
             raise OSError(server.failure.result())
 

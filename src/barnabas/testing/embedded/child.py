@@ -38,6 +38,8 @@ class _Calls:
     def answer(self, call: list[Any]) -> dict[str, Any]:
         try:
             return {"value": self._call(*call)}
+        # What the constructor and the methods raise by contract; a bug ends the process with its
+        # trace.
         except (BarnabasError, OSError) as error:
             return {"error": str(error), "kind": type(error).__name__}
 
@@ -57,12 +59,14 @@ class _Calls:
         watch = threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True)
         watch.start()
         if own := options.get("broker_config"):
+            # JSON has texts as keys.
             options["broker_config"] = {int(broker_id): own[broker_id] for broker_id in own}
         self.made = _KINDS[kind](**options)
 
     def _control(self, made: Broker | Cluster) -> int:
         """The port of the faults' control, which begins at the first question, on a loop of its
         own: so it answers while a broker stands still."""
+        # One server for the life of the process, whatever starts and stops in it.
         if self._control_port is None:
             # Most processes are never asked for faults, so this is loaded with the first question.
             from barnabas.testing.faults.control import FaultControl
@@ -91,6 +95,7 @@ def main() -> int:
 
 def _watch(parent: int) -> None:
     """Leave when the parent is gone: another of its children may hold the pipe open."""
+    # An orphan gets another parent, which is seen here within half a second.
     while os.getppid() == parent:
         threading.Event().wait(1 / _LOOKS_PER_S)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -42,6 +42,7 @@ class ChildProcess:
     def __init__(self, kind: str, arguments: dict[str, Any], patience_s: float) -> None:
         self._patience_s = patience_s
         self._process = subprocess.Popen(
+            # -P: a directory called barnabas where the test runs is not taken for the package.
             [sys.executable, "-P", "-c", _PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -67,6 +68,7 @@ class ChildProcess:
             raise self._has_ended() from None
         answer = json.loads(self._line(method))
         if "error" in answer:
+            # The class by its name: an exception itself does not go through JSON.
             raise _ERRORS.get(answer["kind"], OSError)(answer["error"])
         return answer["value"]
 
@@ -106,12 +108,14 @@ class ChildProcess:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._unread:
                 left_s = (deadline_ms - clock.monotonic_ms()) / 1000
+                # A read would block for as long as the child hangs.
                 if left_s <= 0 or not selector.select(left_s):
                     raise TimeoutError(
                         f"the broker's process {self.pid} did not {method} within "
                         f"{self._patience_s:g} s"
                     )
                 data = os.read(self._process.stdout.fileno(), _READ_BYTES)
+                # The end of its output: it has ended, or was killed.
                 if not data:
                     raise self._has_ended()
                 self._unread += data

@@ -52,6 +52,7 @@ class ClientThread:
         async def look() -> Sight[T | UnknownTopicOrPartition]:
             try:
                 return Sight(await work(), True, "")
+            # Retriable in Kafka, but a test that mistypes a name should not wait for it.
             except UnknownTopicOrPartition as error:
                 return Sight(error, True, "")
 
@@ -76,6 +77,8 @@ class ClientThread:
     def close(self) -> None:
         with self._lock:
             thread, self._thread = self._thread, None
+            # A fork has the object and not the thread: the parent's clients are not the child's to
+            # close.
             if thread is None or not thread.is_own:
                 return
             try:
@@ -87,6 +90,7 @@ class ClientThread:
         with self._lock:
             if self._thread is None or not self._thread.is_own:
                 self._thread = LoopThread(_CLIENT_ID)
+                # Clients belong to the loop on which they were made.
                 self._admin = self._producer = None
                 self._starting = asyncio.Lock()
             return self._thread

@@ -71,6 +71,7 @@ class Cluster(EmbeddedLife):
         self._broker_config = {
             broker_id: texts(own) for broker_id, own in (broker_config or {}).items()
         }
+        # A config for a broker that never starts would be lost without a word.
         strangers = sorted(self._broker_config.keys() - set(self.broker_ids))
         if strangers:
             raise ConfigError(
@@ -127,6 +128,7 @@ class Cluster(EmbeddedLife):
         Its session with the metadata ends after its `zookeeper.session.timeout.ms`, and it begins
         another one when it resumes. Raises ConfigError unless it runs, in a thread of its own.
         """
+        # The broker is in the child process, which has the threads.
         if self._own_threads(broker_id) is None:
             self._change("pause", broker_id)
         else:
@@ -223,6 +225,7 @@ class Cluster(EmbeddedLife):
     def _pause_here(self, broker_id: int) -> None:
         assert self._threads is not None
         server, session = self.server(broker_id), self.session(broker_id)
+        # In this thread: the loop of the metadata must not wait for a broker that is busy.
         pause = self._threads.stop(broker_id)
         timeout_ms = server.config.int("zookeeper.session.timeout.ms")
         self.thread.call(partial(self._threads.on_stopped, broker_id, pause, session, timeout_ms))
@@ -238,6 +241,7 @@ class Cluster(EmbeddedLife):
         own = dict(self._broker_config)
         for number, port in self._ports.items():
             given = {**listeners, **own.get(number, {})}
+            # The child starts on the same ports: clients have their addresses already.
             own[number] = with_port({**listener(self._secured, port), **given}, port)
         return {
             "brokers": len(self.broker_ids),
@@ -269,6 +273,8 @@ class Cluster(EmbeddedLife):
         for broker_id in self.broker_ids:
             await self._start_broker(broker_id)
         for broker_id, server in self._servers.items():
+            # Else the first request of a test might find a broker that knows only some of the
+            # others.
             await self._on_loop(broker_id, server.knows_brokers(self.broker_ids))
 
     async def _start_broker(self, broker_id: int) -> None:
@@ -277,12 +283,14 @@ class Cluster(EmbeddedLife):
         session = self._store.session()
         store: MetadataStore = session
         if self._threads is not None:
+            # A broker on another thread reaches the tree through the metadata's loop.
             store = DistantSession(session, self._threads.begin(broker_id))
         users = None if self._secured is None else self._secured.setup.passwords
         server = Server(config, self._seams(), store, first_users=users)
         try:
             await self._on_loop(broker_id, server.start())
         except BaseException:
+            # The thread exists from before the start, so it has to end with a failure of it.
             await self._end_thread(broker_id)
             raise
         self._sessions[broker_id] = session
@@ -308,6 +316,7 @@ class Cluster(EmbeddedLife):
         if broker_id not in self._running:
             raise ConfigError(f"broker {broker_id} is not running")
         self._running.remove(broker_id)
+        # A broker that stands still could not stop.
         if self._threads is not None:
             self._threads.go_on(broker_id)
         if self._faults is not None:
@@ -339,6 +348,7 @@ class Cluster(EmbeddedLife):
             "log.dirs": str(self.data_dir / f"broker-{broker_id}"),
             "offsets.topic.replication.factor": str(min(3, size)),
             "transaction.state.log.replication.factor": str(min(3, size)),
+            # Kafka's defaults are for three brokers: with fewer no internal topic could be created.
             "transaction.state.log.min.isr": str(min(2, size)),
             **({} if self._production_defaults else defaults_for_tests(size)),
             **self._config,
@@ -351,6 +361,7 @@ class Cluster(EmbeddedLife):
         for broker_id, server in self._servers.items():
             if self._threads is not None:
                 self._threads.go_on(broker_id)
+            # All of them, before the first one stops: no leadership is moved for nothing.
             await self._on_loop(broker_id, server.ends_with_all())
         for broker_id in reversed(self.broker_ids):
             if broker_id in self._servers:
@@ -358,6 +369,7 @@ class Cluster(EmbeddedLife):
                 await self._end_server(broker_id, stop)
         if self._store is not None:
             await self._store.close()
+            # `close` removes the directory next, so the tree need not be written.
             if self._unwritten is not None and not self._is_closing:
                 _write(self._store, self._unwritten)
             self._store = None

@@ -43,6 +43,7 @@ class DataDirectory:
             return self._given
         if self._temporary is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="barnabas-"))
+            # Runs when the owner is collected, and at the end of the interpreter.
             self._removal = weakref.finalize(self, _remove, self._temporary, os.getpid())
         return self._temporary
 
@@ -66,5 +67,6 @@ class UnsyncedFiles(OsFiles):
 
 
 def _remove(directory: Path, process_id: int) -> None:
+    # A forked process inherits the finalizer, and not the directory.
     if os.getpid() == process_id:
         shutil.rmtree(directory, ignore_errors=True)

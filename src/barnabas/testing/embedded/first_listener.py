@@ -28,6 +28,7 @@ def with_port(properties: Mapping[str, str], port: int) -> dict[str, str]:
     text = properties[_LISTENERS]
     first, comma, others = text.partition(",")
     name, colon, number = first.rpartition(":")
+    # A port that the test has chosen stays.
     if number.strip() != "0":
         return dict(properties)
     return {**properties, _LISTENERS: f"{name}{colon}{port}{comma}{others}"}

@@ -103,9 +103,12 @@ class Group:
             holds &= members is None or len(described.members) == members
             seen = f"state {described.state}, {counted(len(described.members), 'member')}"
             if lag is not None:
+                # Counting means reading: a group far behind is not counted to the end at each look.
                 most = lag + _COUNTED
                 lags = await self._lag(level, most, known)
                 behind = sum(lags.values())
+                # Without a committed offset there is no lag to speak of, and 0 would be true too
+                # early.
                 holds &= bool(lags) and behind <= lag
                 seen += f", lag {behind}" if lags else ", no committed offsets"
                 seen += " or more" if behind >= most else ""
@@ -142,6 +145,7 @@ class Group:
         unknown = {
             name: span
             for name, span in spans.items()
+            # A range is counted once, however often the wait looks.
             if span.begin < span.end and (name, span) not in known
         }
         if unknown:

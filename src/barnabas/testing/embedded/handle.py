@@ -117,8 +117,11 @@ class BrokerHandle(ABC):
         from barnabas.types import TopicPartition
 
         given = {name.replace(".", "_") for name in options}
+        # Kafka's default, latest, would miss what the test has sent before.
         if "auto_offset_reset" not in given:
             options["auto_offset_reset"] = "earliest"
+        # A member learns of a rebalance from the answer to a heartbeat; every 3 s is long for a
+        # test.
         if not {"heartbeat_interval_ms", "session_timeout_ms"} & given:
             options["heartbeat_interval_ms"] = _HEARTBEAT_MS
         consumer = self._note(
@@ -135,6 +138,7 @@ class BrokerHandle(ABC):
                     for topic in topics
                     for number in consumer.partitions_for(topic)
                 )
+        # The caller never gets the consumer, so it cannot close it.
         except BaseException:
             consumer.close()
             raise
@@ -234,6 +238,8 @@ class BrokerHandle(ABC):
         for client, place in handed_out:
             name = f"{client!r}, made at {place},"
             close = partial(_close, client, name)
+            # Side by side and as daemons: one that hangs holds up neither the others nor the
+            # process.
             thread = threading.Thread(target=close, name="barnabas-close", daemon=True)
             thread.start()
             closing.append((thread, name))

@@ -70,6 +70,7 @@ class EmbeddedLife(BrokerHandle):
 
     def __init__(self, noun: str, given_dir: Path | None, **options: Unpack[LifeOptions]) -> None:
         super().__init__()
+        # **options would swallow a misspelt argument.
         for name in options.keys() - LifeOptions.__annotations__.keys():
             raise TypeError(f"{name}: {type(self).__name__} has no such argument")
         self._noun = noun
@@ -94,6 +95,8 @@ class EmbeddedLife(BrokerHandle):
         with self._life:
             if self.is_running:
                 raise ConfigError(f"this {self._noun} is already running")
+            # A directory that was made for a start that failed is removed; one that was there
+            # stays.
             is_new = self._directory.path is None
             try:
                 self._begin_data()
@@ -116,8 +119,10 @@ class EmbeddedLife(BrokerHandle):
         with self._life:
             if not self.is_running:
                 return
+            # A broker that stands still could not stop, and would be waited for.
             self._go_on()
             try:
+                # The clients first: without a broker they would only retry.
                 self._hang_up()
                 if self._distant is not None:
                     self._distant.end()
@@ -154,6 +159,7 @@ class EmbeddedLife(BrokerHandle):
                     "process=True"
                 )
             self._hang_up()
+            # A process that stands still does not answer, so its last counts are lost.
             if self._distant is not None and self._pause is None:
                 self._distant.end()
             child, self._child = self._child, None
@@ -175,6 +181,7 @@ class EmbeddedLife(BrokerHandle):
         """Start as `with` does, without blocking the caller's loop."""
         try:
             await _in_a_thread(self.start)
+        # The start cannot be interrupted half-way, so it is undone.
         except asyncio.CancelledError:
             await _in_a_thread(self.close)
             raise
@@ -290,6 +297,7 @@ class EmbeddedLife(BrokerHandle):
 
         is_new = self._directory.path is None
         directory = self._directory.make()
+        # A snapshot replaces nothing that the user has not asked to replace.
         if not is_new and directory.is_dir() and any(directory.iterdir()):
             if self._directory.is_temporary:
                 return  # a later start continues with what it has
@@ -297,6 +305,7 @@ class EmbeddedLife(BrokerHandle):
                 f"snapshot: data_dir={directory} has data: give an empty one, or call restore()"
             )
         open_snapshot(self._first_state).restore_to(directory, self._kind)
+        # A directory of the user's own keeps its data, so later starts continue with it.
         if not self._directory.is_temporary:
             self._first_state = None
 
@@ -328,6 +337,7 @@ class EmbeddedLife(BrokerHandle):
         with self._life:
             if self._child is None:
                 return None
+            # The child cannot answer while it is stopped: the call would wait for its patience.
             if self._pause is not None:
                 raise ConfigError(
                     f"faults: process {self._child.pid} is paused, and takes none: resume() it"
@@ -361,6 +371,7 @@ class EmbeddedLife(BrokerHandle):
         try:
             return work()
         finally:
+            # Even after a failed copy: what ran before the call runs after it.
             if was_running:
                 self.start()
 
@@ -373,6 +384,7 @@ class EmbeddedLife(BrokerHandle):
             async with asyncio.timeout(_PATIENCE_S) as limit:
                 await work
         except TimeoutError:
+            # A TimeoutError of the work itself.
             if not limit.expired():
                 raise
             raise TimeoutError(

@@ -28,6 +28,7 @@ class _Standstill:
     def end(self) -> None:
         """Begin a new session if the old one ended, and only then resume the broker."""
         self._expiry.cancel()
+        # As a client does that comes back after its session has ended: it begins another one.
         if self._has_expired and self._session.session_state is SessionState.EXPIRED:
             self._session.reconnect()
         self._pause.resume()
@@ -62,6 +63,7 @@ class OwnThreads:
 
     async def end(self, broker_id: int) -> None:
         thread = self._threads.pop(broker_id)
+        # Joins the thread, which must not block this loop: the broker's last calls come here.
         await asyncio.get_running_loop().run_in_executor(None, thread.stop)
 
     def stop(self, broker_id: int) -> ThreadPause:

@@ -38,7 +38,9 @@ class ThreadPause(Pause):
     def __init__(self, thread: LoopThread) -> None:
         self._stands = threading.Event()
         self._ends = threading.Event()
+        # A callback that does not return blocks the loop, and with it everything of the broker's.
         thread.call_soon(self._block)
+        # The loop never got to it: let the callback return at once when it does.
         if not self._stands.wait(_BEGINS_WITHIN_S):
             self._ends.set()
             raise TimeoutError(f"the broker did not stand still within {_BEGINS_WITHIN_S:g} s")

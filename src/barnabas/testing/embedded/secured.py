@@ -34,6 +34,7 @@ class Secured:
 
     def remove(self) -> None:
         """Remove a temporary directory; the next use makes everything again."""
+        # Certificates in a directory of the user's own are used again.
         if self._directory.is_temporary:
             self._setup = None
         self._directory.remove()

@@ -46,6 +46,7 @@ def defaults_for_tests(brokers: int) -> dict[str, str]:
 
 
 def _text(name: str, value: Setting) -> str:
+    # First, since a bool is an int to Python.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):
@@ -62,6 +63,7 @@ class QuietLog:
         self._changed: list[logging.Logger] = []
 
     def begin(self) -> None:
+        # The program has chosen a level, which holds.
         if logging.getLogger("barnabas").level != logging.NOTSET:
             return
         for logger in map(logging.getLogger, LOGGERS):

@@ -69,12 +69,14 @@ class Snapshot:
         """Copy a directory that is not in use; `path` must not exist, or be empty."""
         directory = DataDirectory(path)
         into = directory.make()
+        # Among other files those of the snapshot could not be recognized.
         if into.is_dir() and any(into.iterdir()):
             raise ConfigError(f"path={into}: is not empty; a snapshot needs a directory of its own")
         _copy(data_dir, into / _DATA)
         description = {"format": _FORMAT, **kind._asdict()}
         (into / _DESCRIPTION).write_text(json.dumps(description), encoding="utf-8")
         taken = cls(into)
+        # The temporary directory's owner is the snapshot now: it is removed with it.
         taken._directory = directory
         return taken
 
@@ -82,6 +84,7 @@ class Snapshot:
         """Replace what is in `directory`, which is not in use, by a copy; all of it or nothing."""
         if kind != self.kind:
             raise ConfigError(f"snapshot: {self.path} is of a {self.kind}, this is a {kind}")
+        # Copied first, then renamed: a full disk leaves the old state in place.
         fresh = directory.with_name(f"{directory.name}.restoring")
         shutil.rmtree(fresh, ignore_errors=True)
         try:

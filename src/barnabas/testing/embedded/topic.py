@@ -144,6 +144,7 @@ class Topic:
         async def look() -> Sight[list[ConsumerRecord]]:
             between = await self._range(isolation_level)
             # Read once there may be enough, or nothing more comes: not again and again meanwhile.
+            # Offsets are an upper bound of records: markers and compacted records take some, too.
             if _length(between) < count and looked != [between]:
                 looked[:] = [between]
                 return Sight([], False, counted(_length(between), "record"))
@@ -171,6 +172,7 @@ class Topic:
 
         async def look() -> Sight[int]:
             view = await self._partition(partition)
+            # -1 is no leader.
             is_wanted = view.leader == leader if leader is not None else view.leader >= 0
             return Sight(view.leader, is_wanted and view.leader != other_than, _replicas(view))
 
@@ -239,6 +241,7 @@ class Topic:
                 consumer.seek(name, begins[name])
             while unread:
                 for record in await consumer.poll(_POLL_MS):
+                    # What arrives while it reads is left out: the range was fixed before.
                     if record.offset < ends[TopicPartition(record.topic, record.partition)]:
                         found.append(record)
                 if len(found) > _MOST_RECORDS:

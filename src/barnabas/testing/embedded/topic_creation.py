@@ -42,6 +42,7 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
         admin = await clients.admin()
         try:
             await admin.create_topics([_new(wanted)])
+        # Another test, or a first attempt whose answer was lost, has created it.
         except TopicAlreadyExists:
             return False
         return True
@@ -54,6 +55,7 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
     # Each log is forced to disk, and seen only when those of its request are all there.
     patience_s = timeout_s * max(1, (wanted.partitions or 1) / _PARTITIONS_IN_TIME)
     topic = wait_for_topic(wanted.name, None, clients, patience_s)
+    # A topic that was just created has what was asked for.
     if not is_new:
         _compare(wanted, clients.run(describe, f"topic {wanted.name!r}", timeout_s))
     return topic
@@ -85,6 +87,7 @@ def wait_for_topic(
         seen = f"{counted(len(leaders), 'partition')}, with the leaders {leaders}"
         led = len(leaders) - leaders.count(-1)
         is_ready = is_whole and -1 not in leaders
+        # The producer may remember an earlier topic of this name with more partitions.
         if is_ready:
             await clients.look_at(name)
         return Sight(None, is_ready, seen, ("leaders", led))

@@ -54,6 +54,7 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
                 try:
                     sight = await look()
                 except (Unreachable, KafkaError) as error:
+                    # It would be the same at the next look.
                     if isinstance(error, KafkaError) and not error.retriable:
                         raise
                     seen = str(error)
@@ -61,10 +62,13 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
                     if sight.holds:
                         return sight.value
                     seen = sight.seen
+                    # Something happens: the time begins again, so that a slow disk does not fail a
+                    # test.
                     if sight.progress is not None and sight.progress != progress:
                         progress = sight.progress
                         limit.reschedule(asyncio.get_running_loop().time() + timeout_s)
                 await asyncio.sleep(pause_s)
+                # Most states are there within milliseconds; the others are not worth a busy loop.
                 pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
     except TimeoutError:
         if not limit.expired():

@@ -175,4 +175,5 @@ def answerable(api: str) -> frozenset[str]:
 
 def is_whole(api: str, error: str) -> bool:
     """Return True for an error of the request as a whole, which none of its rows has."""
+    # An API without rows has all of its errors in one place.
     return error in WHOLE.get(api, ()) or api not in ROWS

@@ -68,6 +68,7 @@ def parse_rule(
         arguments.get("listener"),
         arguments.get("replicas", False),
     )
+    # A rule that never matches makes a test pass for the wrong reason.
     if match.broker_id is not None and broker_ids and match.broker_id not in broker_ids:
         raise ConfigError(
             f"broker={match.broker_id} never matches: the brokers are {_list_text(broker_ids)}"
@@ -77,6 +78,7 @@ def parse_rule(
             f"listener={match.listener!r} never matches"
             f"{nearest(match.listener, listeners)}; the listeners are {_list_text(listeners)}"
         )
+    # Other APIs have no replica id by which a follower could be recognized.
     if match.replicas and api.name not in _FOLLOWERS_APIS:
         raise ConfigError(f"replicas=True: followers do not send {api.name}, leave it out")
     return match, action, _limits(arguments)
@@ -90,6 +92,7 @@ def _check_type(name: str, value: Any) -> None:
             f"{name}: a fault rule has no such argument{nearest(name, ARGUMENTS)}; "
             f"the arguments are {_list_text(ARGUMENTS)}"
         )
+    # partition=True would be partition 1.
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         raise ConfigError(f"{name}={value!r}: it must be of type {wanted.__name__}")
     if wanted is str and not value:
@@ -132,6 +135,7 @@ def _check_error(api: Api, error: str) -> None:
             f"error={error!r}: Kafka's protocol has no such error{nearest(error, known)}"
         )
     possible = answerable(api.name)
+    # A client is not written for errors that Kafka never sends there.
     if error not in possible:
         raise ConfigError(
             f"error={error!r}: {api.name} never answers with it, and a client need not handle "

@@ -150,11 +150,13 @@ class Faults:
     def _restore(
         self, faults: dict[int | None, Any], broker: int | None, fault: DiskFault | ClockFault
     ) -> None:
+        # By identity: a later fault of the same value is another one.
         if faults.get(broker) is fault:  # else it was replaced
             del faults[broker]
             self._apply()
 
     def _apply(self) -> None:
+        # Before the start nothing is there to change; `attach` applies what is set by then.
         if self._servers:
             self._call(self._apply_to_all)
 
@@ -165,6 +167,7 @@ class Faults:
     def _apply_to(self, server: Server) -> None:
         broker_id = server.broker_id
         is_needed = bool(self._rules.rules or self._isolation)
+        # Without rules requests take the usual way, which has no check for faults.
         server.parts.network.inject(self if is_needed else None)
         machine = MachineFaults(server.seams)
         machine.spoil_disk(self._disks.get(broker_id, self._disks.get(None)))

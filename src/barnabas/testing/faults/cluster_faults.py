@@ -56,6 +56,7 @@ class ClusterFaults(Faults):
 
     def cut_off(self, broker_id: int, inbound: bool, outbound: bool) -> None:
         """Isolate a broker until `heal`; returns nothing, so it can be called over the link."""
+        # Here, in the caller's thread, so that the test gets the error.
         self._cluster.server(broker_id)  # raises unless it runs
         one = frozenset({broker_id})
         self._call(partial(self._isolate, broker_id, one if inbound else one - one, outbound))
@@ -84,6 +85,7 @@ class ClusterFaults(Faults):
         mute = frozenset({broker_id}) if outbound else frozenset()
         before = self._isolation
         self._isolation = Isolation(before.unreachable | unreachable, before.mute | mute)
+        # New requests first, then the connections that are open: none slips through in between.
         self._apply_to_all()
         for other, server in self._servers.items():
             if other != broker_id and outbound:
@@ -91,6 +93,8 @@ class ClusterFaults(Faults):
             elif other == broker_id and unreachable:
                 self._cut(server, lambda client_id: True)
         if outbound:
+            # A real one would end after zookeeper.session.timeout.ms: a test need not wait for
+            # that.
             self._cluster.session(broker_id).expire()
 
     def _cut(self, server: Server, is_meant: Callable[[str | None], bool]) -> None:
@@ -103,5 +107,6 @@ class ClusterFaults(Faults):
         self._apply_to_all()
         for each in before.mute & healed:
             session = self._cluster.session(each)
+            # A broker that was cut off inwards alone has its session still.
             if session.session_state is SessionState.EXPIRED:
                 session.reconnect()

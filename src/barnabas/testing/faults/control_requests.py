@@ -64,12 +64,14 @@ class ControlRequests:
                 try:
                     key = what, _text(request.body.get("broker"))
                     self._machine[key] = spoil(**request.body)
+                # An argument by a name that the method does not have.
                 except TypeError:
                     raise Refused(400, _no_such_argument(what)) from None
                 return Answer(201, request.body)
             case "DELETE":
                 broker = request.query.get("broker")
                 for key in [key for key in self._machine if key[0] == what]:
+                    # Without ?broker= all of them are restored.
                     if broker in (None, key[1]):
                         self._machine.pop(key).remove()
                 return Answer(200, {})
@@ -88,6 +90,7 @@ async def _wait_for_hits(rule: Rule, request: Request) -> Answer:
     timeout_ms = _number(request, "timeout_ms", 10_000, _MOST_WAIT_MS)
     now_s = asyncio.get_running_loop().time
     ends_at_s = now_s() + timeout_ms / 1000
+    # Looked at again and again: hits are counted on the brokers' loops, which may be other threads.
     while rule.hits < wanted:
         if now_s() >= ends_at_s:
             reason = f"hit {counted(rule.hits, 'time')} in {timeout_ms} ms, not {wanted}"

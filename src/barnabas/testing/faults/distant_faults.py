@@ -71,6 +71,7 @@ class DistantClusterFaults(DistantFaults, ClusterFaults):
         self._go_through(FaultLink(port))
 
     def heal(self, broker_id: int | None = None) -> None:
+        # A cluster that has stopped has nothing to heal: its isolation ended with its brokers.
         if self._cluster.is_running:
             self._cluster.call_child("faults.heal", broker_id)
 

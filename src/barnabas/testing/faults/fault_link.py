@@ -78,6 +78,7 @@ class FaultLink:
             del self._ids[rule]
             self._former.pop(rule, None)
         for rule in rules:
+            # A spent rule would begin to count again in a new process.
             if rule not in self._ids and not rule.is_spent:
                 self._ids[rule] = _ask(port, "POST", "/faults", self._arguments(rule))["id"]
 
@@ -98,6 +99,7 @@ class FaultLink:
 
     def _arguments(self, rule: Rule) -> dict[str, Any]:
         former = self._former.get(rule, Tally())
+        # What was let pass, and hit, in earlier processes counts for the limits.
         arguments: dict[str, Any] = {**rule.arguments(), "after": rule.after - former.passed}
         if rule.count is not None:
             arguments["count"] = rule.count - former.hits
@@ -122,6 +124,7 @@ class FaultLink:
         if not seen:
             time.sleep(min(within_s, _REST_S))
         with self._lock:
+            # The answer may be of a process that has been replaced meanwhile.
             if life == self._life and rule in self._ids:
                 self._count(rule, seen)
 
@@ -136,6 +139,7 @@ def _ask(
 ) -> dict[str, Any]:
     """Send a request, and return the answer. Raises ConfigError for what is refused, OSError."""
     status, answer = _exchange(port, method, path, body)
+    # A rule that is gone there already is as good as deleted.
     if status >= 400 and (method, status) != ("DELETE", 404):
         raise ConfigError(answer["error"])
     return answer

@@ -97,6 +97,7 @@ def _divide(line: str) -> tuple[str, str, str]:
 
 
 async def _body(reader: asyncio.StreamReader, fields: Mapping[str, str]) -> dict[str, Any]:
+    # No client of a test needs chunks, and a second way to end a body is a second way to be wrong.
     if "transfer-encoding" in fields:
         raise Refused(411, "send the body's length as Content-Length, not in chunks")
     length = fields.get("content-length", "0")
@@ -106,6 +107,7 @@ async def _body(reader: asyncio.StreamReader, fields: Mapping[str, str]) -> dict
         raise Refused(413, f"the body is longer than {MOST_BODY_BYTES} bytes")
     if not int(length):
         return {}
+    # A page in a browser may send forms without asking; JSON it may not (CORS preflight).
     if fields.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
         raise Refused(415, f"send the body with Content-Type: {_JSON}")
     try:

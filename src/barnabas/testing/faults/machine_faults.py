@@ -91,6 +91,8 @@ class MachineFaults:
 
     def spoil_disk(self, fault: DiskFault | None) -> None:
         """Replace the disk's fault; None: it is sound again."""
+        # A broker with a full disk asks how much room is left, so that has to agree with the
+        # errors.
         self._files.is_full = fault is not None and fault.error in ("ENOSPC", "EDQUOT")
         self._files.before = None if fault is None else fault.before
 
@@ -99,5 +101,6 @@ class MachineFaults:
         clock = self._clock
         clock.stands_at_ms = None
         clock.offset_ms = 0 if fault is None else fault.offset_ms
+        # Read with the offset applied: it stands at the time that it shows.
         if fault is not None and fault.frozen:
             clock.stands_at_ms = clock.wall_ms()

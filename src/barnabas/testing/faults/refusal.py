@@ -71,6 +71,7 @@ def merge(answer: Message, refused: Message) -> None:
         own = getattr(answer, made.name) or []
         for row in rows:
             same = next((each for each in own if _identity(each) == _identity(row)), None)
+            # The topic had only refused partitions, or the answer leaves it out.
             if same is None:
                 own.append(row)
             else:
@@ -85,6 +86,7 @@ def put_errors(to: Narrowed, code: int, answer: Any) -> None:
             continue
         if to.partition is None:
             topic.error_code = code
+            # Kafka answers a topic with an error without its partitions.
             topic.partitions = []
             continue
         for partition in topic.partitions:
@@ -113,6 +115,8 @@ class _Refusal:
             for made in self._fields(cls)
             if (inner := row_class(made)) is not None and self._has_place(inner)
         ]
+        # Kafka puts an error as far inside as it belongs: in each row, unless it is of the whole
+        # request.
         is_place = bool(here) and (self._whole or not below)
         values: dict[str, Any] = {}
         for made in self._fields(cls):
@@ -130,6 +134,7 @@ class _Refusal:
 
     def _rows(self, cls: type[Message], name: str, source: Any) -> list[Message]:
         wanted = [each for each in REQUESTED.get(name, ()) if hasattr(source, each)]
+        # The rows of this list answer no list of the request.
         if not wanted:
             return [self.message(cls, None)]  # nothing was asked for by name
         sources = [row for each in wanted for row in getattr(source, each) or ()]

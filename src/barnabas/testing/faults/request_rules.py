@@ -65,9 +65,11 @@ class RequestRules:
             if len(self._rules) >= MOST_RULES:
                 raise ConfigError(f"there are {MOST_RULES} rules already: remove some, or clear()")
             rule = self._new_rule(next(self._ids), match, action, limits, self.remove)
+            # A new tuple: the broker's loop reads the old one or the new one, without a lock.
             self._rules = (*self._rules, rule)
         try:
             self._changed()
+        # The process refused it, or is paused: a rule that applies nowhere must not be listed.
         except BaseException:
             self._drop(rule)
             raise
@@ -94,12 +96,14 @@ class RequestRules:
         """Stage one of a request, by the first rule that matches it."""
         api = context.api.name
         rules = [rule for rule in self._rules if _is_about(rule, context, request)]
+        # In a fetch session (KIP-227) a request names only what has changed since the last one.
         if api == "Fetch" and any(rule.match.narrowed.topic for rule in rules):
             refused = _without_session(context, request)
             if refused is not None:
                 return refused
         for rule in rules:
             chosen = _chosen(rule, context, request)
+            # `take` counts, so it is asked only for a request that the rule is about.
             if chosen and rule.take():
                 return _apply(rule, context, request, handler)
         return handler(context, request)
@@ -132,6 +136,7 @@ def _chosen(rule: Rule, context: Context, request: Message) -> bool:
         topics = getattr(request, "topics", None)
         if topics is None:
             return True  # it asks for all of them
+        # The request names topics; the partition is looked for in the answer.
         topic_only = Narrowed(rule.match.narrowed.topic)
         return select(request, topic_only, context.node.image.topic_names).chosen is not None
     return select(request, rule.match.narrowed, context.node.image.topic_names).chosen is not None
@@ -142,6 +147,7 @@ def _without_session(context: Context, request: Any) -> Outcome | None:
 
     A session is answered as one that was evicted, and a new one is not begun.
     """
+    # Sessions came with version 7.
     if context.version < 7:
         return None
     if request.session_id != _NO_SESSION and request.session_epoch > 0:
@@ -213,6 +219,7 @@ def _drop(rule: Rule, context: Context, answer: Message | None) -> None:
 
 def _with_change(outcome: Outcome, change: Change) -> Outcome:
     """The same outcome, whose answer `change` sees before it is sent."""
+    # Held before it is carried out: the change is for what it becomes.
     if isinstance(outcome, Hold):
         return Hold(_outcome_later(outcome.until, change))
     return _with_change_now(outcome, change)
@@ -222,6 +229,7 @@ def _with_change_now(outcome: Message | Staged | Later, change: Change) -> Messa
     if isinstance(outcome, Message):
         change(outcome)
         return outcome
+    # Its answer is made when the batch that it belongs to is written.
     if isinstance(outcome, Staged):
         return _ChangedStaged(outcome, change)
     return _answer_later(outcome, change)

@@ -86,14 +86,17 @@ def _reaches(cls: type[Message], names: tuple[str, ...]) -> bool:
 
 def topic_of(row: Any, topic_names: Mapping[bytes, str]) -> str | None:
     """The topic that a row is about, by its name or its id; None if it is about none."""
+    # DeleteTopics has a list of plain names up to version 5.
     if isinstance(row, str):
         return row
+    # A config of a broker is about no topic, though its row has a name.
     if getattr(row, "resource_type", _TOPIC_RESOURCE) != _TOPIC_RESOURCE:
         return None
     for name in (*TOPIC_FIELDS, "resource_name"):
         topic: str | None = getattr(row, name, None)
         if topic:
             return topic
+    # Since Fetch 13 and DeleteTopics 6 a topic may be named by its id alone (KIP-516).
     return topic_names.get(bytes(getattr(row, "topic_id", b"")))
 
 

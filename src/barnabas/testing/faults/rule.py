@@ -104,6 +104,7 @@ class Rule(Temporary):
             if self.is_spent:
                 return False
             hits, passed = self._tally
+            # The first `after` requests go through, and are counted on their own.
             if passed < self.after:
                 self._tally = Tally(hits, passed + 1)
                 return False
@@ -117,6 +118,7 @@ class Rule(Temporary):
         Blocks this thread, and not the broker. Do not call it in the thread of an asyncio loop
         whose client is to send the requests.
         """
+        # Waiting would always time out: the rule no longer applies by then.
         if self.count is not None and hits > self.count:
             raise RuleNotHit(f"hits={hits} can never be reached: {self} has count={self.count}")
         deadline_s = time.monotonic() + timeout_s

@@ -47,6 +47,7 @@ def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> 
             continue
         taken, left = [], []
         for row in rows:
+            # Groups and transactions have lists of topics of their own, one level deeper.
             divide = select if made.name in OUTER_LISTS else _of_topic
             of_rule, others = divide(row, to, topic_names)
             taken += [] if of_rule is None else [of_rule]
@@ -54,6 +55,7 @@ def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> 
         setattr(chosen, made.name, taken)
         setattr(rest, made.name, left)
         has_chosen, has_rest = has_chosen or bool(taken), has_rest or bool(left)
+    # The request as it came, not its copy: nothing has to be taken apart.
     if not has_chosen:
         return Selection(None, request)
     return Selection(chosen, rest if has_rest else None)

@@ -23,8 +23,10 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from operator import sub
 from typing import NamedTuple
 
 
@@ -126,3 +128,61 @@ def _named(name: str, sentence: str, kind: str) -> tuple[str, str, str]:
     if kind == "counter":
         exported = f"{exported.removesuffix('persec')}_total"
     return exported, kind, f"{sentence} ({name})"
+
+
+# --- durations -----------------------------------------------------------------------------------
+
+_WINDOW_NS = 300_000_000_000
+_LOWEST_NS = 1_000
+_BUCKETS = 112  # from a microsecond to four minutes; what takes longer is in the last one
+_BOUNDS = [round(_LOWEST_NS * 2 ** (step / 4)) for step in range(_BUCKETS)]
+QUANTILES = ((0.5, "0.50"), (0.75, "0.75"), (0.95, "0.95"), (0.98, "0.98"), (0.99, "0.99"),
+             (0.999, "0.999"))  # fmt: skip
+"""Those of Kafka's histograms, and how the JMX exporter labels them."""
+
+
+class Durations:
+    """How long something took, each time: counted in buckets, four to each doubling.
+
+    Sums and counts are of all times. Quantiles are of the last five to ten minutes, so that they
+    follow what happens, and of longer if nobody has asked for them.
+    """
+
+    __slots__ = ("_older", "_recent", "_recent_from_ns", "counts", "sum_ns")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (_BUCKETS + 1)
+        self.sum_ns = 0
+        self._older: list[int] | None = None
+        self._recent: list[int] | None = None
+        self._recent_from_ns = 0
+
+    def add(self, ns: int, times: int = 1) -> None:
+        """Count a duration that was seen so many times."""
+        self.counts[bisect_right(_BOUNDS, ns)] += times
+        self.sum_ns += ns * times
+
+    def lately(self, now_ns: int) -> list[int]:
+        """The counts of the window, by bucket."""
+        older = self._older
+        found = self.counts if older is None else list(map(sub, self.counts, older))
+        if now_ns - self._recent_from_ns >= _WINDOW_NS:
+            if self._recent is not None:
+                self._older = self._recent
+            self._recent, self._recent_from_ns = self.counts.copy(), now_ns
+        return found
+
+
+def quantiles(counts: Sequence[int]) -> list[float]:
+    """`QUANTILES` of these counts by bucket, in ms, each between its bucket's bounds; 0 of none."""
+    total, found, below, bucket = sum(counts), [], 0, 0
+    for quantile, _ in QUANTILES:
+        wanted = quantile * total
+        while bucket < _BUCKETS and below + counts[bucket] < wanted:
+            below += counts[bucket]
+            bucket += 1
+        low = _BOUNDS[bucket - 1] if bucket else 0
+        high = _BOUNDS[min(bucket, _BUCKETS - 1)]
+        part = (wanted - below) / counts[bucket] if counts[bucket] else 0.0
+        found.append((low + (high - low) * part) / 1e6)
+    return found

@@ -56,6 +56,10 @@ class StagedRun:
     __slots__ = ()
 
     @abstractmethod
+    def __len__(self) -> int:
+        """How many requests there are."""
+
+    @abstractmethod
     def answers(self) -> bytes | list[Separate]:
         """Called once the logs are written: the frames of all answers, or each answer by itself, in
         the order of the requests."""

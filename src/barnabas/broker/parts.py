@@ -47,6 +47,7 @@ from barnabas.broker.network.listeners import (
 )
 from barnabas.broker.network.request_faults import RequestFaults
 from barnabas.broker.network.request_memory import RequestMemory
+from barnabas.broker.network.request_metrics import RequestMetrics
 from barnabas.broker.network.router import Router
 from barnabas.broker.node import Node
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
@@ -283,8 +284,9 @@ class NetworkParts:
             config.value, seams.memory_bytes(), clock, self.connections.complaints
         )
         sasl_listeners = self._make_sasl_listeners(ground, config.value, bound)
+        requests = RequestMetrics(ground.metrics)
         self.routers = [
-            Router(self.node, each.listener, self.memory, self.connections, sasl)
+            Router(self.node, each.listener, self.memory, self.connections, requests, sasl)
             for each, sasl in zip(bound, sasl_listeners, strict=True)
         ]
         self.acceptors = [

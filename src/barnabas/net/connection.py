@@ -20,8 +20,9 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Protocol, cast
 
+from barnabas.clock import spent_ns
 from barnabas.errors import CorruptData, is_out_of_descriptors
-from barnabas.net.foreign_bytes import protocol_of
+from barnabas.net.foreign_bytes import protocol_of, refusal
 from barnabas.net.memory import MemoryPool
 from barnabas.net.reservation import Reservation
 from barnabas.types import FileSlice, Part
@@ -99,6 +100,8 @@ class Connection(asyncio.BufferedProtocol):
         self._pending_bytes = 0
         self._file_socket: socket.socket | None = None
         self._watching = False
+        self._blocked_from_ns = 0  # since when something waits for the peer to read; 0: nothing
+        self.blocked_ns = 0  # for how long it did, until the reader of this sets it back
         self._processing = False
         self._turn_ends_at = 0.0  # of the loop's clock; 0: it was not looked at in this turn
         self._time: Callable[[], float] = float  # the loop's, once there is a transport
@@ -384,22 +387,7 @@ class Connection(asyncio.BufferedProtocol):
         return protocol_of(bytes(self._buffer[self._start : min(self._end, self._start + 4)]))
 
     def _refuse(self, size: int) -> None:
-        reason = (
-            f"it announced a frame of {size} bytes; at most {self.max_frame_bytes} are accepted "
-            "(socket.request.max.bytes): not a Kafka client, or a request too large"
-        )
-        foreign = self._foreign()
-        if foreign == "TLS":
-            reason = (
-                "it speaks TLS to a listener without it: connect to the TLS listener, or set "
-                "security.protocol=PLAINTEXT at the client"
-            )
-        elif foreign:
-            reason = (
-                f"it speaks {foreign} to a port that speaks Kafka's protocol: connect a Kafka "
-                "client to it; metrics have a port of their own (barnabas.metrics.port)"
-            )
-        error = CorruptData(reason)
+        error = CorruptData(refusal(self._foreign(), size, self.max_frame_bytes))
         self._buffer = None
         self._start = self._end = 0
         self.abort()
@@ -459,13 +447,21 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._blocked = True
+        self._blocked_from_ns = self._blocked_from_ns or spent_ns()
         if self._pause_when_blocked and not self._closing:
             self.pause_reading()
 
     def resume_writing(self) -> None:
         self._blocked = False
+        self._on_room()
+
+    def _on_room(self) -> None:
+        """The peer has read, so more may be sent."""
         self.was_active = True
         self._pump()
+        if self._blocked_from_ns and not self._blocked and not self._watching:
+            self.blocked_ns += spent_ns() - self._blocked_from_ns
+            self._blocked_from_ns = 0
         if self._pause_when_blocked and not self._closing:
             self.resume_reading()
 
@@ -562,6 +558,7 @@ class Connection(asyncio.BufferedProtocol):
     def _watch(self) -> None:
         if not self._watching:
             self._watching = True
+            self._blocked_from_ns = self._blocked_from_ns or spent_ns()
             if self._pause_when_blocked:
                 self.pause_reading()
             asyncio.get_running_loop().add_writer(self._socket().fileno(), self._writable)
@@ -573,10 +570,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _writable(self) -> None:
         self._stop_watching()
-        self.was_active = True
-        self._pump()
-        if self._pause_when_blocked and not self._closing:
-            self.resume_reading()
+        self._on_room()
 
     def _fail(self, error: OSError) -> None:
         self.abort()

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from barnabas.broker.context import Context
+    from barnabas.broker.network.request_metrics import RequestTimes
     from barnabas.broker.network.response_queue import ResponseQueue
     from barnabas.broker.partitions.replica import Replica
     from barnabas.types import Part
@@ -94,6 +95,9 @@ class _Run(StagedRun):
         self._entries: list[_Entry] = []
         self.append = self._entries.append
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def answers(self) -> bytes | list[Separate]:
         answers = []
         for packed, replica, end_offset, head in self._entries:
@@ -126,12 +130,15 @@ class RepeatedProduce:
         "_name_at",
         "_preparing",
         "_start",
+        "_times",
         "_walks_all",
     )
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, times: RequestTimes) -> None:
+        """`times` counts the requests."""
         version = context.version
         self._context = context
+        self._times = times
         self._walks_all = context.node.converter.walks_all
         self._start = PRODUCE.key << 16 | version
         self._is_flexible = version >= PRODUCE.flexible_from
@@ -250,7 +257,7 @@ class RepeatedProduce:
         run = queue.run
         if not isinstance(run, _Run) or run.version != context.version:
             run = _Run(context.version)
-            queue.begin_run(PRODUCE, context.version, run)
+            queue.begin_run(PRODUCE, context.version, run, self._times)
         run.append((packed, replica, last_offset + 1, head))
 
 

@@ -20,6 +20,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.network.complaints import Complaints
 from barnabas.broker.network.request_faults import ConnectionCut
+from barnabas.broker.network.request_metrics import RequestMetrics, RequestTimes
 from barnabas.broker.node import Node
 from barnabas.broker.outcome import (
     Hold,
@@ -30,6 +31,7 @@ from barnabas.broker.outcome import (
     Staged,
     StagedRun,
 )
+from barnabas.clock import spent_ns
 from barnabas.errors import BarnabasError
 from barnabas.net.connection import Connection
 from barnabas.protocol.api import Api
@@ -52,14 +54,20 @@ class _Slot:
 
     __slots__ = (
         "api",
+        "begun_ns",
         "correlation_id",
         "is_ready",
         "kept_bytes",
         "later",
         "parts",
+        "queue_ns",
+        "ready_ns",
+        "requests",
         "staged",
         "task",
+        "times",
         "version",
+        "waits_ns",
     )
 
     def __init__(
@@ -67,8 +75,14 @@ class _Slot:
         api: Api,
         correlation_id: int,
         version: int,
+        begun: tuple[RequestTimes, int, int],
         staged: Staged | StagedRun | None = None,
     ) -> None:
+        """`begun`: what counts the request, when its handler began, how long it waited for that."""
+        self.times, self.begun_ns, self.queue_ns = begun
+        self.waits_ns = 0  # since when it has waited for its outcome
+        self.ready_ns = 0  # since when it has waited for the answers before it
+        self.requests = 1
         self.api = api
         self.correlation_id = correlation_id
         self.version = version
@@ -99,6 +113,7 @@ class ResponseQueue:
     """The unanswered requests of one connection, and the context that its requests share."""
 
     __slots__ = (
+        "_begun_ns",
         "_complaints",
         "_connection",
         "_context",
@@ -106,12 +121,15 @@ class ResponseQueue:
         "_is_full",
         "_is_over",
         "_kept_bytes",
+        "_metrics",
         "_muted",
         "_node",
         "_slots",
         "_staged",
         "client",
         "run",
+        "times",
+        "wake_ns",
     )
 
     def __init__(
@@ -120,8 +138,16 @@ class ResponseQueue:
         node: Node,
         client: ClientConnection,
         complaints: Complaints,
+        metrics: RequestMetrics,
     ) -> None:
         self._connection = connection
+        self._metrics = metrics
+        self.times: RequestTimes | None = None
+        """What counts the request that was begun, until it is answered or has a place among the
+        unanswered."""
+        self._begun_ns = 0
+        self.wake_ns = 0
+        """When the first request of this wake-up was begun; 0: none was."""
         self._complaints = complaints
         self._node = node
         self.client = client
@@ -176,6 +202,31 @@ class ResponseQueue:
         self._connection.hand_back(frame)
         return True
 
+    def begin(self, times: RequestTimes) -> None:
+        """The handler of a request begins, whose time counts there."""
+        now_ns = self._begun_ns = spent_ns()
+        if not self.wake_ns:
+            self.wake_ns = now_ns
+        self.times = times
+        if self._connection.blocked_ns:
+            times.send.add(self._connection.blocked_ns)
+            self._connection.blocked_ns = 0
+
+    def _begun(self, api: Api) -> tuple[RequestTimes, int, int]:
+        """What counts the request, when it was begun, how long others had kept it from that."""
+        times, self.times = self.times, None
+        if times is None:  # answered without a handler
+            return self._metrics.of(api.name), spent_ns(), 0
+        return times, self._begun_ns, self._begun_ns - self.wake_ns
+
+    def _count(self, slot: _Slot, now_ns: int) -> None:
+        """A request is answered, or has no answer."""
+        ready_ns = slot.ready_ns or now_ns
+        acted_ns = slot.waits_ns or ready_ns
+        local_ns, remote_ns = acted_ns - slot.begun_ns, ready_ns - acted_ns
+        phases = slot.queue_ns, local_ns, remote_ns, now_ns - ready_ns
+        slot.times.record(slot.version, phases, slot.requests)
+
     def answer(
         self,
         api: Api,
@@ -190,7 +241,7 @@ class ResponseQueue:
         """
         self.run = None
         if isinstance(outcome, Staged):
-            slot = _Slot(api, correlation_id, version, outcome)
+            slot = _Slot(api, correlation_id, version, self._begun(api), outcome)
             slot.kept_bytes = kept_bytes
             self._kept_bytes += kept_bytes
             self._slots.append(slot)
@@ -200,8 +251,11 @@ class ResponseQueue:
             return
         if isinstance(outcome, Message) and not self._slots:
             self._connection.write(encode_response(api, version, correlation_id, outcome))
+            times, begun_ns, queue_ns = self._begun(api)
+            times.record(version, (queue_ns, spent_ns() - begun_ns, 0, 0))
+            self._metrics.count_errors(times, outcome)
             return
-        slot = _Slot(api, correlation_id, version)
+        slot = _Slot(api, correlation_id, version, self._begun(api))
         self._slots.append(slot)
         slot.kept_bytes = kept_bytes
         self._kept_bytes += kept_bytes
@@ -216,16 +270,19 @@ class ResponseQueue:
             self._wait(slot, outcome, held=False)
         self._check_limit()
 
-    def answer_encoded(self, api: Api, answer: Encoded | Coroutine[Any, Any, Encoded]) -> None:
+    def answer_encoded(
+        self, api: Api, version: int, answer: Encoded | Coroutine[Any, Any, Encoded]
+    ) -> None:
         """Answer a request of that API, after all those before it and before all behind it."""
         self.run = None
-        slot = _Slot(api, _IN_RUN, 0)
+        slot = _Slot(api, _IN_RUN, version, self._begun(api))
         self._slots.append(slot)
         if isinstance(answer, Encoded):
             self._finish(slot, answer)
             return
         self._connection.hold_frames()
         slot.later = answer
+        slot.waits_ns = spent_ns()
         slot.task = asyncio.get_running_loop().create_task(self._await_encoded(slot, answer))
 
     async def _await_encoded(self, slot: _Slot, later: Coroutine[Any, Any, Encoded]) -> None:
@@ -242,9 +299,10 @@ class ResponseQueue:
         if answer.is_last:
             self._connection.close()
 
-    def begin_run(self, api: Api, version: int, run: StagedRun) -> None:
+    def begin_run(self, api: Api, version: int, run: StagedRun, times: RequestTimes) -> None:
         """Answer the requests that join this run, after all those before them."""
-        slot = _Slot(api, _IN_RUN, version, run)
+        self.begin(times)
+        slot = _Slot(api, _IN_RUN, version, self._begun(api), run)
         self._slots.append(slot)
         self._staged.append(slot)
         self.run = run
@@ -267,6 +325,7 @@ class ResponseQueue:
                 elif own is not None:
                     answers = own.answers()
                     if isinstance(answers, bytes):
+                        slot.requests = len(own)
                         slot.fill_encoded((answers,))
                     else:
                         self._separate(slot, answers)
@@ -288,14 +347,17 @@ class ResponseQueue:
         at = self._slots.index(slot)
         del self._slots[at]
         for correlation_id, answer in reversed(answers):
-            own = _Slot(slot.api, correlation_id, slot.version)
+            begun = slot.times, slot.begun_ns, slot.queue_ns
+            own = _Slot(slot.api, correlation_id, slot.version, begun)
             self._slots.insert(at, own)
             self._settle(own, answer)
 
     def _fill(self, slot: _Slot, answer: Message) -> None:
         """The answer is there, and is kept until those before it have left."""
         slot.fill(answer)
+        self._metrics.count_errors(slot.times, answer)
         if slot is not self._slots[0]:
+            slot.ready_ns = spent_ns()
             size = sum(map(len, slot.parts))
             slot.kept_bytes += size
             self._kept_bytes += size
@@ -304,6 +366,7 @@ class ResponseQueue:
         """Remove the slot of a request that has no answer."""
         self._slots.remove(slot)
         self._kept_bytes -= slot.kept_bytes
+        self._count(slot, spent_ns())
 
     def _check_limit(self) -> None:
         # Those that wait for the write at the end of this wake-up do not count: they are to be
@@ -317,6 +380,7 @@ class ResponseQueue:
         if not slot.api.overlaps:
             self._connection.hold_frames()
         slot.later = later
+        slot.waits_ns = spent_ns()
         slot.task = asyncio.get_running_loop().create_task(self._await(slot, later, held))
 
     async def _await(self, slot: _Slot, later: LaterOutcome, held: bool) -> None:
@@ -340,6 +404,7 @@ class ResponseQueue:
                 self._drop(slot)
             elif slot.kept_bytes > LARGE_BYTES:
                 slot.fill_encoded(await _encode(slot, answer))
+                self._metrics.count_errors(slot.times, answer)
             else:
                 self._fill(slot, answer)
         except Exception as error:
@@ -371,10 +436,12 @@ class ResponseQueue:
 
     def _send_ready(self) -> None:
         slots = self._slots
+        now_ns = spent_ns()
         while slots and slots[0].is_ready:
             slot = slots.popleft()
             self._kept_bytes -= slot.kept_bytes
             self._connection.write(slot.parts)
+            self._count(slot, now_ns)
         has_room = len(slots) < _MAX_UNANSWERED and self._kept_bytes < _MAX_KEPT_BYTES
         if self._is_full and has_room and not self._connection.is_closing:
             self._is_full = False

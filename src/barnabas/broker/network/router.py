@@ -30,6 +30,7 @@ from barnabas.broker.network.connections import Connections
 from barnabas.broker.network.listeners import Listener
 from barnabas.broker.network.metadata_answers import MetadataAnswers
 from barnabas.broker.network.request_faults import ConnectionCut, RequestFaults
+from barnabas.broker.network.request_metrics import RequestMetrics, RequestTimes
 from barnabas.broker.network.response_queue import LARGE_BYTES, ResponseQueue
 from barnabas.broker.network.strangers import BUFFER_BYTES, Strangers
 from barnabas.broker.node import Node
@@ -43,7 +44,7 @@ from barnabas.errors import (
 )
 from barnabas.net.connection import Address, Connection
 from barnabas.net.memory import MemoryPool
-from barnabas.protocol.api import APIS, Api
+from barnabas.protocol.api import APIS, FETCH, Api
 from barnabas.protocol.codec import Message, decoder
 from barnabas.protocol.frame import RequestHeader, decode_request_header
 from barnabas.protocol.wire import TooManyEntries
@@ -70,6 +71,7 @@ class Route(NamedTuple):
     api: Api
     decode: Callable[[memoryview], tuple[Message, int]]  # what follows a request is ignored
     handle: Handler
+    times: RequestTimes
 
 
 class Router:
@@ -81,6 +83,7 @@ class Router:
         listener: Listener,
         memory: RequestMemory,
         connections: Connections,
+        metrics: RequestMetrics,
         sasl: SaslListener | None = None,
     ) -> None:
         """`sasl`: how the listener's clients authenticate; None: they need not."""
@@ -88,6 +91,7 @@ class Router:
         self._listener = listener
         self._memory = memory
         self._connections = connections
+        self._metrics = metrics
         self._routes: dict[tuple[int, int], Route] = {}
         self._answers = MetadataAnswers(node)
         self._large_requests = MemoryPool(_LARGE_AT_ONCE_BYTES)
@@ -249,6 +253,7 @@ class Router:
         queue = self._queues.get(connection)
         if queue is not None:
             queue.answer_staged()
+            queue.wake_ns = 0
 
     # --- one request -----------------------------------------------------------------------------
 
@@ -257,7 +262,8 @@ class Router:
         name = connection.peer_name
         principal = Principal("User", name) if name else ANONYMOUS
         client = ClientConnection(self._listener.name, principal, host, local_host)
-        queue = ResponseQueue(connection, self._node, client, self._connections.complaints)
+        complaints = self._connections.complaints
+        queue = ResponseQueue(connection, self._node, client, complaints, self._metrics)
         if self._sasl is not None:
             from barnabas.broker.network.sasl_gate import GateSettings, SaslGate
 
@@ -294,6 +300,7 @@ class Router:
         api = route.api
         if not api.overlaps and queue.has_unanswered and queue.holds_back(frame):
             return
+        queue.begin(route.times)
         body = header.body
         context = queue.context_for(api, version, header.client_id)
         size = len(frame)
@@ -308,11 +315,11 @@ class Router:
             outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome)
             if self._faults is None and counted is None:
-                self._learn(queue, context, frame, request)
+                self._learn(queue, context, frame, request, route.times)
         else:
             if api.is_cached and counted is None and self._faults is None and size <= LARGE_BYTES:
                 build = partial(self._build, route, context)
-                queue.answer_encoded(api, self._answers.answer(context, header, build))
+                queue.answer_encoded(api, version, self._answers.answer(context, header, build))
                 return
             body = memoryview(bytes(body))
             if size > LARGE_BYTES:
@@ -323,6 +330,8 @@ class Router:
                 except TooManyEntries as error:
                     outcome = self._too_many(queue, context, error)
                 else:
+                    if api is FETCH:
+                        queue.times = self._metrics.of_fetch(request)
                     outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome, size)
         if counted is not None:
@@ -366,6 +375,8 @@ class Router:
         request, _ = route.decode(body)
         outcome = self._begin_under_faults(route, context, request)
         assert isinstance(outcome, Message | Coroutine)
+        if isinstance(outcome, Message):
+            self._metrics.count_errors(route.times, outcome)
         return outcome
 
     def _begin(self, route: Route, context: Context, request: Message) -> Outcome:
@@ -405,7 +416,12 @@ class Router:
             large.release(size)
 
     def _learn(
-        self, queue: ResponseQueue, context: Context, frame: memoryview, request: Any
+        self,
+        queue: ResponseQueue,
+        context: Context,
+        frame: memoryview,
+        request: Any,
+        times: RequestTimes,
     ) -> None:
         """Let the connection's next request repeat this one."""
         from barnabas.broker.network.repeated_produce import (
@@ -414,7 +430,7 @@ class Router:
 
         repeated = self._repeated.get(queue)
         if repeated is None or not repeated.is_for(context):
-            repeated = self._repeated[queue] = RepeatedProduce(context)
+            repeated = self._repeated[queue] = RepeatedProduce(context, times)
         repeated.learn(frame, request)
 
     def _route(self, header: RequestHeader) -> Route:
@@ -436,6 +452,6 @@ class Router:
         if api.stem not in BETWEEN_BROKERS:  # a controller describes all partitions
             most_entries = min(most_entries, self._max_entries)
         decode = partial(decoder(api.request, version), most_entries=most_entries)
-        route = Route(api, decode, handler)
+        route = Route(api, decode, handler, self._metrics.of(api.name))
         self._routes[api.key, version] = route
         return route

@@ -90,7 +90,7 @@ class SaslGate:
                     )
                 return False
         elif session.takes_raw_messages:
-            self._answer(SASL_AUTHENTICATE, session.authenticate(bytes(frame)), _raw)
+            self._answer(SASL_AUTHENTICATE, 0, session.authenticate(bytes(frame)), _raw)
             return True
         header = decode_request_header(frame)
         if header.api_key == SASL_HANDSHAKE.key:
@@ -109,20 +109,24 @@ class SaslGate:
     def _handshake(self, header: RequestHeader) -> None:
         request = decode(SaslHandshakeRequest, header.body, _served_version(SASL_HANDSHAKE, header))
         reply = self._session.handshake(request.mechanism, header.api_version)
-        self._answer(SASL_HANDSHAKE, reply, _encoder(SASL_HANDSHAKE, header))
+        self._answer(SASL_HANDSHAKE, header.api_version, reply, _encoder(SASL_HANDSHAKE, header))
 
     def _authenticate(self, header: RequestHeader) -> None:
         body = memoryview(bytes(header.body))
         request = decode(SaslAuthenticateRequest, body, _served_version(SASL_AUTHENTICATE, header))
         reply = self._session.authenticate(bytes(request.auth_bytes))
-        self._answer(SASL_AUTHENTICATE, reply, _encoder(SASL_AUTHENTICATE, header))
+        self._answer(
+            SASL_AUTHENTICATE, header.api_version, reply, _encoder(SASL_AUTHENTICATE, header)
+        )
 
-    def _answer(self, api: Api, reply: Reply | Awaitable[Reply], encode: Encode) -> None:
+    def _answer(
+        self, api: Api, version: int, reply: Reply | Awaitable[Reply], encode: Encode
+    ) -> None:
         if isinstance(reply, Reply) and not reply.refusal:
             self._enter()
-            self._queue.answer_encoded(api, Encoded(encode(reply)))
+            self._queue.answer_encoded(api, version, Encoded(encode(reply)))
         else:
-            self._queue.answer_encoded(api, self._answer_later(reply, encode))
+            self._queue.answer_encoded(api, version, self._answer_later(reply, encode))
 
     async def _answer_later(self, reply: Reply | Awaitable[Reply], encode: Encode) -> Encoded:
         if not isinstance(reply, Reply):

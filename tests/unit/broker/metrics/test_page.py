@@ -157,6 +157,8 @@ def _exported(bean: str) -> tuple[str, str]:
         return "kafka_{}_{}_{}_total".format(*rate.groups()).lower(), "counter"
     value = re.fullmatch(r"kafka\.(\w+):type=(.+),name=(.+)", bean)
     assert value is not None
+    if bean.endswith("TimeMs"):  # a histogram, of which the rules make what a summary is
+        return "kafka_{}_{}_{}".format(*value.groups()).lower(), "summary"
     return "kafka_{}_{}_{}".format(*value.groups()).lower(), "gauge"
 
 

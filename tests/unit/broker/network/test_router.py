@@ -12,6 +12,7 @@ import pytest
 
 from barnabas import Broker
 from barnabas.broker.context import Context
+from barnabas.broker.network.request_metrics import RequestTimes
 from barnabas.broker.network.router import Route
 from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.security.authorization import REQUIRED
@@ -197,9 +198,11 @@ def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> N
 
     routes.clear()
     routes[DESCRIBE_CLUSTER.key, 1] = Route(
-        DESCRIBE_CLUSTER, decoder(DescribeClusterRequest, 1), hold
+        DESCRIBE_CLUSTER, decoder(DescribeClusterRequest, 1), hold, RequestTimes()
     )
-    routes[API_VERSIONS.key, 0] = Route(API_VERSIONS, decoder(ApiVersionsRequest, 0), follow)
+    routes[API_VERSIONS.key, 0] = Route(
+        API_VERSIONS, decoder(ApiVersionsRequest, 0), follow, RequestTimes()
+    )
     try:
         with (
             RawClient(node.bootstrap_servers) as client,
@@ -237,7 +240,7 @@ def test_an_answer_that_comes_as_its_connection_closes_is_dropped(
 
     routes.clear()
     routes[DESCRIBE_CLUSTER.key, 1] = Route(
-        DESCRIBE_CLUSTER, decoder(DescribeClusterRequest, 1), wait
+        DESCRIBE_CLUSTER, decoder(DescribeClusterRequest, 1), wait, RequestTimes()
     )
     try:
         with RawClient(node.bootstrap_servers) as client:
@@ -265,7 +268,7 @@ def test_a_wait_that_never_begins_leaves_no_coroutine_unawaited(
         return for_ever()
 
     routes.clear()
-    routes[PRODUCE.key, 9] = Route(PRODUCE, decoder(ProduceRequest, 9), wait)
+    routes[PRODUCE.key, 9] = Route(PRODUCE, decoder(ProduceRequest, 9), wait, RequestTimes())
     parts = encode_request(PRODUCE, 9, 1, "raw", produce_request("t", {0: batch(b"x")}))
     try:
         with RawClient(node.bootstrap_servers) as client:
@@ -310,7 +313,9 @@ def test_what_is_kept_of_a_request_does_not_keep_its_receive_buffer(node: Broker
         return JoinGroupResponse(protocol_name="", leader="", member_id="")
 
     routes.clear()
-    routes[JOIN_GROUP.key, 4] = Route(JOIN_GROUP, decoder(JoinGroupRequest, 4), keep)
+    routes[JOIN_GROUP.key, 4] = Route(
+        JOIN_GROUP, decoder(JoinGroupRequest, 4), keep, RequestTimes()
+    )
     protocol = JoinGroupRequestProtocol(name="range", metadata=b"subscribed")
     request = JoinGroupRequest(
         group_id="g",
@@ -354,7 +359,9 @@ def test_answers_that_wait_behind_another_are_bounded_by_their_bytes(node: Broke
 
     two = produce_request("t", {0: batch(b"x"), 1: batch(b"y")})  # so it is not one that repeats
     count, most = 3 * 40, 1 + (1 << 20) // 30_000 + 1
-    router._routes[PRODUCE.key, 9] = Route(PRODUCE, decoder(ProduceRequest, 9), handle)
+    router._routes[PRODUCE.key, 9] = Route(
+        PRODUCE, decoder(ProduceRequest, 9), handle, RequestTimes()
+    )
     try:
         with RawClient(node.bootstrap_servers) as client:
             for _ in range(count):

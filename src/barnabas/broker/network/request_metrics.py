@@ -1,0 +1,247 @@
+"""How many requests of each API there were, how they ended, and where their time went (IN-3).
+
+    received --queue--> handler begins --local--> waits --remote--> answer --response queue--> sent
+                                                                                          --send-->
+
+    queue           behind the frames that the same wake-up of the loop has received before
+    local           in the handler, and until the logs are written
+    remote          awaited: replicas, bytes to fetch, members of a group, a coordinator, a thread
+    response queue  behind the answers to earlier requests of the connection
+    send            while the client did not read; noted with its next request, not in the total
+
+Nearly all requests wait for nothing. Such a one has a single time, which is its local and its total
+one, and costs one count; that of a wait is counted only where there is one. Repeated Produce
+requests of one wake-up share a time, since they share the write.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from barnabas.clock import spent_ns
+from barnabas.errors import error_for_code
+from barnabas.metrics import QUANTILES, Durations, Family, Sample, counter, quantiles, summary
+from barnabas.protocol.message import Message
+from barnabas.protocol.wire import Array
+
+if TYPE_CHECKING:
+    from barnabas.metrics import Registry
+
+_MBEAN = "kafka.network:type=RequestMetrics,name="
+_AT_ONCE_NS = 50_000
+"""Less is no wait."""
+
+_FETCH, CONSUMER, FOLLOWER = "Fetch", "FetchConsumer", "FetchFollower"
+"""Kafka counts a Fetch twice: as one, and as one of a consumer or of a follower."""
+
+_TIMES = (
+    ("TotalTimeMs", "total", "From its receipt to its answer, ms"),
+    ("RequestQueueTimeMs", "queue", "Behind frames received before, ms"),
+    ("LocalTimeMs", "local", "In its handler and the write of the logs, ms"),
+    ("RemoteTimeMs", "remote", "Awaited: replicas, bytes, members, a coordinator, a thread, ms"),
+    ("ResponseQueueTimeMs", "response_queue", "Answers behind those of earlier requests, ms"),
+    ("ResponseSendTimeMs", "send", "Answers while the client did not read, ms"),
+)
+
+Errors = dict[int, int]
+CountErrors = Callable[[Any, Errors], None]
+
+
+class RequestTimes:
+    """The counts and times of one API, or of one kind of its clients."""
+
+    __slots__ = (
+        "errors",
+        "local",
+        "plain",
+        "queue",
+        "remote",
+        "response_queue",
+        "send",
+        "total",
+        "versions",
+    )
+
+    def __init__(self) -> None:
+        self.versions: defaultdict[int, int] = defaultdict(int)
+        self.errors: Errors = defaultdict(int)
+        self.plain = Durations()
+        """The time of those that waited for nothing; of all others: """
+        self.total = Durations()
+        self.local = Durations()
+        self.queue = Durations()
+        self.remote = Durations()
+        self.response_queue = Durations()
+        self.send = Durations()
+
+    def record(self, version: int, phases: tuple[int, int, int, int], requests: int = 1) -> None:
+        """Count so many requests, each of which took these times: in the queue, local, remote, in
+        the response queue; in nanoseconds."""
+        queue_ns, local_ns, remote_ns, response_ns = phases
+        self.versions[version] += requests
+        if queue_ns < _AT_ONCE_NS and remote_ns < _AT_ONCE_NS and response_ns < _AT_ONCE_NS:
+            self.plain.add(local_ns, requests)
+            return
+        self.local.add(local_ns, requests)
+        self.total.add(queue_ns + local_ns + remote_ns + response_ns, requests)
+        if queue_ns >= _AT_ONCE_NS:
+            self.queue.add(queue_ns, requests)
+        if remote_ns >= _AT_ONCE_NS:
+            self.remote.add(remote_ns, requests)
+        if response_ns >= _AT_ONCE_NS:
+            self.response_queue.add(response_ns, requests)
+
+    @property
+    def requests(self) -> int:
+        return sum(self.versions.values())
+
+
+class RequestMetrics:
+    """The requests of one broker, at all of its listeners."""
+
+    __slots__ = ("_by_name", "_counters")
+
+    def __init__(self, metrics: Registry) -> None:
+        self._by_name: dict[str, RequestTimes] = {}
+        self._counters: dict[type[Message], CountErrors] = {}
+        metrics.declare(self._families)
+
+    def of(self, name: str) -> RequestTimes:
+        """The counts of the API of that name, which has no request before this is called."""
+        found = self._by_name.get(name)
+        if found is None:
+            found = self._by_name[name] = RequestTimes()
+        return found
+
+    def of_fetch(self, request: Any) -> RequestTimes:
+        """The counts of a Fetch: a follower names itself, by one of two fields."""
+        is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+        return self.of(FOLLOWER if is_follower else CONSUMER)
+
+    def count_errors(self, times: RequestTimes, answer: Message) -> None:
+        """Count each error code in an answer, of the request or of one of its entries."""
+        kind = type(answer)
+        count = self._counters.get(kind)
+        if count is None:
+            count = self._counters[kind] = error_counter(kind) or _count_nothing
+        count(answer, times.errors)
+
+    def _families(self) -> Iterator[Family]:
+        kinds = [(name, [times]) for name, times in self._by_name.items()]
+        fetches = [times for name, times in self._by_name.items() if name.startswith(_FETCH)]
+        if fetches:
+            kinds = [each for each in kinds if each[0] != _FETCH] + [(_FETCH, fetches)]
+        yield counter(
+            f"{_MBEAN}RequestsPerSec",
+            "Requests that were answered",
+            [
+                Sample(requests, (("request", name), ("version", str(version))))
+                for name, of_kind in kinds
+                for version, requests in _sums(each.versions for each in of_kind)
+            ],
+        )
+        yield counter(
+            f"{_MBEAN}ErrorsPerSec",
+            "Errors in answers, those of single entries too",
+            [
+                Sample(times, (("request", name), ("error", error_for_code(code).name)))
+                for name, of_kind in kinds
+                for code, times in _sums(each.errors for each in of_kind)
+            ],
+        )
+        now_ns = spent_ns()
+        for mbean, phase, sentence in _TIMES:
+            yield summary(
+                f"{_MBEAN}{mbean}",
+                sentence,
+                [
+                    sample
+                    for name, of_kind in kinds
+                    for sample in _summary((("request", name),), of_kind, phase, now_ns)
+                ],
+            )
+
+
+def _sums(counts: Iterable[dict[int, int]]) -> list[tuple[int, int]]:
+    sums: dict[int, int] = defaultdict(int)
+    for each in counts:
+        for key, value in each.items():
+            sums[key] += value
+    return sorted(sums.items())
+
+
+def _summary(
+    labels: tuple[tuple[str, str], ...], kinds: Sequence[RequestTimes], phase: str, now_ns: int
+) -> Iterator[Sample]:
+    durations = [getattr(each, phase) for each in kinds]
+    if phase in ("total", "local"):
+        durations += [each.plain for each in kinds]
+        counts = _added(durations, now_ns)
+    else:  # those that did not wait are not in there
+        counts = _added(durations, now_ns)
+        everything = [each.total for each in kinds] + [each.plain for each in kinds]
+        counts[0] += max(0, sum(_added(everything, now_ns)) - sum(counts))
+    for (_, label), value in zip(QUANTILES, quantiles(counts), strict=True):
+        yield Sample(value, (*labels, ("quantile", label)))
+    yield Sample(sum(each.sum_ns for each in durations) / 1e6, labels, "_sum")
+    yield Sample(sum(each.requests for each in kinds), labels, "_count")
+
+
+def _added(durations: Iterable[Durations], now_ns: int) -> list[int]:
+    counts: list[int] = []
+    for each in durations:
+        lately = each.lately(now_ns)
+        counts = list(map(add, counts, lately)) if counts else list(lately)
+    return counts
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+def error_counter(kind: type[Message]) -> CountErrors | None:
+    """What counts the error codes of messages of that class; None: they have none."""
+    has_own = any(each.name == "error_code" for each in kind.fields)
+    inner: list[tuple[str, CountErrors]] = []
+    for each in kind.fields:
+        element = each.type.element if isinstance(each.type, Array) else each.type
+        if isinstance(element, type) and (count := error_counter(element)) is not None:
+            counts_all = count if not isinstance(each.type, Array) else _of_all(element, count)
+            inner.append((each.name, counts_all))
+    if not inner:
+        return _count_own if has_own else None
+
+    def count_whole(message: Any, errors: Errors) -> None:
+        if has_own:
+            _count_own(message, errors)
+        for name, count in inner:
+            value = getattr(message, name)
+            if value:
+                count(value, errors)
+
+    return count_whole
+
+
+def _of_all(element: type[Message], count: CountErrors) -> CountErrors:
+    """For arrays; of elements that have a code and nothing else the codes are just looked at."""
+
+    def count_codes(messages: Any, errors: Errors) -> None:
+        for code in [each.error_code for each in messages if each.error_code]:
+            errors[code] += 1
+
+    def count_each(messages: Any, errors: Errors) -> None:
+        for each in messages:
+            count(each, errors)
+
+    return count_codes if count is _count_own else count_each
+
+
+def _count_own(message: Any, errors: Errors) -> None:
+    if message.error_code:
+        errors[message.error_code] += 1
+
+
+def _count_nothing(message: Any, errors: Errors) -> None:
+    """The answer cannot say that something failed."""

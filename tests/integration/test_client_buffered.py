@@ -44,7 +44,7 @@ def test_what_is_fetched_ahead_has_a_total(broker: barnabas.Broker) -> None:
             state.seek(0)
         most = taken = 0
         while taken < PARTITIONS * ROUNDS:
-            found = fetcher.next_chunk()
+            found = fetcher.chunks.take()
             fetcher.send_fetches(ahead=found is not None)
             if found is None:
                 await fetcher.wait(cluster.seams.clock.monotonic_ms() + 1_000)
@@ -52,10 +52,10 @@ def test_what_is_fetched_ahead_has_a_total(broker: barnabas.Broker) -> None:
                 await asyncio.sleep(0.001)  # for what is on its way
                 state, chunk = found
                 taken += sum(len(batch) for batch in chunk.lists(check_crcs=False))
-            most = max(most, fetcher.buffered_bytes)
+            most = max(most, fetcher.chunks.size_bytes)
         await fetcher.close()
         await cluster.close()
-        return most, fetcher.buffered_bytes
+        return most, fetcher.chunks.size_bytes
 
     most, left = asyncio.run(asyncio.wait_for(run(), 60))
     assert BATCH < most <= 32 * 1024 + BATCH + 2_000

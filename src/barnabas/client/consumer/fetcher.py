@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -29,6 +28,7 @@ from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ConsumerConfig
 from barnabas.client.consumer.assignment import AssignedPartition, Assignment
+from barnabas.client.consumer.chunk_queue import ChunkQueue
 from barnabas.client.consumer.fetched import AbortedTransaction, Chunk
 from barnabas.client.consumer.truncation import Truncation
 from barnabas.client.errors import LOG_IN_ERRORS, NoOffsetForPartition, broker_error
@@ -87,9 +87,8 @@ class Fetcher:
         self._leaders_only_until_ms = 0
         self._followed = 0  # the metadata generation of the leaders in use
         self._leaderless: list[AssignedPartition] = []  # paused until new metadata
-        self.buffered_bytes = 0  # of the chunks
         self._reserved_bytes = 0  # for the answers of fetches in flight
-        self._chunks: deque[tuple[AssignedPartition, int, Chunk]] = deque()
+        self.chunks = ChunkQueue()
         cluster.metadata.add_listener(self._resume_leaderless)
         self.on_new_topic: Callable[[TopicPartition], None] = lambda name: None
         self._arrived = asyncio.Event()
@@ -119,8 +118,8 @@ class Fetcher:
         if room <= 0 and ahead:
             return
         # A user who waits gets a fetch: records of paused partitions make room for it.
-        if room <= 0 < self.buffered_bytes:
-            self._drop_paused()
+        if room <= 0 < self.chunks.size_bytes:
+            self.chunks.drop_paused()
             room = self._room()
         metadata = self._cluster.metadata
         now_ms = self._clock.monotonic_ms()
@@ -157,28 +156,7 @@ class Fetcher:
 
     def _room(self) -> int:
         limit_bytes = self._config.queued_max_messages_kbytes * 1024
-        return limit_bytes - self.buffered_bytes - self._reserved_bytes
-
-    def _drop_paused(self) -> None:
-        """Make room for what is waited for; what is dropped is fetched again after `resume`."""
-        for state in self._assignment:
-            if state.paused and state.buffered:
-                state.refetch()
-        chunks = list(self._chunks)
-        self._chunks.clear()
-        self.buffered_bytes = 0
-        for state, generation, chunk in chunks:
-            if state.is_current(generation):
-                self._buffer(state, generation, chunk)
-
-    def _buffer(self, state: AssignedPartition, generation: int, chunk: Chunk) -> None:
-        self._chunks.append((state, generation, chunk))
-        self.buffered_bytes += len(chunk.records)
-
-    def _unbuffer(self) -> tuple[AssignedPartition, int, Chunk]:
-        oldest = self._chunks.popleft()
-        self.buffered_bytes -= len(oldest[2].records)
-        return oldest
+        return limit_bytes - self.chunks.size_bytes - self._reserved_bytes
 
     async def wait(self, until_ms: int) -> bool:
         """Wait for a chunk, an error, or the end of a backoff. False: time is up."""
@@ -199,37 +177,6 @@ class Fetcher:
     def wake(self) -> None:
         """End the wait: a position has been found, or its look-up has failed."""
         self._arrived.set()
-
-    def next_chunk(
-        self, only: Container[TopicPartition] | None = None
-    ) -> tuple[AssignedPartition, Chunk] | None:
-        """The oldest buffered chunk that still counts, of a partition that is not paused.
-
-        `only`: of one of these partitions; None: of any.
-        """
-        for _ in range(len(self._chunks)):
-            state, generation, chunk = self._unbuffer()
-            if not state.is_current(generation):
-                continue
-            if not state.paused and (only is None or state.topic_partition in only):
-                state.buffered -= 1
-                return state, chunk
-            self._buffer(state, generation, chunk)
-        return None
-
-    def next_chunks(self) -> list[tuple[AssignedPartition, Chunk]]:
-        """The oldest such chunk of each partition; what follows it is for the next call."""
-        taken: dict[TopicPartition, tuple[AssignedPartition, Chunk]] = {}
-        for _ in range(len(self._chunks)):
-            state, generation, chunk = self._unbuffer()
-            if not state.is_current(generation):
-                continue
-            if state.paused or state.topic_partition in taken:
-                self._buffer(state, generation, chunk)
-                continue
-            state.buffered -= 1
-            taken[state.topic_partition] = state, chunk
-        return list(taken.values())
 
     def raise_error(self) -> None:
         """Raise a partition's pending error, once."""
@@ -439,8 +386,7 @@ class Fetcher:
             )
             return
         state.fetch_offset = chunk.next_offset
-        state.buffered += 1
-        self._buffer(state, state.generation, chunk)
+        self.chunks.put(state, chunk)
 
     def _on_error(self, state: AssignedPartition, offset: int, code: int) -> None:
         kind = error_for_code(code)

@@ -359,7 +359,7 @@ class Polls(Lookups):
             if only is None or reading.state.topic_partition in only:
                 self._set_aside.remove(reading)
                 return reading
-        following = self._fetcher.next_chunk(only)
+        following = self._fetcher.chunks.take(only)
         if following is None:
             return None
         state, chunk = following
@@ -377,7 +377,7 @@ class Polls(Lookups):
         fetched: dict[TopicPartition, FetchedBytes] = {}
         if self._group is not None and self._group.is_revoking:
             return fetched
-        for state, chunk in self._fetcher.next_chunks():
+        for state, chunk in self._fetcher.chunks.take_each():
             state.advance(chunk.next_offset, chunk.last_epoch)
             fetched[state.topic_partition] = state.describe(chunk)
         if not fetched:

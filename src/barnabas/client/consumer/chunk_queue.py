@@ -1,0 +1,77 @@
+"""The fetched chunks that no poll has taken yet, and how many bytes they hold. Pure.
+
+Invariant: the chunks of a partition leave in the order in which they came, whatever others are
+taken from between them. A chunk counts as long as its partition is in the generation in which it
+was fetched: a seek or a rebalance makes it stale, and it is dropped when it is come upon.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container
+
+from barnabas.client.consumer.assignment import AssignedPartition
+from barnabas.client.consumer.fetched import Chunk
+from barnabas.types import TopicPartition
+
+_Entry = tuple[AssignedPartition, int, Chunk]  # with the generation that it was fetched in
+
+
+class ChunkQueue:
+    """Keeps chunks, oldest first; `AssignedPartition.buffered` counts those of a partition."""
+
+    def __init__(self) -> None:
+        self._entries: deque[_Entry] = deque()
+        self.size_bytes = 0
+
+    def put(self, state: AssignedPartition, chunk: Chunk) -> None:
+        """Add the newest chunk of a partition."""
+        state.buffered += 1
+        self._entries.append((state, state.generation, chunk))
+        self.size_bytes += len(chunk.records)
+
+    def take(
+        self, only: Container[TopicPartition] | None = None
+    ) -> tuple[AssignedPartition, Chunk] | None:
+        """Take the oldest chunk that still counts, of a partition that is not paused.
+
+        `only`: of one of these partitions; None: of any.
+        """
+        passed: list[_Entry] = []
+        found: tuple[AssignedPartition, Chunk] | None = None
+        while self._entries and found is None:
+            state, generation, chunk = entry = self._entries.popleft()
+            if not state.is_current(generation):
+                self.size_bytes -= len(chunk.records)
+            elif state.paused or (only is not None and state.topic_partition not in only):
+                passed.append(entry)
+            else:
+                self.size_bytes -= len(chunk.records)
+                state.buffered -= 1
+                found = state, chunk
+        # Back in front, not behind: a paused partition may have another chunk further on.
+        self._entries.extendleft(reversed(passed))
+        return found
+
+    def take_each(self) -> list[tuple[AssignedPartition, Chunk]]:
+        """Take the oldest such chunk of each partition; what follows it is for the next call."""
+        taken: dict[TopicPartition, tuple[AssignedPartition, Chunk]] = {}
+        for _ in range(len(self._entries)):
+            state, generation, chunk = entry = self._entries.popleft()
+            if state.is_current(generation) and (state.paused or state.topic_partition in taken):
+                self._entries.append(entry)
+                continue
+            self.size_bytes -= len(chunk.records)
+            if state.is_current(generation):
+                state.buffered -= 1
+                taken[state.topic_partition] = state, chunk
+        return list(taken.values())
+
+    def drop_paused(self) -> None:
+        """Drop what paused partitions have, which is fetched again after `resume`."""
+        for state, generation, _ in self._entries:
+            if state.paused and state.is_current(generation):
+                state.refetch()
+        kept = [entry for entry in self._entries if entry[0].is_current(entry[1])]
+        self._entries = deque(kept)
+        self.size_bytes = sum(len(chunk.records) for _, _, chunk in kept)

@@ -1,10 +1,10 @@
 """Calls from the loop into the thread that waits for it, mainly of rebalance listeners.
 
     user's thread: poll() -> waits ---- listener ---- waits -> records
-    loop thread:            work -> call, await it ^ -> goes on
+    loop thread:            work -> call, await it ^ -> work
 
 So a listener may use its consumer, as in Kafka's client; on the loop's own thread it would wait for
-itself for ever.
+itself, indefinitely.
 """
 
 from __future__ import annotations
@@ -31,13 +31,21 @@ class UserThread:
         self._calls: _Calls = SimpleQueue()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """As `LoopThread.run`, open for calls."""
+        """Run `work` on the loop and wait for it, as `LoopThread.run`, but take calls meanwhile."""
+        # A listener may call the consumer, which waits in here once more: each wait has a queue of
+        # its own, and the outer one gets its calls again afterwards.
         calls: _Calls = SimpleQueue()
-        self._calls = calls
+        outer, self._calls = self._calls, calls
+        try:
+            return self._run_with_calls(work, calls)
+        finally:
+            self._calls = outer
+
+    def _run_with_calls(self, work: Coroutine[Any, Any, T], calls: _Calls) -> T:
         future = self._thread.submit(work)
         future.add_done_callback(lambda done: calls.put(None))
         try:
-            while (call := calls.get()) is not None:
+            while (call := calls.get()) is not None:  # None: the work is done
                 call()
         except BaseException:  # of a listener, such as SystemExit: the work ends with it
             future.cancel()

@@ -301,7 +301,7 @@ def _about(item: Item, function: Function, modules: dict[str, Source]) -> str:
     if not item.core or not _has(core, function.name, modules):
         return ""
     anchor = f"{core}{function.name}".lower()
-    return f"As [`{core}.{function.name}`]({item.core}.md#{anchor})."
+    return f"See [`{core}.{function.name}`]({item.core}.md#{anchor})."
 
 
 def _decorators(function: Function) -> set[str]:

@@ -66,6 +66,7 @@ def checked_record(record: object, known_topics: Collection[str]) -> CheckedReco
     if not isinstance(record, ProducerRecord):
         raise TypeError(f"record: must be a ProducerRecord, not {_kind(record)}")
     topic, value, key, partition, timestamp_ms, given = record
+    # The exact types of most records come first; a subclass or a bytearray takes the longer way.
     if type(topic) is not str or topic not in known_topics:
         topic_name(topic)
     if type(value) is not bytes:
@@ -95,6 +96,7 @@ def whole_number(value: object, argument: str, least: int = 0, most: int = INT64
 
 def duration(value: object, argument: str) -> float:
     """A timeout: a number that is not negative."""
+    # True would be a timeout of 1 ms.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{argument}: must be a number, not {_kind(value)}")
     if math.isnan(value) or not 0 <= value <= INT64_MAX:
@@ -164,6 +166,7 @@ def partitions(given: Iterable[object], argument: str = "topic_partitions") -> l
     """The partitions that a method was called with: one, several or a list alike."""
     names: dict[TopicPartition, None] = {}
     for value in given:
+        # A pair of a name and a number is one partition, although it is a sequence as well.
         is_one = isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str)
         if is_one or not isinstance(value, Iterable) or isinstance(value, str | bytes):
             names[topic_partition(value, argument)] = None
@@ -200,7 +203,8 @@ def several(value: object, argument: str) -> list[object]:
 
 
 def iterator(value: Iterable[V], argument: str) -> Iterator[V]:
-    """As `several`, one by one, for iterables that may be long."""
+    """Return an iterator over any iterable but text, for those that may be long."""
+    # Text is an iterable too, of its characters, which is never what a caller means.
     if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         raise TypeError(f"{argument}: must be a sequence, not {_kind(value)}")
     return iter(value)

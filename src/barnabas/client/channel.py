@@ -61,6 +61,7 @@ async def dial_tcp(
     addresses = await _addresses(host, port)
     failures: dict[str, OSError] = {}
     for place, address in enumerate(addresses):
+        # The last address has the rest of the time, which the caller bounds.
         is_last = place == len(addresses) - 1
         try:
             async with asyncio.timeout(None if is_last else _NEXT_ADDRESS_S):
@@ -69,6 +70,7 @@ async def dial_tcp(
             failures[address] = OSError(errno.ETIMEDOUT, f"no answer within {_NEXT_ADDRESS_S:g} s")
         except OSError as error:
             failures[address] = error
+    # One line for all addresses if they failed alike, as `localhost` does on IPv4 and IPv6.
     reasons = {address: _reason(error) for address, error in failures.items()}
     if len(set(reasons.values())) == 1:
         raise failures[addresses[-1]]
@@ -79,7 +81,7 @@ async def dial_tcp(
 async def _addresses(host: str, port: int) -> list[str]:
     """The addresses of a host, in the order in which to try them."""
     if ":" in host or host.replace(".", "").isdecimal():
-        return [host]  # is one
+        return [host]  # an address already, of IPv6 or IPv4
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except RuntimeError:  # at the interpreter's end asyncio's loop has no thread to look names up
@@ -123,6 +125,8 @@ class _Pending(NamedTuple):
 
 
 class Channel:
+    """A connection to a broker, and the requests on it that have no answer yet."""
+
     def __init__(
         self,
         node: BrokerAddress,
@@ -146,14 +150,16 @@ class Channel:
         self._timer_at_ms = 0
         self._error: BarnabasError | None = None
         self._log_in_at_ms: int | None = None  # before the session ends; None: it does not
-        self._held: list[list[Part]] | None = None  # requests, while it logs in again
+        self._held: list[list[Part]] | None = None  # requests, while it authenticates again
         self._again: asyncio.Task[None] | None = None
 
     # ---- life ----
 
     async def open(self) -> None:
-        """Connect, learn the broker's versions, log in. Raises ConnectionLost, NoAnswer, and the
-        errors of `security.login`."""
+        """Connect, learn the broker's versions, authenticate.
+
+        Raises ConnectionLost, NoAnswer, and the errors of `security.login`.
+        """
         setup_ms = self._config.socket_connection_setup_timeout_ms
         tls = self._tls()
         try:
@@ -167,6 +173,7 @@ class Channel:
             raise ConnectionLost(f"{self.node}: {_reason(error)}") from error
         try:
             await self._shake_hands()
+            # After ApiVersions, which a broker answers before the authentication (KIP-152).
             if self._config.security.protocol.uses_sasl:
                 await self._log_in()
         except BaseException:
@@ -184,7 +191,7 @@ class Channel:
 
     @property
     def is_open(self) -> bool:
-        """Whether requests can be sent: connected, the handshake done, and not lost since."""
+        """Requests can be sent: it is connected, the handshake is done, and it is not lost."""
         return self._error is None and bool(self._versions)
 
     @property
@@ -222,10 +229,12 @@ class Channel:
             return answer
         wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
         now_ms = self._clock.monotonic_ms()
+        # By the next request, not by a timer: an idle connection needs no new session (KIP-368).
         if self._log_in_at_ms is not None and now_ms >= self._log_in_at_ms:
             self._begin_again()
         pending = _Pending(api, version, answer, now_ms + wait_ms)
         self._pending[self._write(api, message, version)] = pending
+        # One timer for all requests: it is set again for an earlier deadline, or when it fires.
         if self._timer is None or pending.deadline_ms < self._timer_at_ms:
             self._watch(pending.deadline_ms)
         return answer
@@ -243,6 +252,7 @@ class Channel:
         correlation_id = self._next_correlation
         self._next_correlation = (correlation_id + 1) % _CORRELATION_LIMIT
         parts = encode_request(api, version, correlation_id, self._config.client_id, message)
+        # During an authentication a broker refuses every other request on the connection.
         if self._held is None or api is SASL_HANDSHAKE or api is SASL_AUTHENTICATE:
             self._connection.write(parts)
         else:
@@ -265,16 +275,18 @@ class Channel:
                 self._versions = offered
                 self._first_correlation = self._next_correlation
                 return
+            # The refusal lists the versions that the broker has (KIP-511). If that does not help,
+            # the next attempt is one version lower.
             lower = min(offered.get(API_VERSIONS.key, (0, 0))[1], version - 1)
             if version == 0:
                 raise UnsupportedVersion(f"{self.node} does not answer ApiVersions at any version")
             version = max(lower, 0)
             request = ApiVersionsRequest()
 
-    # ---- log-in ----
+    # ---- authentication ----
 
     async def _log_in(self) -> None:
-        # Only here, so that a client without log-in loads nothing for it.
+        # Imported here, so that a client without SASL loads nothing for it.
         from barnabas.client.security.login import log_in
 
         version = self.version(SASL_AUTHENTICATE)
@@ -285,7 +297,7 @@ class Channel:
             self._log_in_at_ms = self._clock.monotonic_ms() + early_ms
 
     def _begin_again(self) -> None:
-        """Log in again; requests are held back meanwhile (KIP-368)."""
+        """Authenticate again; requests are held back meanwhile (KIP-368)."""
         self._log_in_at_ms = None
         self._held = []
         self._again = asyncio.get_running_loop().create_task(self._log_in_again())
@@ -297,7 +309,7 @@ class Channel:
             self._end(error)
             return
         except Exception as error:
-            self._end(ConnectionLost(f"{self.node}: the log-in failed: {error!r}"))
+            self._end(ConnectionLost(f"{self.node}: the authentication failed: {error!r}"))
             raise
         held, self._held = self._held or [], None
         assert self._connection is not None
@@ -313,7 +325,7 @@ class Channel:
         """Nothing to do: `open` awaits it."""
 
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
-        """An answer (`net.connection.Reader`)."""
+        """Match an answer with its request (`net.connection.Reader`)."""
         correlation_id = int.from_bytes(frame[:4], "big")
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
@@ -340,7 +352,7 @@ class Channel:
         """Nothing to do: each answer is delivered at once."""
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
-        """The broker or the network ended the connection."""
+        """Fail what is pending: the broker or the network ended the connection."""
         reason = _reason(error) if error is not None else "the broker closed the connection"
         if error is None:
             reason += self._other_protocol()
@@ -352,6 +364,7 @@ class Channel:
         if not self._versions:
             if ours.uses_tls:
                 return ""
+            # A TLS listener takes a plain request for a broken handshake, and hangs up.
             secured = "SASL_SSL" if ours.uses_sasl else "SSL"
             return f" without an answer: if it speaks TLS there, set security.protocol={secured}"
         # ApiVersions is answered before the authentication, and nothing else is.
@@ -374,6 +387,7 @@ class Channel:
         for request in pending.values():
             if not request.answer.done():
                 request.answer.set_exception(again(error))
+        # The task that authenticates may end the channel itself, and must not cancel itself.
         if self._again is not None and self._again is not asyncio.current_task():
             self._again.cancel()
         if self._connection is not None and not self._connection.is_closing:
@@ -394,6 +408,7 @@ class Channel:
         if not self._pending:
             return
         now_ms = self._clock.monotonic_ms()
+        # Not the oldest: a join may wait for minutes in front of a request that may not.
         first = min(self._pending.values(), key=lambda pending: pending.deadline_ms)
         if first.deadline_ms <= now_ms:
             self._end(NoAnswer(f"{self.node} did not answer {first.api.name} in time"))

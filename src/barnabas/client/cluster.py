@@ -1,4 +1,4 @@
-"""Shared by producer, consumer and admin: connections, metadata, requests that find their broker.
+"""Connects producer, consumer and admin to a cluster, and finds the broker of each request.
 
 Does not promise that a request is executed once: the caller decides what may be repeated, and
 passes that whole exchange to `persist`.
@@ -25,6 +25,8 @@ M = TypeVar("M", bound=Message)
 
 
 class Cluster:
+    """The connections and the metadata of one client."""
+
     def __init__(
         self, bootstrap_servers: str | Sequence[str], config: ClientConfig, seams: Seams
     ) -> None:
@@ -89,6 +91,8 @@ class Cluster:
             except (Unreachable, KafkaError) as error:
                 if isinstance(error, KafkaError) and not error.retriable:
                     raise
+                # No further attempt that would begin after the deadline: the error says more than a
+                # timeout would.
                 failures += 1
                 pause_ms = backoff_ms(
                     failures,

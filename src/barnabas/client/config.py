@@ -46,6 +46,8 @@ class ClientConfig(NamedTuple):
 
 
 class ProducerConfig(NamedTuple):
+    """The options of a producer."""
+
     acks: int = -1  # "all" is -1
     batch_size: int = 16_384  # bytes, per partition
     linger_ms: int = 0
@@ -67,6 +69,8 @@ class ProducerConfig(NamedTuple):
 
 
 class ConsumerConfig(NamedTuple):
+    """The options of a consumer."""
+
     fetch_min_bytes: int = 1
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 52_428_800
@@ -222,6 +226,7 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
 
     Raises ConfigError, which names the option, the value and the valid values.
     """
+    # What Kafka's clients know and these do not need goes first: it is no unknown option.
     given = without_unused(_with_underscores(options))
     security = SecurityConfig._field_defaults
     defaults = {**ClientConfig._field_defaults, **own._field_defaults, **security}
@@ -247,8 +252,10 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
 
 
 def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of a mapping that every client has, with underscores in their names: so a properties
-    file of one kind of client serves another kind."""
+    """Return the options that every client has, with underscores in their names.
+
+    So a properties file of one kind of client serves another kind.
+    """
     return {
         name: value
         for name, value in _with_underscores(options).items()
@@ -272,6 +279,7 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
     for text in (str(text).strip() for text in texts):
         if not text:
             continue
+        # Only a protocol's name is dropped: `http://localhost:9092` is a mistake, and refused.
         protocol, separator, address = text.partition("://")
         is_listener = separator and protocol.upper() in _CHOICES["security_protocol"]
         host, colon, port = (address if is_listener else text).rpartition(":")
@@ -288,7 +296,7 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
 
 
 def _valid_value(name: str, value: Any, default: Any) -> Any:
-    """`value` in the type of `default`, within the option's bounds."""
+    """Return `value` in the type of `default`, within the option's bounds."""
     if name == "acks" and value == "all":
         return -1
     if default is None or (name == "partitioner" and callable(value)):
@@ -302,13 +310,14 @@ def _valid_value(name: str, value: Any, default: Any) -> Any:
         value = ",".join(map(str, value))
     converted = _convert(value, default)
     if is_secret(name):
-        value = "its value"
+        value = "its value"  # in every message below
     if converted is None:
         kind = _KINDS[type(default)]
         shown = "its value" if is_secret(name) else repr(value)
         raise ConfigError(f"{kafka_name}: {shown} is not {kind}")
     if name in SecurityConfig._fields and name not in _CHOICES:
         return converted  # never sent; checked where it is used
+    # Text of more than 32,767 bytes has no place on the wire: client.id goes out with each request.
     if isinstance(converted, str) and not _fits_the_wire(converted):
         shown = value if is_secret(name) else converted[:60]
         raise ConfigError(f"{kafka_name}: {shown!r} is not text of at most 32767 bytes")
@@ -331,7 +340,8 @@ def _fits_the_wire(text: str) -> bool:
 
 
 def _convert(value: Any, default: Any) -> Any:
-    """The value in the default's type; None if it cannot be converted."""
+    """Return the value in the default's type; None if it cannot be converted."""
+    # bool first, since Python's True is an int as well.
     if isinstance(default, bool):
         if isinstance(value, str):
             return {"true": True, "false": False}.get(value.strip().lower())
@@ -358,7 +368,7 @@ def _as_float(value: Any) -> float | None:
 
 
 def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
-    """Read what TLS needs now, so that what is wrong with it is said at once."""
+    """Read what TLS needs now, so that an error in it is raised by the constructor."""
     security = SecurityConfig(**secured)
     if security.protocol.uses_tls:
         from barnabas.client.security.tls import client_tls  # only where it is used
@@ -371,7 +381,7 @@ def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
 
 
 def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> ProducerConfig:
-    """Idempotence and its conditions (PR-6): if explicit it conflicts, as a default it yields."""
+    """Settle idempotence (PR-6): set explicitly it conflicts, as a default it yields."""
     conflict = None
     if config.acks != -1:
         conflict = f"acks={config.acks}"
@@ -380,6 +390,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
     elif config.max_in_flight_requests_per_connection > 5:
         in_flight = config.max_in_flight_requests_per_connection
         conflict = f"max.in.flight.requests.per.connection={in_flight}"
+    # Transactions cannot do without it (KIP-98), so here it does not yield.
     if config.transactional_id and (conflict or not config.enable_idempotence):
         raise ConfigError(
             "transactional.id needs idempotence, which conflicts with "
@@ -399,7 +410,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
 def _settle_delivery(
     config: ProducerConfig, shared: ClientConfig, explicit: Mapping[str, Any]
 ) -> ProducerConfig:
-    """Give a record the time to linger and for one request: as a default it yields, as Java's."""
+    """Give a record time to linger and for one request; as a default it yields, as in Java."""
     linger_ms, request_ms = config.linger_ms, shared.request_timeout_ms
     least_ms = min(linger_ms + request_ms, _INT_MAX)
     if config.delivery_timeout_ms >= least_ms:

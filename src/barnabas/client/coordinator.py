@@ -3,7 +3,7 @@
 Requests to a coordinator have a connection of their own. On the one for data a fetch that waits
 for records would hold up every heartbeat behind it: answers come in the order of the requests. A
 join waits for the other members: a finder that is `aside` has another connection still, so that
-heartbeats and commits go on meanwhile.
+heartbeats and commits are answered meanwhile.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class CoordinatorFinder:
         unknown = [key for key in wanted if key not in self._nodes]
         if unknown:
             channel = await self._cluster.metadata.any_channel()
+            # All keys in one request (KIP-699); an older broker is asked for each.
             if channel.version(FIND_COORDINATOR) >= _MANY_FROM:
                 request = FindCoordinatorRequest(key_type=self._key_type, coordinator_keys=unknown)
                 answer = await exchange(channel, FIND_COORDINATOR, request, FindCoordinatorResponse)
@@ -103,7 +104,8 @@ class CoordinatorFinder:
         return response
 
     def check(self, key: str, code: int, subject: str = "") -> None:
-        """Raise the answer's error; forgets the coordinator if it is no longer that broker."""
+        """Raise the answer's error, and forget the coordinator if it is no longer that broker."""
+        # Another broker has the key's partition, or none. One that is still loading is right.
         if code in _ELSEWHERE:
             self.forget(key)
         if code in _NOT_NOW:

@@ -18,7 +18,7 @@ from barnabas.errors import (
 )
 from barnabas.types import TopicPartition
 
-LOG_IN_ERRORS = (SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState)
+AUTHENTICATION_ERRORS = (SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState)
 """A broker does not let this client in: trying again changes nothing."""
 
 
@@ -90,7 +90,7 @@ class LogTruncated(NoOffsetForPartition):
 
 
 class CommitFailed(BarnabasError):
-    """The group went on without this member; another member reads its last records again."""
+    """The group has removed this member; another member reads its last records again."""
 
 
 class TransactionAborted(BarnabasError):

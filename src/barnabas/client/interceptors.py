@@ -5,7 +5,7 @@
     both: close()
 
 An interceptor has any of its client's methods. They are called in the order of the option, each
-with what the one before returned. One that raises is logged and skipped: the record goes on as it
+with what the one before returned. One that raises is logged and skipped, and the record stays as it
 was.
 """
 
@@ -59,6 +59,7 @@ class Interceptors:
 
     def close(self) -> None:
         """Call each one's `close`, if it has one; more calls do nothing."""
+        # Records that fail from here on are no longer reported: their interceptors are closed.
         methods = self._methods("close")
         self._all = ()
         self._notify(methods)
@@ -71,6 +72,7 @@ class Interceptors:
         for method in methods:
             try:
                 changed = method(given)
+                # One that forgets its `return` must not turn the record into None.
                 if not isinstance(changed, type(given)):
                     kinds = type(given).__name__, type(changed).__name__
                     raise TypeError("it must return {}, not {}".format(*kinds))

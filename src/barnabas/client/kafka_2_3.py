@@ -4,7 +4,7 @@
 
     producer = SyncProducer("localhost:9092", **kafka_2_3.PRODUCER)
 
-Options of your own go on top: `**{**kafka_2_3.PRODUCER, "acks": "all"}`.
+Put options of your own on top: `**{**kafka_2_3.PRODUCER, "acks": "all"}`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An event loop in a daemon thread, and calls into it from other threads.
 
 A user's code that runs there (a partitioner, an interceptor) may raise SystemExit, which would end
-the loop and leave every caller waiting. So the loop goes on, and the next caller gets it.
+the loop and leave every caller waiting. So the loop runs on, and the next caller gets it.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class LoopThread:
         except CancelledError:
             raise ClientClosed("the client was closed before this was done") from None
         except BaseException as error:
+            # An interrupt, or a timeout: without a caller the work would run on for nothing.
             self._drop_kept(error)
             future.cancel()
             raise
@@ -69,7 +70,7 @@ class LoopThread:
         try:
             self.check()
         except BaseException:
-            work.close()
+            work.close()  # or Python warns that it was never awaited
             raise
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
@@ -94,12 +95,12 @@ class LoopThread:
 
     @property
     def is_own(self) -> bool:
-        """Whether this is the process that made the loop."""
+        """This is the process that made the loop, and not a fork of it."""
         return os.getpid() == self._process_id
 
     @property
     def is_alive(self) -> bool:
-        """Whether the loop runs, in this process."""
+        """The loop runs, in this process."""
         return self._thread.is_alive()
 
     def call(self, work: Callable[[], T]) -> T:
@@ -126,7 +127,7 @@ class LoopThread:
         self.loop.stop()
 
     def join(self, timeout_s: float) -> bool:
-        """Whether the thread has ended within that time."""
+        """Wait for the thread to end; False if it has not within that time."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -142,6 +143,7 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         try:
             self._run_on()
+            # By name, not by address: the order of a set differs from run to run.
             left = asyncio.all_tasks(self.loop)
             for task in sorted(left, key=lambda task: task.get_name()):
                 task.cancel()

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from barnabas.client.channel import BrokerAddress, Channel, Seams
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import (
-    LOG_IN_ERRORS,
+    AUTHENTICATION_ERRORS,
     ClientClosed,
     NoBrokersAvailable,
     Unreachable,
@@ -54,6 +54,8 @@ _LEAST_PAUSE_MS = 20  # between two looks for a topic, whatever the backoff
 
 
 class Metadata:
+    """Owns the view of the cluster, the topics to ask for, and the task that asks."""
+
     def __init__(
         self,
         servers: Sequence[tuple[str, int]],
@@ -128,6 +130,7 @@ class Metadata:
         """
         now_ms = self._clock.monotonic_ms()
         for topic in topics:
+            # A caller waits for a new topic; for a known one the backoff is soon over.
             if topic not in self._tracked:
                 self._urgent = True
             self._tracked[topic] = now_ms
@@ -150,7 +153,7 @@ class Metadata:
             self._wake.set()
 
     def is_awaited(self, topic: str) -> bool:
-        """Whether the topic is looked for until it exists."""
+        """Return whether the topic is looked for until it exists."""
         return topic in self._held
 
     def on_use(self, topic: str) -> None:
@@ -198,6 +201,7 @@ class Metadata:
                     except Unreachable as error:
                         failure = error
         except TimeoutError:
+            # The brokers' last word on the topic says more than that the time is up.
             last_said = self.view.topic_error(name)
             self.forget(name)
             raise last_said or failure from None
@@ -217,6 +221,7 @@ class Metadata:
             error = view.topic_error(name) or broker_error(
                 UnknownTopicOrPartition.code, f"topic {name!r}"
             )
+            # Retriable, and yet the answer after a while: no broker has heard of such a topic.
             is_unknown = isinstance(error, UnknownTopicOrPartition)
             is_late = is_unknown and self._clock.monotonic_ms() >= unknown_until_ms
             if is_late or not error.retriable:
@@ -261,6 +266,7 @@ class Metadata:
             due_ms = self._refreshed_at_ms + self._config.metadata_max_age_ms
             looks_at_ms = self._looks_at_ms(due_ms)
             await self._sleep(min(due_ms, looks_at_ms))
+            # Nothing but missing topics is due: ask for them alone, which is cheap.
             if not self._wake.is_set() and looks_at_ms < due_ms:
                 await self._look()
                 continue
@@ -276,6 +282,8 @@ class Metadata:
                 await asyncio.sleep(wait_ms / 1000)
             self._urgent = False
             self._wake.clear()
+            # Who asks from here on waits for the next refresh: this one's answer may be older than
+            # what makes them ask.
             self._asking, self._waiters = self._waiters, []
             try:
                 responses = await self._ask_all()
@@ -291,7 +299,8 @@ class Metadata:
     def _on_failure(self, error: BarnabasError) -> None:
         self._failures += 1
         self._refreshed_at_ms = self._clock.monotonic_ms()
-        if not isinstance(error, LOG_IN_ERRORS):
+        # Tried again after the backoff; with refused credentials only on demand.
+        if not isinstance(error, AUTHENTICATION_ERRORS):
             self._wake.set()
 
     # ---- topics that do not exist yet ----
@@ -329,6 +338,7 @@ class Metadata:
             self._on_failure(error)
             return
         errors = self.view.errors
+        # Not taken over from here: the refresh has all topics of the same instant.
         if any(
             topic.error_code != errors.get(topic.name or "")
             for response in responses
@@ -365,6 +375,7 @@ class Metadata:
         wanted = [topic for topic in topics if topic in self._wanted]
         others = [topic for topic in topics if topic not in self._wanted]
         responses = []
+        # An empty list asks for the brokers alone (version 1 and later).
         if others or not wanted:
             responses.append(await self._ask(others, create=False))
         if wanted:
@@ -411,6 +422,7 @@ class Metadata:
                     self._wanted.pop(topic.name or "", None)
         self._refreshed_at_ms = self._looked_at_ms = self._clock.monotonic_ms()
         self._failures = 0
+        # Such a topic has been created a moment ago: its leader is being elected.
         incomplete = any(
             self.view.errors.get(topic) == LeaderNotAvailable.code for topic in self._tracked
         )

@@ -54,6 +54,7 @@ class OffsetFinder:
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
 
         async def attempt() -> None:
+            # A partition that was answered is not asked for again: leaders fail one by one.
             missing = {tp: at for tp, at in timestamps.items() if tp not in found}
             by_leader = await self._by_leader(missing, timeout_ms)
             answers = await asyncio.gather(
@@ -82,6 +83,7 @@ class OffsetFinder:
         by_leader: dict[BrokerAddress, dict[TopicPartition, int]] = {}
         for topic_partition, timestamp in timestamps.items():
             topic = await metadata.topic(topic_partition.topic, timeout_ms, create=False)
+            # The topic may have grown since it was described.
             if topic_partition.partition not in topic.partitions:
                 topic = (await metadata.refresh()).topics.get(topic.name, topic)
             if topic_partition.partition not in topic.partitions:
@@ -129,5 +131,5 @@ class OffsetFinder:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the same request may have another outcome later."""
+    """Return whether the same request may have another outcome later."""
     return isinstance(error, Unreachable) or (isinstance(error, KafkaError) and error.retriable)

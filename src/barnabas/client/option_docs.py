@@ -1,6 +1,6 @@
 """A unit and a sentence for each option of the clients, for the page of client options. Pure.
 
-Beside the options of `client.config` and in their order; a test compares the two.
+Stands next to the options of `client.config`, in their order; a test compares the two.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class OptionDoc(NamedTuple):
-    """What a user has to know of an option."""
+    """Describes an option to its user."""
 
     unit: str  # "ms", "bytes"; "": none
     sentence: str
@@ -29,7 +29,7 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
             "ms", "How long a request waits for its answer before the connection is given up."
         ),
         "default_api_timeout_ms": OptionDoc(
-            "ms", "How long a method goes on retrying before it raises the last error."
+            "ms", "How long a method retries before it raises the last error."
         ),
         "metadata_max_age_ms": OptionDoc(
             "ms", "After this time brokers, topics and leaders are asked for again."
@@ -46,14 +46,14 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         ),
         "retry_backoff_max_ms": OptionDoc("ms", "The longest such pause."),
         "socket_connection_setup_timeout_ms": OptionDoc(
-            "ms", "How long a connection may take to come about."
+            "ms", "How long it may take to set up a connection."
         ),
         # of security
         "security_protocol": OptionDoc(
             "", "How to connect: with or without encryption and authentication."
         ),
         "sasl_mechanism": OptionDoc(
-            "", "How to log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."
+            "", "The SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."
         ),
         "sasl_jaas_config": OptionDoc(
             "",

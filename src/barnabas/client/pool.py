@@ -21,6 +21,7 @@ def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> in
     """The wait after this many failures in a row: exponential, +-20 % (KIP-144, KIP-580)."""
     if failures <= 0 or first_ms <= 0:
         return 0
+    # The shift is bounded, as a number of thousands of bits would be made otherwise.
     plain = min(first_ms << min(failures - 1, 30), most_ms)
     fifth = plain // 5
     return plain - fifth + random.below(2 * fifth + 1)
@@ -39,6 +40,8 @@ class _Slot:
 
 
 class Pool:
+    """Holds at most one channel and one attempt per broker."""
+
     def __init__(self, config: ClientConfig, seams: Seams) -> None:
         self._config = config
         self._seams = seams
@@ -46,10 +49,11 @@ class Pool:
         self._closed = False
 
     def ready_channel(self, node: BrokerAddress) -> Channel | None:
-        """The broker's channel if it is open right now."""
+        """Return the broker's channel if it is open right now."""
         slot = self._slots.get(node.node_id)
         if slot is None or slot.channel is None or not slot.channel.is_open:
             return None
+        # A broker that has come back at another address is connected to again, under the same id.
         return slot.channel if slot.channel.node == node else None
 
     async def channel(self, node: BrokerAddress) -> Channel:

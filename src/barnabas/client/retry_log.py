@@ -1,4 +1,4 @@
-"""Decides when to log the errors that a client retries: once per cause, then now and then. Pure.
+"""Decides when to log the errors that a client retries: once per cause, then at intervals. Pure.
 
 A cause is a kind of error, together with the group, transactional id or partition that has it.
 """
@@ -15,6 +15,8 @@ _REPEAT_MS = 30_000
 
 
 class RetryLog:
+    """Remembers the failures of one kind of retries, by who has them and by their cause."""
+
     def __init__(self, patience_ms: int = 0) -> None:
         """`patience_ms`: how long an error has to last before it is logged."""
         self._patience_ms = patience_ms
@@ -22,7 +24,7 @@ class RetryLog:
         self._logged_ms: dict[tuple[Hashable, type[BarnabasError]], int] = {}
 
     def is_news(self, who: Hashable, kind: type[BarnabasError], now_ms: int) -> bool:
-        """Whether to log this failure; counts as logged then."""
+        """Return whether to log this failure, which counts as logged then."""
         if now_ms - self._began_ms.setdefault(who, now_ms) < self._patience_ms:
             return False
         logged_ms = self._logged_ms.get((who, kind))
@@ -32,5 +34,5 @@ class RetryLog:
         return True
 
     def over(self, who: Hashable) -> None:
-        """The error is over; the time of its last log line is kept."""
+        """Note that the error is over; one that comes and goes is not logged each time."""
         self._began_ms.pop(who, None)

@@ -83,6 +83,7 @@ def serialize(function: Serializer, value: object, part: str, topic: str) -> byt
         ) from error
     if data is None or type(data) is bytes:
         return data
+    # A copy of what the serializer may reuse.
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     raise SerializationError(
@@ -109,6 +110,7 @@ def _chosen(
 ) -> Callable[[Any], Any] | None:
     if callable(given) and not isinstance(given, type):
         return given
+    # A class is callable, but would make an object of each value: its instance was meant.
     if isinstance(given, type):
         raise ConfigError(f"{option}: {given.__name__} is a class; give an object that is callable")
     if not isinstance(given, str):
@@ -209,7 +211,7 @@ def _whole_number(form: str, name: str) -> Serializer:
 
     def pack(value: Any) -> bytes:
         if isinstance(value, bool):
-            raise TypeError("it takes int, not bool")
+            raise TypeError("it takes int, not bool")  # an index to Python, but a mistake here
         number = index(value)
         if not -limit <= number < limit:
             raise ValueError(f"it takes {-limit} to {limit - 1} ({layout.size} bytes)")

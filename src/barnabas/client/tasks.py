@@ -1,6 +1,6 @@
 """Supervises the tasks of one client: a task that fails by a bug fails the client, not silently.
 
-A task handles expected errors, and goes on. An unexpected one ends it: that is logged once, and
+A task handles expected errors itself. An unexpected one ends it: that is logged once, and
 listeners fail the client's obligations (records without an outcome, waiting callers) with the
 cause. The client is of no use after that, and every call raises.
 """
@@ -24,6 +24,8 @@ _SLOW_S = 1.0
 
 
 class Tasks:
+    """The tasks of one client, and the first unexpected error of any of them."""
+
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
         self._listeners: list[Callable[[ClientFailed], None]] = []
@@ -34,13 +36,13 @@ class Tasks:
         self._listeners.append(listener)
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `work` beside the caller, who may cancel it."""
+        """Run `work` in a task of its own, which the caller may cancel."""
         task = asyncio.get_running_loop().create_task(work)
         task.add_done_callback(lambda done: self._on_end(name, done))
         return task
 
     def guard(self, name: str, function: Callable[P, None]) -> Callable[P, None]:
-        """`function` as a callback of the loop, where an exception would only be logged."""
+        """Return `function` for the loop to call: there, an exception would only be logged."""
 
         def call(*args: P.args, **kwargs: P.kwargs) -> None:
             try:
@@ -67,7 +69,7 @@ class Tasks:
             raise again(self.error)
 
     def fail(self, name: str, cause: Exception) -> None:
-        """Record that `name` failed by this unexpected error."""
+        """Fail the client, because `name` has failed by this unexpected error."""
         if self.error is not None:
             _log.error("client %r: %s failed, too", self._client_id, name, exc_info=cause)
             return

@@ -77,7 +77,7 @@ _TOKENS_BY_JAVA: Final = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
-"""What these classes do is done here by `sasl.oauthbearer.token.endpoint.url`."""
+"""The option `sasl.oauthbearer.token.endpoint.url` does here what these classes do."""
 
 SECURITY_PREFIXES: Final = ("sasl_", "ssl_", "security_")
 
@@ -102,6 +102,7 @@ def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(name: str, value: Any) -> None:
+    # Unset, empty or Kafka's default: nothing is asked of us that we do not do.
     given = "" if value is None else str(value).strip()
     if not given or given.lower() == _ONLY.get(name, "").lower():
         return

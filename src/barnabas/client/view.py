@@ -69,7 +69,7 @@ class ClusterView(NamedTuple):
         return self._replace(topics=topics, errors=errors)
 
     def after(self, response: MetadataResponse) -> ClusterView:
-        """The view after an answer; topics that it does not mention stay as they were."""
+        """Return the view after an answer; topics that it does not mention stay as they were."""
         generation = self.generation + 1
         topics = dict(self.topics)
         errors = dict(self.errors)
@@ -99,7 +99,7 @@ def _topic_view(
 ) -> TopicView:
     before: Mapping[int, PartitionView] = {}
     if known is not None and known.topic_id == answer.topic_id:
-        before = known.partitions
+        before = known.partitions  # of another topic id, epochs would start again at 0
     partitions: dict[int, PartitionView] = {}
     for partition in sorted(answer.partitions, key=lambda partition: partition.partition_index):
         number = partition.partition_index
@@ -112,6 +112,7 @@ def _topic_view(
             offline=tuple(partition.offline_replicas),
         )
         older = before.get(number)
+        # -1 is no epoch, as from a broker before KIP-320: then the later answer holds.
         stale = older is not None and 0 <= view.leader_epoch < older.leader_epoch
         partitions[number] = older if older is not None and stale else view
     available = tuple(number for number, view in partitions.items() if view.leader >= 0)

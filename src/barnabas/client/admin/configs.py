@@ -68,7 +68,7 @@ class ConfigResource(NamedTuple):
 
 
 class ConfigOperationType(IntEnum):
-    """What a ConfigOperation does."""
+    """Says how a ConfigOperation changes its config."""
 
     SET = 0
     DELETE = 1  # back to the default

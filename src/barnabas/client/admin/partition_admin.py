@@ -1,6 +1,6 @@
 """Elections and reassignments of partitions: parts of `Admin` (KIP-460, KIP-455).
 
-A reassignment goes on by itself: `alter_partition_reassignments` returns before the new replicas
+A reassignment runs by itself: `alter_partition_reassignments` returns before the new replicas
 have copied anything, and `list_partition_reassignments` lists those that are under way.
 """
 

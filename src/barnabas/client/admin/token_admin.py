@@ -55,7 +55,7 @@ class DelegationToken(NamedTuple):
 
     @property
     def jaas_config(self) -> str:
-        """The `sasl.jaas.config` of a client that logs in by it; `sasl.mechanism` is a SCRAM."""
+        """The `sasl.jaas.config` of a client that authenticates by it, with a SCRAM mechanism."""
         return (
             "org.apache.kafka.common.security.scram.ScramLoginModule required "
             f'username="{self.token_id}" password="{b64encode(self.hmac).decode()}" '
@@ -76,7 +76,7 @@ class TokenAdmin(AdminCalls):
         renewers: str | Iterable[str] = (),
         max_lifetime_ms: int = -1,
     ) -> DelegationToken:
-        """Make a token by which clients log in as `owner`, a user; None: as this client's user.
+        """Make a token by which clients authenticate as `owner`; None: as this client's user.
 
         `max_lifetime_ms`: -1 means as long as the brokers allow. Raises
         DelegationTokenAuthDisabled, DelegationTokenRequestNotAllowed (this client did not log in,

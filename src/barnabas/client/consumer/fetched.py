@@ -65,7 +65,7 @@ class FetchedBytes(NamedTuple):
     log_start_offset: int
     last_stable_offset: int
     offset: int  # the requested offset
-    next_offset: int  # where to go on
+    next_offset: int  # where the next fetch begins
     aborted: tuple[AbortedTransaction, ...] = ()  # with read_committed
 
 
@@ -108,7 +108,7 @@ class Chunk:
         self.aborted = tuple(aborted)
 
     def _end_of_order(self, records: memoryview, high_watermark: int) -> int:
-        """Find where the intact batches end whose offsets can be right, and go on behind them.
+        """Find where the intact batches end whose offsets can be right; `next_offset` follows them.
 
         No checksum covers a batch's length and base offset. Compaction leaves gaps, but batches
         never overlap, and nothing is above the high watermark: so a batch behind a gap counts when

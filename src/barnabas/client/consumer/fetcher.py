@@ -31,7 +31,7 @@ from barnabas.client.consumer.assignment import AssignedPartition, Assignment
 from barnabas.client.consumer.chunk_queue import ChunkQueue
 from barnabas.client.consumer.fetched import AbortedTransaction, Chunk
 from barnabas.client.consumer.truncation import Truncation
-from barnabas.client.errors import LOG_IN_ERRORS, NoOffsetForPartition, broker_error
+from barnabas.client.errors import AUTHENTICATION_ERRORS, NoOffsetForPartition, broker_error
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.client.retry_log import MOMENT_MS, RetryLog
 from barnabas.errors import (
@@ -278,7 +278,7 @@ class Fetcher:
             state.fetching = True
         try:
             await ask(node, states)
-        except LOG_IN_ERRORS as error:
+        except AUTHENTICATION_ERRORS as error:
             # Final, and so an error for the user's next poll; all others are retried here.
             for state in states:
                 state.error = error

@@ -7,7 +7,7 @@ Invariant: a generation counts until the coordinator ends it; commits and heartb
 are refused, so no partition has two readers that the group knows of. `group` revokes partitions
 and calls the listener. By the eager protocol a member owns nothing while it joins; by the
 cooperative one it keeps what it owns until an assignment takes it away (KIP-429), so a join that
-finds the membership over raises instead of joining as somebody new: those partitions are lost.
+finds the membership over raises instead of joining as a new member: those partitions are lost.
 """
 
 from __future__ import annotations
@@ -464,6 +464,6 @@ class Membership:
 
 
 MEMBERSHIP_OVER = (UnknownMemberId, IllegalGeneration)
-"""The group went on without this member, which may join again."""
+"""The group has removed this member, which may join again."""
 
 _AGAIN = (Unreachable, RebalanceInProgress, *MEMBERSHIP_OVER)

@@ -92,8 +92,8 @@ class Polls(Lookups):
             CorruptData: in the same way.
             NoOffsetForPartition: without a position (LogTruncated where a log lost records that
                 were read).
-            UnknownPartition: the topic has no partition of that number. Polls after it go on with
-                the others, and look for it.
+            UnknownPartition: the topic has no partition of that number. Polls after it read the
+                others, and look for it.
             FencedInstanceId: another consumer has its `group.instance.id` now; so does each poll
                 from then on, lest the two take the name from each other in turns.
             KafkaError: it ends a partition, or keeps this consumer out of its group.
@@ -137,7 +137,7 @@ class Polls(Lookups):
 
         A record counts as processed, for auto commit, when the next one is asked for; so `break`
         in the middle of its work leaves it unprocessed until the next poll or `close`. Errors as of
-        `poll`, after which the iteration may go on.
+        `poll`, after which the iteration may continue.
         """
         return self
 

@@ -250,7 +250,7 @@ class Intake:
         return batch
 
     def _leave(self, topic: str, size_bytes: int) -> None:
-        """Have the partitioner go on from a full batch, if the stay has no room for another record.
+        """Have the partitioner leave a full batch, if the stay has no room for another record.
 
         Else the next batch there would be begun for one or two records.
         """

@@ -19,7 +19,7 @@ Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
 - For the same reason a batch older than an acknowledged one is stored, even if the broker answers
   that it is out of order: from a snapshot it knows only the last batch of a producer.
 - A batch that is split leaves its place and its sequences to its parts (KIP-126).
-- Only this partition's sequences are lost: the others go on with the identity that their leaders
+- Only this partition's sequences are lost: the others keep the identity that their leaders
   know, under which a repeated batch is recognised.
 """
 

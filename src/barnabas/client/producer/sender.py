@@ -21,7 +21,7 @@ from barnabas.client.channel import BrokerAddress, Channel
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import (
-    LOG_IN_ERRORS,
+    AUTHENTICATION_ERRORS,
     ClientClosed,
     Unreachable,
     broker_error,
@@ -303,14 +303,14 @@ class Sender:
         )
 
     def _connect(self, node: BrokerAddress) -> None:
-        """Open the broker's channel beside this task, and look again when that is done."""
+        """Open the broker's channel in a task of its own, and wake this one when that is done."""
         if node.node_id in self._connecting:
             return
 
         async def connect() -> None:
             try:
                 await self._cluster.pool.channel(node)
-            except LOG_IN_ERRORS as error:
+            except AUTHENTICATION_ERRORS as error:
                 # The credentials are the same for every broker, so nothing that waits can be sent.
                 self._accumulator.fail_waiting(error)
             except BarnabasError as error:

@@ -245,7 +245,7 @@ class Transactions:
         if self.state in (State.OPEN, State.COMMITTING):
             self._fail(
                 OutOfOrderSequenceNumber(
-                    "the outcome of a batch is unknown, so the transaction cannot go on: abort it"
+                    "the outcome of a batch is unknown, so abort the transaction"
                 )
             )
         self._accumulator.fail_waiting(self._error or TransactionAborted("no transaction"))

@@ -29,7 +29,7 @@ class SecurityConfig(NamedTuple):
     sasl_login_refresh_window_jitter: float = 0.05
     sasl_login_refresh_min_period_seconds: int = 60
     sasl_login_refresh_buffer_seconds: int = 300
-    # of TLS
+    # The options of TLS.
     ssl_truststore_type: str = "JKS"
     ssl_truststore_location: str = ""
     ssl_truststore_password: str = ""
@@ -68,22 +68,23 @@ class SecurityConfig(NamedTuple):
     def check(self) -> None:
         """Raise ConfigError unless the options fit together."""
         if self.protocol.uses_sasl:
-            # Only here, so that a client without log-in loads nothing for it.
+            # Imported here, so that a client without SASL loads nothing for it.
             from barnabas.client.security.login import check_login
 
             check_login(self)
             return
+        # An option for SASL without SASL is an error: its user believes that it authenticates.
         for name, value in zip(self._fields, self, strict=True):
             is_tuning = name.startswith("sasl_login_refresh_")
             if name.startswith("sasl_") and not is_tuning and value != self._field_defaults[name]:
                 raise ConfigError(
                     f"{name.replace('_', '.')} is set, and security.protocol is "
-                    f"{self.security_protocol}, which has no log-in; set it to SASL_SSL or "
+                    f"{self.security_protocol}, which has no authentication; set it to SASL_SSL or "
                     "SASL_PLAINTEXT, or remove the option"
                 )
 
     def tls_settings(self) -> TlsSettings:
-        """Those of TLS. Raises ConfigError if one is wrong by itself."""
+        """Return the options of TLS. Raises ConfigError if one is wrong by itself."""
         from barnabas.security.tls_settings import TlsSettings
 
         own = {name.removeprefix("ssl_"): value for name, value in self._asdict().items()}
@@ -112,7 +113,7 @@ class SecurityOptions(TypedDict, total=False):
     sasl_login_refresh_window_jitter: float
     sasl_login_refresh_min_period_seconds: int
     sasl_login_refresh_buffer_seconds: int
-    # of TLS
+    # The options of TLS.
     ssl_truststore_type: str
     ssl_truststore_location: str
     ssl_truststore_password: str
@@ -131,5 +132,5 @@ class SecurityOptions(TypedDict, total=False):
 
 
 def is_secret(name: str) -> bool:
-    """Whether an option's value must never be shown."""
+    """Return whether an option's value must never be shown."""
     return any(word in name for word in _SECRET)

@@ -1,4 +1,4 @@
-"""Logging in to a broker by SASL: the handshake, the mechanism's messages, the end of the session.
+"""Authenticates a connection by SASL: handshake, messages of the mechanism, end of the session.
 
     SaslHandshake 1 --> the mechanisms that the broker has
     SaslAuthenticate --> a challenge, or the end          ... until the mechanism is complete
@@ -52,7 +52,7 @@ _HANDSHAKE_VERSION: Final = 1
 
 
 def check_login(config: SecurityConfig) -> None:
-    """Raises ConfigError unless the options say who logs in, and how."""
+    """Raise ConfigError unless the options name a mechanism, and have the credentials for it."""
     mechanism = config.sasl_mechanism
     if mechanism not in MECHANISMS:
         hint = " (Kerberos)" if mechanism == "GSSAPI" else ""
@@ -67,8 +67,9 @@ def check_login(config: SecurityConfig) -> None:
 
 
 async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask: Ask) -> int:
-    """Log in on a new connection, or again on one that is; returns how long the session lasts in
-    milliseconds, 0 for ever.
+    """Authenticate a new connection, or an old one again (KIP-368).
+
+    Returns how long the session lasts in milliseconds, 0 if it has no end.
 
     `broker`: its name for errors; `authenticate`: the version of SaslAuthenticate. Raises the
     errors above, and those of `ask`.
@@ -79,8 +80,8 @@ async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask:
     assert isinstance(hello, SaslHandshakeResponse)
     if hello.error_code == IllegalSaslState.code:
         raise IllegalSaslState(
-            f"{broker}: clients do not log in at this port of the broker: set security.protocol to "
-            "PLAINTEXT or SSL, or use the port of a SASL listener"
+            f"{broker}: this port of the broker has no SASL authentication: set security.protocol "
+            "to PLAINTEXT or SSL, or use the port of a SASL listener"
         )
     if hello.error_code == UnsupportedSaslMechanism.code:
         raise UnsupportedSaslMechanism(
@@ -89,6 +90,8 @@ async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask:
         )
     if hello.error_code:
         raise error_for_code(hello.error_code)(f"{broker} refused the SASL handshake")
+    # As many rounds as the mechanism needs: one for PLAIN, two for SCRAM. The last answer says how
+    # long the session lasts (KIP-368).
     message: bytes | None = exchange.first()
     lifetime_ms = 0
     while message is not None:
@@ -172,7 +175,7 @@ def _token_provider(config: SecurityConfig) -> Callable[[], Any]:
 
 def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoint:
     """Raises ConfigError."""
-    # Only here, so that who logs in by other means loads nothing for it.
+    # Imported here, so that other mechanisms load nothing for it.
     from barnabas.security.token_endpoint import Refresh, grant_of, token_endpoint
 
     refresh = Refresh(

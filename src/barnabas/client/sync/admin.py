@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
 from barnabas.client.admin.admin import (
     Admin,
@@ -30,27 +30,13 @@ from barnabas.client.admin.transaction_admin import (
 from barnabas.client.arguments import Partitions
 from barnabas.client.config import ClientOptions, Servers
 from barnabas.client.offsets import OffsetAndTimestamp
-from barnabas.client.sync.blocking import BlockingClient
+from barnabas.client.sync.blocking import BlockingClient, documented_by
 from barnabas.errors import KafkaError
 from barnabas.security.acl_binding import AclBinding, AclFilter
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.client.consumer.committed import OffsetAndMetadata
-
-T = TypeVar("T", bound=type)
-
-
-def documented_by(core: type) -> Callable[[T], T]:
-    """Decorate a class: its methods without a docstring get those of the same name in `core`."""
-
-    def decorate(blocking: T) -> T:
-        for name, method in vars(blocking).items():
-            if callable(method) and not name.startswith("_") and not method.__doc__:
-                method.__doc__ = getattr(core, name).__doc__
-        return blocking
-
-    return decorate
 
 
 @documented_by(Admin)

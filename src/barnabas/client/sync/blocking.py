@@ -7,6 +7,7 @@ its `Farewell` ends what it had.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -19,6 +20,22 @@ from barnabas.client.producer.producer import Producer
 from barnabas.client.sync.farewell import Farewell
 
 C = TypeVar("C", Producer, Consumer, Admin)
+T = TypeVar("T", bound=type)
+
+
+def documented_by(core: type) -> Callable[[T], T]:
+    """Decorate a class: its methods without a docstring get that of the same name in `core`.
+
+    The examples lose their `await`, which is all that differs.
+    """
+
+    def decorate(blocking: T) -> T:
+        for name, method in vars(blocking).items():
+            if callable(method) and not name.startswith("_") and not method.__doc__:
+                method.__doc__ = (getattr(core, name).__doc__ or "").replace("await ", "")
+        return blocking
+
+    return decorate
 
 
 class BlockingClient(Generic[C]):

@@ -23,7 +23,7 @@ _AT_ONCE = 100
 
 
 class CallbackThread:
-    """Starts before the first callback, and ends with `close`."""
+    """Calls back in a thread that starts before the first callback, and ends with `close`."""
 
     def __init__(self, name: str, on_raised: Callable[[BaseException], None]) -> None:
         self._name = name
@@ -37,7 +37,7 @@ class CallbackThread:
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller is a callback."""
+        """The caller is a callback."""
         return threading.current_thread() is self._thread
 
     def put(self, call: Callable[[], None]) -> None:
@@ -63,7 +63,8 @@ class CallbackThread:
                 self._thread.start()
 
     def wait_for_room(self, timeout_s: float) -> bool:
-        """Whether there is room for one more within that time; always true in a callback."""
+        """Wait for room for one more; False if there is none. A callback never waits."""
+        # A callback that waited for room would wait for itself.
         if self._thread is None:
             self.start()
         if self._has_room() or self.is_current:
@@ -126,6 +127,7 @@ class CallbackThread:
             count = min(len(self._calls), _AT_ONCE)
             calls = [self._calls.popleft() for _ in range(count)]
         for call in calls:
+            # Not under the lock: a callback may send, and so put the next one.
             try:
                 call()
             except BaseException as error:  # a user's code: its caller is to get it

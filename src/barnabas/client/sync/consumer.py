@@ -18,7 +18,7 @@ from barnabas.client.consumer.fetched import ConsumerRecord, FetchedBytes
 from barnabas.client.consumer.subscription import RebalanceListener, checked_listener
 from barnabas.client.errors import ClientClosed, ConcurrentUse
 from barnabas.client.offsets import OffsetAndTimestamp
-from barnabas.client.sync.blocking import BlockingClient
+from barnabas.client.sync.blocking import BlockingClient, documented_by
 from barnabas.client.sync.user_thread import ListenerThere, UserThread
 from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
@@ -54,6 +54,7 @@ def _alone(method: Method[P, T]) -> Method[P, T]:
     return call
 
 
+@documented_by(Consumer)
 class SyncConsumer(BlockingClient[Consumer]):
     """A `Consumer` for one thread, with blocking methods; arguments and errors are the same.
 
@@ -77,9 +78,13 @@ class SyncConsumer(BlockingClient[Consumer]):
         return f"<Sync{repr(self._client).removeprefix('<')}"
 
     def close(self, *, autocommit: bool = True) -> None:
-        """As `Consumer.close`; in another thread too, whose poll or iteration it ends."""
+        """Commit, leave and disconnect, as `Consumer.close`; any thread may call it.
+
+        The poll or the iteration of another thread ends by ClientClosed.
+        """
         arguments.flag(autocommit, "autocommit")
         if not self._use.acquire(blocking=False):
+            # Another thread is inside: end its poll, then wait for it to come out.
             with suppress(ClientClosed):
                 self._thread.run(self._client.interrupt())
             self._use.acquire()
@@ -113,27 +118,24 @@ class SyncConsumer(BlockingClient[Consumer]):
     def subscribe(
         self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
     ) -> None:
-        """As `Consumer.subscribe`; the listener's methods are plain ones, called in this thread."""
+        """Subscribe, as `Consumer.subscribe`; plain methods of the listener run in this thread."""
         checked_listener(listener)
         there = None if listener is None else ListenerThere(listener, self._user)
         self._thread.call(lambda: self._client.subscribe(topics, there))
 
     @_alone
     def unsubscribe(self) -> None:
-        """As `Consumer.unsubscribe`."""
         self._user.run(self._client.unsubscribe())
         self._call_back()
 
     @_alone
     def subscription(self) -> list[str]:
-        """As `Consumer.subscription`."""
         return self._thread.call(self._client.subscription)
 
     # ---- the group ----
 
     @_alone
     def commit_sync(self, offsets: Offsets | None = None) -> None:
-        """As `Consumer.commit_sync`."""
         self._thread.run(self._client.commit_sync(offsets))
         self._call_back()
 
@@ -143,7 +145,10 @@ class SyncConsumer(BlockingClient[Consumer]):
     def commit_async(
         self, offsets: Offsets | None = None, when_done: WhenCommitted | None = None
     ) -> None:
-        """As `Consumer.commit_async`; the next poll or commit of this thread calls `when_done`."""
+        """Commit in the background, as `Consumer.commit_async`.
+
+        The next poll or commit of this thread calls `when_done`.
+        """
         if when_done is not None:
             arguments.callback(when_done, "when_done")
         callback = None if when_done is None else partial(self._note, when_done)
@@ -153,13 +158,11 @@ class SyncConsumer(BlockingClient[Consumer]):
     def committed(
         self, *topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """As `Consumer.committed`."""
         names = arguments.partitions(topic_partitions)
         return self._thread.run(self._client.committed(*names))
 
     @_alone
     def group_metadata(self) -> GroupMetadata:
-        """As `Consumer.group_metadata`."""
         return self._thread.call(self._client.group_metadata)
 
     def _note(
@@ -178,86 +181,71 @@ class SyncConsumer(BlockingClient[Consumer]):
 
     @_alone
     def assign(self, topic_partitions: arguments.Partitions) -> None:
-        """As `Consumer.assign`."""
         names = arguments.partitions([topic_partitions])
         self._thread.call(lambda: self._client.assign(names))
 
     @_alone
     def assignment(self) -> list[TopicPartition]:
-        """As `Consumer.assignment`."""
         return self._thread.call(self._client.assignment)
 
     @_alone
     def seek(self, topic_partition: tuple[str, int], offset: int) -> None:
-        """As `Consumer.seek`."""
         self._thread.call(lambda: self._client.seek(topic_partition, offset))
 
     @_alone
     def seek_to_beginning(self, *topic_partitions: arguments.Partitions) -> None:
-        """As `Consumer.seek_to_beginning`."""
         names = arguments.partitions(topic_partitions)
         self._thread.run(self._client.seek_to_beginning(*names))
 
     @_alone
     def seek_to_end(self, *topic_partitions: arguments.Partitions) -> None:
-        """As `Consumer.seek_to_end`."""
         names = arguments.partitions(topic_partitions)
         self._thread.run(self._client.seek_to_end(*names))
 
     @_alone
     def seek_to_committed(self, *topic_partitions: arguments.Partitions) -> None:
-        """As `Consumer.seek_to_committed`."""
         names = arguments.partitions(topic_partitions)
         self._thread.run(self._client.seek_to_committed(*names))
 
     @_alone
     def position(self, topic_partition: tuple[str, int]) -> int:
-        """As `Consumer.position`."""
         return self._thread.run(self._client.position(topic_partition))
 
     @_alone
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """As `Consumer.positions`."""
         return self._thread.call(self._client.positions)
 
     @_alone
     def lag(self, *topic_partitions: arguments.Partitions) -> dict[TopicPartition, int]:
-        """As `Consumer.lag`."""
         names = arguments.partitions(topic_partitions)
         return self._thread.run(self._client.lag(*names))
 
     @_alone
     def current_lag(self, topic_partition: tuple[str, int]) -> int | None:
-        """As `Consumer.current_lag`."""
         return self._thread.call(lambda: self._client.current_lag(topic_partition))
 
     @_alone
     def highwater(self, topic_partition: tuple[str, int]) -> int | None:
-        """As `Consumer.highwater`."""
         return self._thread.call(lambda: self._client.highwater(topic_partition))
 
     @_alone
     def pause(self, *topic_partitions: arguments.Partitions) -> None:
-        """As `Consumer.pause`."""
         names = arguments.partitions(topic_partitions)
         self._thread.call(lambda: self._client.pause(*names))
 
     @_alone
     def resume(self, *topic_partitions: arguments.Partitions) -> None:
-        """As `Consumer.resume`."""
         names = arguments.partitions(topic_partitions)
         self._thread.call(lambda: self._client.resume(*names))
 
     @_alone
     def paused(self) -> set[TopicPartition]:
-        """As `Consumer.paused`."""
         return self._thread.call(self._client.paused)
 
     # ---- reading ----
 
     @_alone
     def poll(self, timeout_ms: float = 0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """As `Consumer.poll`."""
         self._call_back()
         return self._user.run(self._client.poll(timeout_ms, max_records))
 
@@ -268,7 +256,6 @@ class SyncConsumer(BlockingClient[Consumer]):
         timeout_ms: float = 0,
         max_records: int | None = None,
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """As `Consumer.getmany`."""
         self._call_back()
         work = self._client.getmany(
             *arguments.partitions(topic_partitions),
@@ -279,14 +266,14 @@ class SyncConsumer(BlockingClient[Consumer]):
 
     @_alone
     def getone(self, *topic_partitions: arguments.Partitions) -> ConsumerRecord:
-        """As `Consumer.getone`."""
         self._call_back()
         return self._user.run(self._client.getone(*arguments.partitions(topic_partitions)))
 
     def __iter__(self) -> Self:
-        """All records, one by one, until the consumer is closed: `for record in consumer`.
+        """Iterate over all records until the consumer is closed: `for record in consumer`.
 
-        As the iteration of `Consumer`; another thread ends it by `close`.
+        A record counts as processed when the next one is asked for, as in `Consumer`; another
+        thread ends the iteration by `close`.
         """
         return self
 
@@ -304,19 +291,16 @@ class SyncConsumer(BlockingClient[Consumer]):
 
     @_alone
     def poll_arrow(self, timeout_ms: float = 0, *, with_headers: bool = False) -> pa.Table:
-        """As `Consumer.poll_arrow`."""
         self._call_back()
         return self._user.run(self._client.poll_arrow(timeout_ms, with_headers=with_headers))
 
     @_alone
     def poll_pandas(self, timeout_ms: float = 0, *, with_headers: bool = False) -> pd.DataFrame:
-        """As `Consumer.poll_pandas`."""
         self._call_back()
         return self._user.run(self._client.poll_pandas(timeout_ms, with_headers=with_headers))
 
     @_alone
     def fetch_batches(self, timeout_ms: float = 0) -> dict[TopicPartition, FetchedBytes]:
-        """As `Consumer.fetch_batches`."""
         self._call_back()
         return self._user.run(self._client.fetch_batches(timeout_ms))
 
@@ -326,13 +310,11 @@ class SyncConsumer(BlockingClient[Consumer]):
     def beginning_offsets(
         self, topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, int]:
-        """As `Consumer.beginning_offsets`."""
         names = arguments.partitions([topic_partitions])
         return self._thread.run(self._client.beginning_offsets(names))
 
     @_alone
     def end_offsets(self, topic_partitions: arguments.Partitions) -> dict[TopicPartition, int]:
-        """As `Consumer.end_offsets`."""
         names = arguments.partitions([topic_partitions])
         return self._thread.run(self._client.end_offsets(names))
 
@@ -340,33 +322,27 @@ class SyncConsumer(BlockingClient[Consumer]):
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """As `Consumer.offsets_for_times`."""
         return self._thread.run(self._client.offsets_for_times(timestamps))
 
     @_alone
     def partitions_for(self, topic: str) -> list[int]:
-        """As `Consumer.partitions_for`."""
         return self._thread.run(self._client.partitions_for(topic))
 
     partitions_for_topic = partitions_for  # as in other clients
 
     def available_partitions_for(self, topic: str) -> list[int]:
-        """As `Consumer.available_partitions_for`."""
         return self._thread.run(self._client.available_partitions_for(topic))
 
     available_partitions_for_topic = available_partitions_for  # as in other clients
 
     @_alone
     def topics(self) -> set[str]:
-        """As `Consumer.topics`."""
         return self._thread.run(self._client.topics())
 
     @_alone
     def list_topics(self, topics: Iterable[str] | None = None) -> dict[str, list[int]]:
-        """As `Consumer.list_topics`."""
         return self._thread.run(self._client.list_topics(topics))
 
     @_alone
     def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
-        """As `Consumer.topic_ids`."""
         return self._thread.run(self._client.topic_ids(topics))

@@ -79,7 +79,7 @@ class SyncDelivery:
     # ---- on the loop ----
 
     def settle(self, delivery: Delivery | None, error: BaseException | None) -> None:
-        """The record is queued, or refused."""
+        """Take what became of the record: it is queued, or refused."""
         self.delivery = delivery
         self.error = error
         if self.on_delivery is not None:

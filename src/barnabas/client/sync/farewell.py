@@ -47,11 +47,11 @@ class Farewell:
 
     @property
     def is_due(self) -> bool:
-        """Whether the client still runs, in this process, and nothing ends it yet."""
+        """The end is due while the client runs, in this process, and nothing ends it yet."""
         return not self._is_begun and self._thread.is_own and self._thread.is_alive
 
     def cancel(self) -> None:
-        """The client was closed."""
+        """Do nothing at the end of the program: the client was closed."""
         self._unregister()
 
     def begin(self) -> None:
@@ -95,6 +95,7 @@ class Farewell:
 
 def _at_end_of_child(call: Callable[[], None]) -> Callable[[], object]:
     """Call this at the end of a child process of `multiprocessing`; returns what cancels that."""
+    # Only if the program has loaded it: a client alone does not pay for the import.
     process = sys.modules.get("multiprocessing.process")
     if process is None or process.parent_process() is None:
         return lambda: None

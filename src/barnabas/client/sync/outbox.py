@@ -49,6 +49,8 @@ class _Line:
 
 
 class Outbox:
+    """Takes records from any thread, and hands them to the producer on its loop, in order."""
+
     def __init__(self, producer: Producer, thread: Loop) -> None:
         self._producer = producer
         self._thread = thread
@@ -75,6 +77,7 @@ class Outbox:
         """Accept a record; BufferFull if there is no room for it within `max.block.ms`."""
         record = delivery.record
         with self._lock:
+            # The common case costs two comparisons: nothing is crowded and no topic is waited for.
             if (self._waiting_bytes > _MOST_BYTES or self._lines) and self._is_crowded(record):
                 self._wait_for_room(record)
             if self._is_closed:
@@ -82,6 +85,7 @@ class Outbox:
             self._waiting.append(delivery)
             self._waiting_bytes += record.size_bytes
             is_first, self._is_drained = self._is_drained, False
+        # To wake the loop is a system call: one for all records until the next drain.
         if is_first:
             self._thread.call_soon(self._start_drain)
 
@@ -156,7 +160,7 @@ class Outbox:
             self._drain = self._producer.tasks.start("the outbox", self._drain_all())
 
     def _passes_now(self) -> bool:
-        """Whether the outbox is empty: few records that need no wait are passed on at once.
+        """Pass few records on at once, if none needs a wait; True if the outbox is empty.
 
         A task of its own would take three turns of the loop for each record of a slow sender, and
         in each of them the other threads get Python's lock.
@@ -174,7 +178,8 @@ class Outbox:
         return not left
 
     def _is_accepted(self, delivery: SyncDelivery) -> bool:
-        """Whether the record has its batch, or an error, without a wait."""
+        """Give the record its batch, or an error; False if that takes a wait."""
+        # Behind the records of its topic that wait in a line, lest it overtake them.
         if delivery.record.topic in self._serving:
             return False
         try:
@@ -218,7 +223,7 @@ class Outbox:
         return deliveries
 
     def _joins(self, delivery: SyncDelivery) -> bool:
-        """Whether the record has joined a batch, as most do without a wait."""
+        """Have the record join an open batch, as most do; False if anything is to be decided."""
         if delivery.record.topic in self._serving:
             return False
         joined = self._producer.join_checked(delivery.record)
@@ -257,6 +262,7 @@ class Outbox:
             while line.deliveries:
                 await self._send(line.deliveries.popleft())
         finally:
+            # Also where the task is cancelled: every record put gets its outcome.
             _settle_all(line.deliveries, ClientClosed("the producer was closed before that"))
             with self._changed:
                 self._line_bytes -= line.size_bytes

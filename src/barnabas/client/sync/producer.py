@@ -30,7 +30,7 @@ from barnabas.client.producer.batch_delivery import BatchDeliveries, BatchDelive
 from barnabas.client.producer.delivery import Delivery, call_back
 from barnabas.client.producer.producer import Producer
 from barnabas.client.sync.admin import SyncAdmin
-from barnabas.client.sync.blocking import BlockingClient
+from barnabas.client.sync.blocking import BlockingClient, documented_by
 from barnabas.client.sync.callback_thread import CallbackThread
 from barnabas.client.sync.consumer import SyncConsumer
 from barnabas.client.sync.delivery import SyncDelivery
@@ -50,6 +50,7 @@ _log = logging.getLogger(__name__)
 _CHUNK_BYTES = 1_048_576  # that `send_many` hands over at once
 
 
+@documented_by(Producer)
 class SyncProducer(BlockingClient[Producer]):
     """A `Producer` for threads; several may share it. `send` does not wait for the broker.
 
@@ -117,7 +118,7 @@ class SyncProducer(BlockingClient[Producer]):
         return delivery
 
     def send_record(self, record: ProducerRecord) -> SyncDelivery:
-        """As `send`, for a `ProducerRecord`."""
+        """Hand over a `ProducerRecord`; returns and raises as `send`."""
         self._thread.check_process()
         delivery = SyncDelivery(self, self._check_record(record))
         self._outbox.put(delivery)
@@ -193,7 +194,7 @@ class SyncProducer(BlockingClient[Producer]):
     def send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
     ) -> Delivery:
-        """As `Producer.send_batch`; returns when the batch is queued."""
+        """Queue a whole record batch, as `Producer.send_batch`; returns when it is queued."""
         self._thread.check()
         return self._thread.run(self._send_batch(topic_partition, batch))
 
@@ -202,7 +203,6 @@ class SyncProducer(BlockingClient[Producer]):
         return self._thread.run(self._client.partitions_for(topic))
 
     def available_partitions_for(self, topic: str) -> list[int]:
-        """As `Producer.available_partitions_for`."""
         return self._thread.run(self._client.available_partitions_for(topic))
 
     def flush(self, timeout_ms: float | None = None) -> None:
@@ -216,14 +216,13 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.raise_kept()
 
     def purge(self) -> int:
-        """Fail every record that is not in flight with RecordsPurged; the number of those.
+        """Fail every record that is not in flight with RecordsPurged; returns their number.
 
-        As `Producer.purge`.
+        See `Producer.purge`.
         """
         return self._thread.run(self._purge())
 
     def statistics(self) -> dict[str, float]:
-        """As `Producer.statistics`: numbers by name, units in the names."""
         return self._thread.call(self._client.statistics)
 
     metrics = statistics
@@ -250,25 +249,20 @@ class SyncProducer(BlockingClient[Producer]):
         return f"Sync{self._client!r}"
 
     def init_transactions(self) -> None:
-        """As `Producer.init_transactions`: once, before the first transaction."""
         self._thread.run(self._client.init_transactions())
 
     def begin_transaction(self) -> None:
-        """As `Producer.begin_transaction`: of all records sent from now on."""
         self._thread.call(self._client.begin_transaction)
 
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
     ) -> None:
-        """As `Producer.send_offsets_to_transaction`: a consumer group's, with the transaction."""
         self._thread.run(self._client.send_offsets_to_transaction(offsets, group))
 
     def commit_transaction(self) -> None:
-        """As `Producer.commit_transaction`, which lists what to do about each error."""
         self._thread.run(self._commit())
 
     def abort_transaction(self) -> None:
-        """As `Producer.abort_transaction`: records that were not sent fail."""
         self._thread.run(self._abort())
 
     def close(self, timeout_ms: float | None = None) -> None:
@@ -280,6 +274,7 @@ class SyncProducer(BlockingClient[Producer]):
             return
         if timeout_ms is not None:
             arguments.duration(timeout_ms, "timeout_ms")
+        # First no more records, then an outcome for those that are here, then the thread.
         self._outbox.refuse()
         try:
             self._thread.run(_close(self._client, self._outbox, timeout_ms))
@@ -302,6 +297,7 @@ class SyncProducer(BlockingClient[Producer]):
     def call_when_done(
         self, delivery: SyncDelivery, callback: Callable[[SyncDelivery], Any]
     ) -> None:
+        """Call back on the thread for callbacks once the outcome is known. Raises BufferFull."""
         self._wait_for_callbacks()
         due = partial(self._callbacks.put, partial(delivery.call_back, callback))
         try:
@@ -392,6 +388,7 @@ async def _close(producer: Producer, outbox: Outbox, timeout_ms: float | None) -
 
 async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread) -> int:
     """Close a producer that was dropped; the number of records that were not acknowledged."""
+    # What was acknowledged before does not count, nor what is acknowledged from here on.
     outbox.refuse()
     owed = outbox.count() + producer.unfinished_count()
     before = producer.acknowledged_count()

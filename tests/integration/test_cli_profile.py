@@ -131,7 +131,7 @@ def test_a_command_config_is_for_every_client(run: Run, broker: Broker, tmp_path
     file.write_text(f"bootstrap.servers={broker.bootstrap_servers}\n")
     assert run(f"topics list --command-config {file}")[0].endswith("order-lines\norders\n")
     file.write_text("sasl.jaas.config=hush\n")
-    assert "has no log-in" in run(line, code=2)[1]
+    assert "has no authentication" in run(line, code=2)[1]
     file.write_text("request.timeout.ms=soon\n")
     run(f"profile add p --bootstrap-server a:1 --command-config {file}")
     assert "'soon' is not a whole number" in run("topics list --profile p", code=2)[1]

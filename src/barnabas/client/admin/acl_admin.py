@@ -50,7 +50,7 @@ _FOR_FILTERS: tuple[IntEnum, ...] = (
 
 
 class AclAdmin(AdminCalls):
-    """Methods of `Admin`."""
+    """Adds, lists and removes the rules of access control."""
 
     async def create_acls(self, bindings: AclBinding | Iterable[AclBinding]) -> None:
         """Add rules; one that is there already stays as it is.
@@ -108,7 +108,7 @@ class AclAdmin(AdminCalls):
         ]
 
     async def delete_acls(self, filters: AclFilter | Iterable[AclFilter]) -> list[AclBinding]:
-        """Remove the rules that the filters match; those that are removed.
+        """Remove the rules that the filters match; returns those that are removed.
 
         Raises the first KafkaError (ClusterAuthorizationFailed, SecurityDisabled on brokers without
         an authorizer); what the other filters match is removed all the same.
@@ -123,6 +123,7 @@ class AclAdmin(AdminCalls):
             return await self._cluster.call_any(DELETE_ACLS, request, DeleteAclsResponse)
 
         answer = await self._persist(attempt)
+        # Two filters may match the same rule: it is returned once.
         deleted: dict[AclBinding, None] = {}
         for result in answer.filter_results:
             check(result.error_code, "removing rules", result.error_message)
@@ -152,6 +153,7 @@ def _checked_binding(given: object, argument: str) -> AclBinding:
     for code in (pattern.resource_type, pattern.pattern_type, entry.operation, entry.permission):
         if any(code is each for each in _FOR_FILTERS):
             kind = type(code).__name__
+            # Compared by identity: as numbers, ANY and MATCH equal members of the other enums.
             raise ValueError(f"{argument}: {kind}.{code.name} is for filters, not for rules")
     for text in (pattern.name, entry.principal, entry.host):
         if not arguments.text(text, argument):
@@ -223,6 +225,7 @@ def _entry(acl: AclDescription | DeleteAclsMatchingAcl) -> AclEntry:
 
 
 def _known(kind: type[C], code: int) -> C:
+    # Not left out: without one of its rules a list shows another protection than there is.
     try:
         return kind(code)
     except ValueError:

@@ -258,6 +258,8 @@ class Admin(
         )
 
         async def attempt() -> CreateTopicsResponse:
+            # A broker that is no longer the controller refuses every topic with NOT_CONTROLLER:
+            # that alone is worth another attempt, at the controller of fresh metadata.
             answer = await self._cluster.call_controller(
                 CREATE_TOPICS, request, CreateTopicsResponse
             )
@@ -354,6 +356,7 @@ class Admin(
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
         async def attempt() -> ClusterView:
+            # Into a view of its own: the client's has the topics that it uses, and their age.
             answer = await self._cluster.call_any(METADATA, request, MetadataResponse)
             return ClusterView().after(answer)
 
@@ -406,6 +409,7 @@ class Admin(
             return_exceptions=True,
         )
         found = {}
+        # Gathered before the first error is raised: the other deletions have happened all the same.
         for name, begin in zip(offsets, begins, strict=True):
             if isinstance(begin, BaseException):
                 raise begin
@@ -459,7 +463,7 @@ class Admin(
     ) -> list[ConfigEntry] | dict[ConfigResource, list[ConfigEntry]]:
         """The configs of a resource, or of each of a list, in the broker's order.
 
-        With `names` only these configs. `include_synonyms`: all places that set a value;
+        `names`: only these configs. `include_synonyms`: all places that set a value;
         `include_documentation`: a sentence about each. Raises the first KafkaError,
         BrokerNotAvailable for a broker that is not alive.
 
@@ -467,6 +471,7 @@ class Admin(
                 print(entry.name, entry.value)
         """
         wanted = None if names is None else admin_arguments.names(names, "names")
+        # One request each: a broker's own configs are only known to that broker.
         described = {
             each: await self._configs.describe(
                 admin_arguments.resource(each), wanted, include_synonyms, include_documentation
@@ -584,6 +589,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
         )
         for partition, brokers in (topic.assignment or {}).items()
     ]
+    # Kafka refuses counts next to an assignment, which has both in itself.
     num_partitions = admin_arguments.count(topic.num_partitions, "num_partitions")
     replication_factor = admin_arguments.count(topic.replication_factor, "replication_factor")
     return CreatableTopic(

@@ -1,4 +1,4 @@
-"""How the parts of `Admin` reach brokers."""
+"""Sends the requests of the parts of `Admin`, and retries them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class AdminCalls:
-    """The base of the parts of `Admin`."""
+    """Gives the parts of `Admin` their ways to brokers."""
 
     _cluster: Cluster
 

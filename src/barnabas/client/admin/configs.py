@@ -171,6 +171,7 @@ class Configs:
         """The broker to ask; None: any."""
         if resource.type == TOPIC or (resource.type == BROKER and not resource.name):
             return None
+        # What is no broker's id goes to none: an answer of another broker would be about itself.
         node = None
         if resource.name.isascii() and resource.name.isdigit():
             node = self._cluster.metadata.view.nodes.get(int(resource.name))
@@ -187,6 +188,7 @@ def _subject(resource: ConfigResource) -> str:
 
 
 def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
+    # A newer broker may have types that this client does not know, which is no reason to fail.
     known = 0 <= config.config_type < len(CONFIG_TYPES)
     return ConfigEntry(
         name=config.name,

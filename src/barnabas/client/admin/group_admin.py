@@ -109,7 +109,7 @@ class GroupDescription(NamedTuple):
 
 
 class GroupAdmin(AdminCalls):
-    """Methods of `Admin`, which find the groups' coordinators."""
+    """Asks groups' coordinators about groups and their offsets, and changes both."""
 
     _groups: CoordinatorFinder
 
@@ -127,6 +127,7 @@ class GroupAdmin(AdminCalls):
 
         async def ask(node: BrokerAddress) -> None:
             answer = await self._cluster.call(node, LIST_GROUPS, request, ListGroupsResponse)
+            # Each broker lists the groups that it coordinates, so one that is loading has a gap.
             if answer.error_code == CoordinatorLoadInProgress.code:
                 raise CoordinatorLoadInProgress(f"listing groups of {node}: still loading")
             self._groups.check("", answer.error_code, f"listing groups of {node}")
@@ -243,6 +244,7 @@ class GroupAdmin(AdminCalls):
         arguments.text(group_id, "group_id")
         wanted = as_offsets(offsets)
 
+        # Without a member and a generation, which a coordinator accepts of an empty group only.
         who = GroupMetadata(group_id)
         unknown = await self._persist(lambda: commit_offsets(self._groups, who, wanted))
         if unknown:
@@ -276,7 +278,7 @@ class GroupAdmin(AdminCalls):
     async def _at_coordinators(
         self, group_ids: Iterable[str], ask: Callable[[Sequence[str]], Awaitable[dict[str, int]]]
     ) -> None:
-        """`ask` each coordinator about its groups, for an error code of each one.
+        """Have `ask` question each coordinator about its groups, for an error code of each one.
 
         Transient errors are retried, at the group's coordinator of that moment. Raises the first
         other error, once all have their answer.
@@ -288,6 +290,8 @@ class GroupAdmin(AdminCalls):
             by_node: dict[BrokerAddress, list[str]] = {}
             for group_id, node in (await self._groups.nodes(left)).items():
                 by_node.setdefault(node, []).append(group_id)
+            # One request per coordinator. Groups that are answered leave `left`, so that another
+            # attempt, after a transient error of some, repeats nothing that was done.
             again: dict[str, int] = {}
             for own in by_node.values():
                 for group_id, code in (await ask(own)).items():

@@ -51,7 +51,7 @@ class Reassignment(NamedTuple):
 
 
 class PartitionAdmin(AdminCalls):
-    """Methods of `Admin`, all answered by the controller."""
+    """Has the controller elect leaders and move replicas."""
 
     async def elect_leaders(
         self, election_type: int, partitions: Partitions | None = None
@@ -176,7 +176,8 @@ class PartitionAdmin(AdminCalls):
 
 
 def refuse_wrong_controller(codes: Iterable[int]) -> None:
-    """Raises NotController, the only error that another broker may not have."""
+    """Raise NotController, the only error that another broker may not have."""
+    # All other errors are the outcome of a topic or partition, and left to the caller.
     for code in codes:
         if code == NotController.code:
             raise NotController

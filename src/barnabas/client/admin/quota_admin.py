@@ -94,6 +94,7 @@ class QuotaAdmin(AdminCalls):
                         for kind, name in entity.items()
                     ],
                     ops=[
+                        # A quota of 0 is one, and not the same as none.
                         OpData(key=key, value=float(value or 0), remove=value is None)
                         for key, value in quotas.items()
                     ],

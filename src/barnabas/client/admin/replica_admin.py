@@ -47,7 +47,7 @@ class ReplicaEnd(NamedTuple):
 
 
 class ReplicaAdmin(AdminCalls):
-    """Methods of `Admin`."""
+    """Asks single brokers about their replicas, and moves these between directories."""
 
     async def alter_replica_log_dirs(
         self, broker_id: int, log_dirs: Mapping[TopicPartition, str]
@@ -137,6 +137,7 @@ class ReplicaAdmin(AdminCalls):
         try:
             answer = await self._cluster.call(node, FETCH, _request(names), FetchResponse, _VERSION)
         except Unreachable:
+            # A broker that is down is an answer here, not an error: its replicas have no end.
             self._cluster.metadata.request_refresh()
             return node.node_id, {}
         return node.node_id, {

@@ -54,7 +54,7 @@ ScramAlteration = UserScramCredentialUpsertion | UserScramCredentialDeletion
 
 
 class ScramAdmin(AdminCalls):
-    """Methods of `Admin`."""
+    """Lists and changes the SCRAM credentials of users."""
 
     async def describe_user_scram_credentials(
         self, users: Names | None = None
@@ -66,6 +66,7 @@ class ScramAdmin(AdminCalls):
 
             await admin.describe_user_scram_credentials("alice")  # {"alice": {"SCRAM-SHA-256": ...
         """
+        # On the wire an empty list means all users, as null does: here it means none.
         named = [] if users is None else admin_arguments.names(users, "users")
         if users is not None and not named:
             return {}
@@ -133,7 +134,7 @@ def _several(given: ScramAlteration | Iterable[ScramAlteration]) -> list[ScramAl
 
 
 def _request(alterations: list[ScramAlteration]) -> AlterUserScramCredentialsRequest:
-    # Only here, so that other uses of the admin client load nothing for it.
+    # Imported here, so that other uses of the admin client load nothing for it.
     from barnabas.security.scram import MAX_ITERATIONS, kind_of, new_salt, salted_password
 
     request = AlterUserScramCredentialsRequest()
@@ -150,6 +151,7 @@ def _request(alterations: list[ScramAlteration]) -> AlterUserScramCredentialsReq
         iterations = arguments.whole_number(each.iterations, "iterations", most=MAX_ITERATIONS)
         if not isinstance(each.password, str) or not each.password:
             raise ValueError(f"password: user {user!r} needs one, as text that is not empty")
+        # The password itself never leaves this process; by the salt equal ones look different.
         salt = new_salt()
         salted = salted_password(each.mechanism, each.password, salt, max(iterations, 1))
         request.upsertions.append(

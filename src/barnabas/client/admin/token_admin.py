@@ -92,7 +92,8 @@ class TokenAdmin(AdminCalls):
             renewers=[CreatableRenewers(principal_type=_USER, principal_name=u) for u in users],
             max_lifetime_ms=arguments.whole_number(max_lifetime_ms, "max_lifetime_ms", least=-1),
         )
-        # Once: a token that was made without an answer is lost, and expires.
+        # One attempt: a token whose answer is lost cannot be read again, and another attempt would
+        # make a second one. It expires by itself.
         answer = await self._cluster.call_any(
             CREATE_DELEGATION_TOKEN, request, CreateDelegationTokenResponse
         )

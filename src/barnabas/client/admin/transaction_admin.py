@@ -88,7 +88,7 @@ class ProducerState(NamedTuple):
 
 
 class TransactionAdmin(AdminCalls):
-    """Methods of `Admin`."""
+    """Lists transactions and producers, and ends what hangs."""
 
     _transactions: CoordinatorFinder
 
@@ -212,6 +212,8 @@ class TransactionAdmin(AdminCalls):
         topic = WritableTxnMarkerTopic(
             name=partition.topic, partition_indexes=[partition.partition]
         )
+        # What a coordinator would send: a leader takes it from anyone with the right to alter the
+        # cluster, unless the epoch of a coordinator has been higher there (KIP-664).
         marker = WritableTxnMarker(
             producer_id=arguments.whole_number(producer_id, "producer_id"),
             producer_epoch=arguments.whole_number(producer_epoch, "producer_epoch"),
@@ -242,6 +244,7 @@ class TransactionAdmin(AdminCalls):
             await self._persist(partial(self._fence, transactional_id))
 
     async def _fence(self, transactional_id: str) -> None:
+        # As a new producer of this id would: the epoch rises, and the open transaction is aborted.
         request = InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS
         )

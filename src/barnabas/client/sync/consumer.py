@@ -80,7 +80,7 @@ class SyncConsumer(BlockingClient[Consumer]):
     def close(self, *, autocommit: bool = True) -> None:
         """Commit, leave and disconnect, as `Consumer.close`; any thread may call it.
 
-        The poll or the iteration of another thread ends by ClientClosed.
+        It ends the poll or the iteration of the thread that reads.
         """
         arguments.flag(autocommit, "autocommit")
         if not self._use.acquire(blocking=False):

@@ -6,10 +6,12 @@ Both ask one broker. Where several rules are listed the order is that of a hash 
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient  # type: ignore[import-untyped]
 
 from barnabas import Broker
 from barnabas.cli.main import main
@@ -25,6 +27,7 @@ from barnabas.client import (
     SyncAdmin,
 )
 from tests.kit.clients.kafka_tools import Tools
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
 
 pytestmark = [pytest.mark.foreign, pytest.mark.slow]
 
@@ -107,3 +110,78 @@ def test_ux_6_kafkas_tool_for_rules_prints_and_does_the_same(
             return ordered(output), code, set(admin.describe_acls())
 
         assert outcome("ours") == outcome("theirs")
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    with zookeeper_process(tmp_path_factory.mktemp("acls")) as running:
+        yield running
+
+
+IN_THE_TREE = (
+    ("--list", ""),
+    ("--add --allow-principal User:bob --operation read --operation Write --topic t", ""),
+    ("--add --allow-principal User:bob --operation read --topic t --topic u --group *", ""),
+    (
+        "--add --allow-principal User:bob --producer --topic p --resource-pattern-type prefixed "
+        "--deny-principal User:eve --deny-host 10.0.0.7 --operation read",
+        "",
+    ),
+    ("--add --allow-principal User:bob --producer --idempotent --topic p", ""),
+    ("--list", ""),
+    ("--list --topic t --principal User:bob --principal User:nobody", ""),
+    ("--remove --topic t --allow-principal User:bob --operation read", "n\n"),
+    ("--remove --topic t --allow-principal User:bob --operation read", "y\n"),
+    ("--remove --topic u", "y\n"),
+    ("--remove --topic nothing --force", ""),
+    ("--add --operation read --topic t", ""),
+    ("--list --command-config /dev/null", ""),
+    ("--list --bootstrap-server 127.0.0.1:1", ""),
+    ("--list --authorizer kafka.security.authorizer.AclAuthorizer", ""),
+)
+
+
+def test_ux_6_rules_written_into_zookeeper_are_those_of_kafkas_tool(
+    zookeeper: ZooKeeperProcess,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same lines, each on a tree of its own: output, warning, exit code and nodes."""
+    tools = Tools("", tmp_path)
+
+    def at(chroot: str) -> list[str]:
+        return ["--authorizer-properties", f"zookeeper.connect={zookeeper.connect}/{chroot}"]
+
+    for line, answer in IN_THE_TREE:
+        words = line.split()
+        done = tools.try_run("kafka-acls", *at("theirs"), *words, stdin=answer)
+        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+        capfd.readouterr()
+        code = main(["kafka-acls.sh", *at("ours"), *words])
+        captured = capfd.readouterr()
+        assert (ordered(captured.out), code) == (ordered(done.stdout), done.returncode), line
+        if not code:
+            assert captured.err == done.stderr, line
+        assert tree(zookeeper, "/ours") == tree(zookeeper, "/theirs"), line
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert main(["kafka-acls.sh", *at("theirs"), "--remove", "--topic", "t"]) == 0
+    assert "name=t," not in tools.try_run("kafka-acls", *at("theirs"), "--list").stdout
+
+
+def tree(zookeeper: ZooKeeperProcess, root: str) -> dict[str, object]:
+    """Every node below, with its data; the order of a node's rules is that of a hash table."""
+    client = KazooClient(zookeeper.connect)
+    client.start()
+    found: dict[str, object] = {}
+    left = [root]
+    while left:
+        path = left.pop()
+        data, _ = client.get(path)
+        is_rules = data is not None and data.startswith(b'{"acls"')
+        rules = sorted(map(str, json.loads(data)["acls"])) if is_rules else data
+        found[path.removeprefix(root)] = rules
+        left += [f"{path}/{child}" for child in client.get_children(path)]
+    client.stop()
+    client.close()
+    return found

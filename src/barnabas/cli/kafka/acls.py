@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -24,12 +25,19 @@ from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
 from barnabas.cli.kafka.tool import (
     BROKER_LIST,
     Line,
+    NotCovered,
     Retired,
     Tool,
     admin_of,
     at_servers,
     flag_words,
     servers,
+)
+from barnabas.cli.kafka.zookeeper_acls import (
+    ZooKeeperAcls,
+    is_by_authorizer,
+    warn_of_authorizer,
+    zookeeper_acls,
 )
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import run_client
@@ -48,6 +56,9 @@ from barnabas.security.acl_binding import (
 )
 from barnabas.security.acl_host import matches_no_client
 
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import Admin
+
 _Wanted = dict[Pattern, list[AclEntry]]
 
 _ACTIONS: Final = ("list", "add", "remove")
@@ -59,12 +70,16 @@ _TYPES: Final = {
     "user-principal": ResourceType.USER,
 }
 _SIDES: Final = {"allow": PermissionType.ALLOW, "deny": PermissionType.DENY}
-_GONE = Retired("the tool asks a broker: name one by --bootstrap-server, and leave this out", "")
+_OF_KRAFT = Retired("there is no KRaft here: name a broker by --bootstrap-server", "")
 
 
 def explain(given: Given) -> list[Line]:
     """Our commands for the line."""
     action = _action(given)
+    if is_by_authorizer(given):
+        raise NotCovered(
+            "our command for rules asks brokers; the line runs as it is without --explain"
+        )
     patterns = _patterns(given)
     end = at_servers(given)
     if action == "list":
@@ -100,6 +115,8 @@ def explain(given: Given) -> list[Line]:
 def run(given: Given) -> int:
     """Carry the line out, and print what Kafka prints."""
     action = _action(given)
+    if is_by_authorizer(given):
+        warn_of_authorizer()
     if action == "add":
         rules = _rules_to_add(given)
         _warn_of_hosts(rules)
@@ -137,7 +154,8 @@ def _action(given: Given) -> str:
     if "consumer" in given and "producer" not in given:
         for other in ("cluster", "transactional-id"):
             given.not_with("consumer", other)
-    servers(given)
+    if not is_by_authorizer(given):
+        servers(given)
     return action
 
 
@@ -301,20 +319,25 @@ def _is_confirmed(pattern: Pattern, acls: Sequence[AclEntry]) -> bool:
     return sys.stdin.readline().strip().lower() == "y"
 
 
+def _keeper(given: Given) -> AbstractAsyncContextManager[Admin | ZooKeeperAcls]:
+    """Open the keeper of the rules: the brokers, or the tree in ZooKeeper that they read."""
+    return zookeeper_acls(given) if is_by_authorizer(given) else admin_of(given)
+
+
 async def _add(given: Given, wanted: _Wanted) -> None:
     # Printed before the request, as in Kafka: after a refusal the list says what was wanted.
-    async with admin_of(given) as admin:
+    async with _keeper(given) as keeper:
         for pattern, acls in wanted.items():
             click.echo(f"Adding ACLs for resource {_resource(pattern)}: \n{_lines(acls)}")
-            await admin.create_acls([AclBinding(pattern, each) for each in acls])
+            await keeper.create_acls([AclBinding(pattern, each) for each in acls])
 
 
 async def _remove(given: Given, wanted: _Wanted) -> None:
-    async with admin_of(given) as admin:
+    async with _keeper(given) as keeper:
         for pattern, acls in wanted.items():
             rules = [filter_of(AclBinding(pattern, each)) for each in acls]
             # Without rules the pattern alone is the filter, which matches every rule on it.
-            await admin.delete_acls(rules or AclFilter(*pattern))
+            await keeper.delete_acls(rules or AclFilter(*pattern))
 
 
 def _print_list(given: Given) -> None:
@@ -334,8 +357,8 @@ def _print_rules(rules: Iterable[AclBinding]) -> None:
 
 async def _describe(given: Given, patterns: Sequence[Pattern]) -> list[AclBinding]:
     wanted = [AclFilter(*each) for each in patterns] or [AclFilter()]
-    async with admin_of(given) as admin:
-        return sorted({rule for each in wanted for rule in await admin.describe_acls(each)})
+    async with _keeper(given) as keeper:
+        return sorted({rule for each in wanted for rule in await keeper.describe_acls(each)})
 
 
 TOOL = Tool(
@@ -344,6 +367,7 @@ TOOL = Tool(
         "bootstrap-server=HOST:PORT command-config=FILE topic=TOPIC group=GROUP "
         "transactional-id=ID delegation-token=ID user-principal=PRINCIPAL "
         "resource-pattern-type=TYPE allow-principal=PRINCIPAL deny-principal=PRINCIPAL "
+        "authorizer=CLASS authorizer-properties=NAME=VALUE zk-tls-config-file=FILE "
         "principal=PRINCIPAL allow-host=HOST deny-host=HOST operation=OPERATION"
     )
     + flags("add remove list cluster producer consumer idempotent force"),
@@ -351,9 +375,6 @@ TOOL = Tool(
     run,
     {
         "broker-list": BROKER_LIST,
-        "authorizer": _GONE,
-        "authorizer-properties": _GONE,
-        "zk-tls-config-file": _GONE,
-        "bootstrap-controller": _GONE,
+        "bootstrap-controller": _OF_KRAFT,
     },
 )

@@ -120,9 +120,11 @@ async def _read(settings: Settings) -> Found:
 
 
 @asynccontextmanager
-async def open_store(settings: Settings) -> AsyncIterator[MetadataStore]:
+async def open_store(
+    settings: Settings, *, makes_chroot: bool = False
+) -> AsyncIterator[MetadataStore]:
     """The tree, for a short while. Raises ConfigError if ZooKeeper does not answer in that time."""
-    store = await open_zookeeper(settings)
+    store = await open_zookeeper(settings, makes_chroot=makes_chroot)
     try:
         async with asyncio.timeout(_PATIENCE_S):
             yield store

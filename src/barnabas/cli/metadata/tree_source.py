@@ -39,17 +39,8 @@ class TreeSource(NamedTuple):
 
     def zookeeper(self) -> Settings | None:
         """How to reach ZooKeeper; None if there is none. Raises ConfigError."""
-        from barnabas.cluster.zookeeper_settings import settings_from
-
         config = self._config()
-        if not config.str("zookeeper.connect"):
-            return None
-        settings = settings_from(config)
-        return settings._replace(
-            # A person waits for a command: less patience than a broker has with its ZooKeeper.
-            session_timeout_ms=min(settings.session_timeout_ms, _SESSION_MS),
-            connection_timeout_ms=min(settings.first_timeout_ms, _CONNECTION_MS),
-        )
+        return command_settings(config) if config.str("zookeeper.connect") else None
 
     def required_zookeeper(self) -> Settings:
         """How to reach ZooKeeper. Raises ConfigError, also if none is named."""
@@ -78,6 +69,17 @@ class TreeSource(NamedTuple):
 
 
 NO_SOURCE = TreeSource(None, None)
+
+
+def command_settings(config: BrokerConfig) -> Settings:
+    """The settings of a broker with shorter timeouts, since a person waits. Raises ConfigError."""
+    from barnabas.cluster.zookeeper_settings import settings_from
+
+    settings = settings_from(config)
+    return settings._replace(
+        session_timeout_ms=min(settings.session_timeout_ms, _SESSION_MS),
+        connection_timeout_ms=min(settings.first_timeout_ms, _CONNECTION_MS),
+    )
 
 
 def tree_source(command: F) -> F:

@@ -1,0 +1,147 @@
+"""Does what `kafka-acls.sh --authorizer-properties zookeeper.connect=...` does in Kafka 3.9.1.
+
+The rules are read and written in the tree, past the brokers, which take them up by the change
+nodes: how a cluster gets its first rules before any broker runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from barnabas.cli.kafka.options import BadCommandLine, Given
+from barnabas.cli.kafka.zookeeper_brokers import open_store
+from barnabas.cli.metadata.tree_source import command_settings
+from barnabas.config import BrokerConfig, load_properties
+from barnabas.config.authorization_keys import ACL_AUTHORIZER
+from barnabas.errors import KafkaError
+from barnabas.security.acl_binding import AclBinding, AclFilter
+
+if TYPE_CHECKING:
+    from barnabas.broker.security.acl_store import AclStore
+    from barnabas.cluster.zookeeper_settings import Settings
+
+PROPERTIES: Final = "authorizer-properties"
+_CLASS, _TLS_FILE = "authorizer", "zk-tls-config-file"
+_CLASSES: Final = (ACL_AUTHORIZER, "kafka.security.auth.SimpleAclAuthorizer")  # the latter till 2.4
+_PREFIX: Final = "authorizer."
+_URL: Final = "zookeeper.url"  # the authorizer's own name for zookeeper.connect
+
+_DEPRECATED: Final = (
+    "Warning: support for ACL configuration directly through the authorizer is deprecated and will "
+    "be removed in a future release. Please use --bootstrap-server instead to set ACLs through the "
+    "admin client."
+)
+
+
+def is_by_authorizer(given: Given) -> bool:
+    """Return whether the line is about rules in ZooKeeper. Raises BadCommandLine."""
+    if "bootstrap-server" in given:
+        for option in (_CLASS, PROPERTIES, _TLS_FILE):
+            given.not_with("bootstrap-server", option)
+        return False
+    if PROPERTIES not in given:
+        given.only_with(_CLASS, PROPERTIES)
+        given.only_with(_TLS_FILE, PROPERTIES)
+        return False
+    given.not_with("command-config", PROPERTIES)
+    return True
+
+
+def warn_of_authorizer() -> None:
+    """Write Kafka's warning of the option to standard error."""
+    click.echo(_DEPRECATED, err=True)
+
+
+def _settings(given: Given) -> Settings:
+    """How to reach ZooKeeper. One that knows us gets nodes that belong to us.
+
+    Raises BadCommandLine, ConfigError.
+    """
+    name = given.text(_CLASS)
+    if name is not None and name not in _CLASSES:
+        raise BadCommandLine(
+            f"--{_CLASS} {name}: a class of Java, of which none runs here; leave it out for "
+            f"{ACL_AUTHORIZER}, whose rules are in ZooKeeper"
+        )
+    file = given.text(_TLS_FILE)
+    own: dict[str, str] = {}
+    general = _pairs(given.texts(PROPERTIES)) | ({} if file is None else load_properties(file))
+    for name in [each for each in general if each.startswith(_PREFIX)]:
+        own[name.removeprefix(_PREFIX)] = general.pop(name)
+    if _URL in own:
+        own["zookeeper.connect"] = own.pop(_URL)
+    # The authorizer's own value comes first; what is not about ZooKeeper has no effect on the tool.
+    properties = {
+        name: text
+        for name, text in {**general, **own}.items()
+        if name.startswith(("zookeeper.", "barnabas.zookeeper."))
+    }
+    if not properties.get("zookeeper.connect"):
+        raise BadCommandLine(
+            f"--{PROPERTIES} names no ZooKeeper: add --{PROPERTIES} "
+            "zookeeper.connect=HOST:PORT[/CHROOT]"
+        )
+    settings = command_settings(BrokerConfig(properties))
+    return settings._replace(is_protected=settings.is_protected or settings.has_identity)
+
+
+def _pairs(texts: Iterable[str]) -> dict[str, str]:
+    """The pairs of --authorizer-properties, one in each. Raises BadCommandLine."""
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise BadCommandLine(f"--{PROPERTIES} {text}: not of the form NAME=VALUE")
+        pairs[name] = value
+    return pairs
+
+
+class ZooKeeperAcls:
+    """The rules in a tree, by the methods of `Admin`."""
+
+    def __init__(self, acls: AclStore) -> None:
+        self._acls = acls
+
+    async def describe_acls(self, wanted: AclFilter) -> list[AclBinding]:
+        """The rules that a filter matches."""
+        found = self._acls.describe(wanted)
+        return [AclBinding(pattern, each) for pattern, acls in found.items() for each in acls]
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> None:
+        """Add rules; raises the first KafkaError when the others are added."""
+        _raise_first(await self._acls.create(bindings))
+
+    async def delete_acls(self, filters: AclFilter | Sequence[AclFilter]) -> None:
+        """Remove the rules that filters match; raises the first KafkaError when the rest is."""
+        wanted = [filters] if isinstance(filters, AclFilter) else filters
+        for deleted in await self._acls.delete(wanted):
+            _raise_first(each.error for each in deleted)
+
+
+def _raise_first(errors: Iterable[KafkaError | None]) -> None:
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+@asynccontextmanager
+async def zookeeper_acls(given: Given) -> AsyncIterator[ZooKeeperAcls]:
+    """Open the tree that the line names; missing nodes are made, as Kafka's tool makes them.
+
+    Raises BadCommandLine, ConfigError, MetadataError, CorruptData.
+    """
+    from barnabas.broker.security.acl_store import AclStore
+    from barnabas.clock import SystemClock, SystemRandom
+    from barnabas.security.acl_rules import AclRules
+
+    async with open_store(_settings(given), makes_chroot=True) as store:
+        acls = AclStore(store, AclRules(), lambda: None, SystemClock(), SystemRandom())
+        try:
+            await acls.open()
+            yield ZooKeeperAcls(acls)
+        finally:
+            await acls.close()

@@ -46,6 +46,8 @@ def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
     """Bring one partition up to date under a new controller."""
     partition = draft.get(name)
     assert partition is not None
+    # Before the dead leave: the member that stays behind must be one that can be trusted, if any
+    # can.
     trusted = distrust(partition, doubtful, draft.epoch)
     if trusted is not None:
         draft.change(name, trusted)
@@ -60,7 +62,7 @@ def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
 
 
 def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartition]) -> None:
-    """A live broker has lost these replicas with a log directory."""
+    """Take replicas out of their ISRs which a live broker has lost with a log directory."""
     for name in names:
         partition = draft.get(name)
         if partition is None or broker_id in partition.offline_replicas:
@@ -70,13 +72,15 @@ def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartitio
         draft.put(name, partition)
         if broker_id not in partition.isr or partition.leader == NO_LEADER:
             continue
+        # The ISR without the failed replica and the new leader are one step, as for a broker that
+        # fails.
         elected = elect(partition, draft.electable, draft.epoch)
         draft.change(name, elected or without(partition, broker_id, draft.epoch))
         draft.lead(name)  # uncleanly if allowed
 
 
 def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition]) -> None:
-    """A live broker hosts these replicas that it had lost."""
+    """Count these replicas again: a live broker hosts what it had lost."""
     for name in names:
         partition = draft.get(name)
         if partition is None or broker_id not in partition.offline_replicas:
@@ -93,6 +97,8 @@ def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
     remaining = []
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
+            # As in Kafka, a partition of one replica stays where it is: no other broker can lead
+            # it.
             if broker_id not in partition.replicas or len(partition.replicas) == 1:
                 continue
             if partition.partition_epoch == NEVER_LED:
@@ -105,6 +111,7 @@ def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
                 else:
                     draft.change(name, moved)
                 continue
+            # It stops fetching, or its leader would take it into the ISR again.
             draft.stop(broker_id, name, delete=False)
             if broker_id in partition.isr and len(partition.isr) > 1:
                 draft.change(name, without(partition, broker_id, draft.epoch))

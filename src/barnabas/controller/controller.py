@@ -49,7 +49,7 @@ _TOPIC = f"{layout.TOPICS}/"
 
 
 class Controller:
-    """An elected controller."""
+    """Decides for the cluster from its election to its resignation."""
 
     __slots__ = (
         "_counted",
@@ -100,6 +100,8 @@ class Controller:
         """Fail over: elect leaders where possible, and send every broker all remaining topics."""
         self._deleting = set(deleting)
         draft = self._draft()
+        # The tree does not say what an earlier controller has notified the brokers of, or whom: so
+        # each partition is brought up to date, and all of it is sent, changed or not.
         doubtful = {each.broker_id for each in self.image.brokers.values() if each.may_have_lost}
         for topic in draft.topics():
             draft.take_up(topic)
@@ -111,12 +113,12 @@ class Controller:
         return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
 
     def configure(self, settings: Settings) -> None:
-        """The cluster's defaults have changed; what is under way continues with the new ones."""
+        """Take over the cluster's new defaults; what is under way continues with them."""
         self._settings = settings
         self._counted = self._wanted = None
 
     def apply(self, decision: Decision) -> None:
-        """The decision's operations have been committed."""
+        """Take over a decision whose operations have been committed."""
         self.image = decision.image
         self.unclean_elections += decision.unclean_elections
         if decision.departing:
@@ -124,6 +126,7 @@ class Controller:
             self._forget_departed()
         if self._topic_versions:
             for operation in decision.operations:
+                # A commit raises the data version of each node that it sets by one.
                 if isinstance(operation, Set):
                     name = operation.path.removeprefix(_TOPIC)
                     if name in self._topic_versions:
@@ -156,6 +159,7 @@ class Controller:
         """
         names = list(names)
         topics = [topic for topic in map(self.with_departing, names) if topic is not None]
+        # From here on a draft leaves these topics alone: no election, no reassignment.
         self._deleting.update(names)
         return _abandon(self._draft(), topics)
 
@@ -203,11 +207,14 @@ class Controller:
 
     def _brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
         before = self.image.brokers
+        # A watch may fire although nothing that counts here has changed.
         if live == before:
             return self._draft().nothing()
         gone = {
             broker_id
             for broker_id, broker in before.items()
+            # KIP-903: another epoch is another life, even if the broker was never seen to be
+            # missing.
             if broker_id not in live or live[broker_id].epoch != broker.epoch
         }
         come = {broker_id for broker_id in live if broker_id in gone or broker_id not in before}
@@ -218,9 +225,13 @@ class Controller:
             if broker.may_have_lost and broker_id in live and not live[broker_id].may_have_lost
         }
         draft = self._draft(live)
+        # A broker that is gone confirms nothing; what it still has of them is a stray when it is
+        # back.
         draft.on_departed(gone, list(self._departing))
         broker_changes.brokers_changed(draft, gone, come, trusted)
         names = sorted(self._deleting & self.image.topics.keys())  # a set has no order of its own
+        # A broker that is back may still have replicas of topics that are being deleted: it is sent
+        # the same StopReplica again.
         leaving = [self.image.topics[each] for each in names]
         _stop_replicas(draft, leaving, come)
         return draft.decision(newcomers=come)
@@ -244,7 +255,7 @@ class Controller:
         return decision._replace(notes=(reason, *decision.notes))
 
     def awaits(self, broker_id: int, name: TopicPartition) -> bool:
-        """Whether the broker has yet to confirm that it has deleted its log of the partition."""
+        """Return whether the broker has yet to confirm that its log of the partition is deleted."""
         return broker_id in self._departing.get(name, ())
 
     def _forget_departed(self, gone: Container[str] = ()) -> None:
@@ -273,6 +284,7 @@ class Controller:
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
+        # The report is from an earlier registration.
         if broker is None or broker_epoch not in (_NOT_SENT, broker.epoch):
             return draft.nothing()
         broker_changes.replicas_offline(draft, broker_id, names)
@@ -305,6 +317,7 @@ class Controller:
             raise StaleBrokerEpoch(
                 f"broker {broker_id} is registered in epoch {broker.epoch}, not {broker_epoch}"
             )
+        # By its epoch: after a restart the broker may be elected again.
         self._leaving[broker_id] = broker.epoch
         draft = self._draft()
         remaining = broker_changes.leave(draft, broker_id)
@@ -333,6 +346,8 @@ class Controller:
         draft = self._draft()
         has_changed = isr.take_over(draft, written)
         if has_changed:
+            # Not through `apply`: there is nothing to commit, and nothing of this decision's
+            # requests is sent.
             self.image = draft.decision().image
         return has_changed
 
@@ -359,6 +374,7 @@ class Controller:
             outcomes = {
                 name: error
                 for name, error in outcomes.items()
+                # As in Kafka's answer to an election of all partitions.
                 if not isinstance(error, ElectionNotNeeded)
             }
         return _decided(draft), outcomes
@@ -380,10 +396,13 @@ class Controller:
                 targets = None if replicas is None else tuple(replicas)
                 reassignment.reassign(draft, name, targets)
             except KafkaError as error:
+                # The traceback would keep the frames of the whole request.
                 outcomes[name] = error.with_traceback(None)
             else:
                 outcomes[name] = None
         for topic in dict.fromkeys(name.topic for name, error in outcomes.items() if not error):
+            # The topic's node first: a controller that takes over between two commits finds the
+            # replicas, and completes the reassignment (KIP-455).
             draft.write_topic(topic, first=True)
         return _decided(draft), outcomes
 
@@ -398,6 +417,7 @@ class Controller:
         """Log ends of some replicas; when all of a partition's are known, the largest leads."""
         draft = self._draft()
         for name in sorted(self.ends_wanted):
+            # In name order: a set's order would differ from run to run.
             if name in ends:
                 self._ends.add(draft, name, ends[name])
                 self._ends.lead_by(draft, name)
@@ -433,6 +453,7 @@ class Controller:
         """
         draft = self._draft()
         for topic in topics:
+            # A topic that is being deleted gets no leader again.
             if topic.name in self._deleting:
                 continue
             draft.take_up(topic)
@@ -467,6 +488,8 @@ def _abandon(draft: Draft, topics: Sequence[TopicImage]) -> Decision:
     for topic in topics:
         draft.take_up(topic)
         for number, partition in topic.partitions.items():
+            # A partition that was never led has no state node to write; one without a leader is as
+            # it is to become.
             if partition.partition_epoch == NEVER_LED or partition.leader == NO_LEADER:
                 continue
             for replica in partition.replicas:

@@ -69,6 +69,7 @@ def _chunks(operations: list[Operation], max_bytes: int) -> Iterator[list[Operat
     size = 0
     for operation in operations:
         added = _size(operation)
+        # ZooKeeper refuses a multi-request above jute.maxbuffer, a megabyte by default.
         if chunk and size + added > max_bytes and not _is_below(operation, chunk[-1]):
             yield chunk
             chunk, size = [], 0
@@ -101,6 +102,7 @@ def roles(
         state = PartitionState(name, topic.topic_id, partition, topic.config, False)
         beginners = new.get(name)
         for replica in partition.replicas:
+            # A broker that is not live, or that gets everything anyway, is not among them.
             if replica in hosted:
                 is_new = beginners is not None and replica in beginners
                 hosted[replica].append(state._replace(is_new=True) if is_new else state)

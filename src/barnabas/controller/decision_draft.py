@@ -158,6 +158,7 @@ class Draft:
     ) -> None:
         """Write one step. `unclean`: the leader may lack acknowledged records."""
         version = partition.partition_epoch
+        # The first step: there is no state node yet (ZK-4).
         if version == NEVER_LED + 1:
             self._begin(name, partition)
         else:
@@ -165,12 +166,14 @@ class Draft:
             if unclean:
                 # Kafka's mark, until the ISR changes next; nothing there acts on it, nor do we.
                 data = data.replace(b'"version":1,', _RECOVERING, 1)
+            # On the version that the step before left: a leader that has written its ISR in between
+            # (RE-9) makes the commit fail.
             written = store.Set(layout.state_path(*name), data, version - 1)
             self._operations.append(written)
         self.put(name, partition)
 
     def change(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """As `write`; its replicas are notified (LeaderAndIsr)."""
+        """Write one step, and notify the replicas of it (LeaderAndIsr)."""
         self.write(name, partition)
         self._notified[name] = None
 
@@ -217,7 +220,7 @@ class Draft:
         )
 
     def lead(self, name: TopicPartition, *, unclean: bool = False) -> bool:
-        """Elect a leader unless a live one leads; whether there is a leader now.
+        """Elect a leader unless a live one leads; return whether there is a leader now.
 
         From the ISR, else any live replica where the topic allows it, or with `unclean`.
         """
@@ -226,21 +229,25 @@ class Draft:
         if self.has_leader(partition):
             return True
         in_doubt = is_in_doubt(partition, self.brokers)
+        # KIP-966: an administrator's unclean election ends the wait.
         if in_doubt and not unclean and waits_for_ends(topic, self.settings):
             return False
         elected = elect(partition, self.electable, self.epoch)
         if elected is None:
+            # RE-11: with unclean.leader.election.enable, or on request (KIP-460).
             may = unclean or self.settings.is_unclean_allowed_for(topic)
             return may and self._lead_uncleanly(name, partition)
         self.change(name, elected)
         if partition.partition_epoch == NEVER_LED == partition.leader_epoch:
+            # Its replicas cannot have a log of it yet. With a leader epoch from the logs (ZK-6)
+            # they may.
             self._new[name] = partition.replicas
         if in_doubt:
             self.note("led by the last in-sync replica, which may have lost records", name)
         return True
 
     def _lead_uncleanly(self, name: TopicPartition, partition: PartitionImage) -> bool:
-        """Elect a replica that is not in sync; whether one is live."""
+        """Elect a replica that is not in sync; return whether one is live."""
         elected = elect_unclean(partition, self.electable, self.epoch)
         if elected is None:
             return False
@@ -253,11 +260,11 @@ class Draft:
 
     @property
     def has_changed(self) -> bool:
-        """Whether any partition has changed or is to be stopped."""
+        """True once any partition has changed or is to be stopped."""
         return bool(self._changed or self._stopped)
 
     def has_leader(self, partition: PartitionImage) -> bool:
-        """Whether its leader is live, and the leader's replica not offline."""
+        """Return whether its leader is live, and the leader's replica not offline."""
         leader = partition.leader
         return leader in self.brokers and leader not in partition.offline_replicas
 
@@ -290,6 +297,7 @@ class Draft:
                 self._departing[name] = left
                 topics[name.topic] = None
         for topic in topics:
+            # Not of a topic that is being deleted: its node goes as a whole.
             if self.topic(topic) is not None:
                 self.write_topic(topic)
 
@@ -325,6 +333,7 @@ class Draft:
         if newcomers:
             staying = [topic for topic in image.topics.values() if topic.name not in deleting]
             requests += to_all(sorted(newcomers), self._update(staying))
+            # Changed or not: a new registration has been sent nothing yet.
             hosted.update(all_roles(staying, self._new, newcomers))
         for broker_id in self.brokers:
             states = tuple(hosted.get(broker_id, ()))
@@ -332,6 +341,8 @@ class Draft:
                 request = LeaderAndIsr(self.image.controller_id, self.epoch, states)
                 requests.append(Send(broker_id, request))
         requests += self._stops()
+        # Without newcomers the update goes out even if no topic has changed: the live brokers are
+        # news.
         if topics or not newcomers:
             requests += to_all(known, update)
         return self._fenced(image, requests)
@@ -368,6 +379,7 @@ class Draft:
 
     def _epoch_of(self, name: TopicPartition) -> int:
         """The leader epoch in which a replica is stopped; a deletion does not raise it."""
+        # Kafka's EpochDuringDelete: the receiver deletes whatever epoch it knows.
         if name.topic in self._state.deleting:
             return WHILE_DELETING
         partition = self.get(name)
@@ -376,6 +388,7 @@ class Draft:
     def _fenced(self, image: ClusterImage, requests: Sequence[Send]) -> Decision:
         fenced: tuple[store.Operation, ...] = ()
         if self._operations:
+            # ZK-3: the commit of a controller that has been replaced fails as a whole.
             fence = store.Check(layout.CONTROLLER_EPOCH, self._state.epoch_version)
             fenced = (fence, *self._operations)
         notes = tuple(note(what, names) for what, names in self._notes.items())
@@ -400,6 +413,7 @@ class Draft:
         """Create the nodes of a new partition, and the topic's own before its first one."""
         topic = self._changed.get(name.topic)
         partitions = self.image.topics[name.topic].partitions if topic is None else topic[1]
+        # The parent node, once: no partition of this topic has its own yet.
         if all(each.partition_epoch == NEVER_LED for each in partitions.values()):
             self._operations.append(store.Create(layout.partitions_path(name.topic)))
         self._operations.append(store.Create(layout.partition_path(*name)))

@@ -45,7 +45,7 @@ class Written(NamedTuple):
 
 
 def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
-    """Take over the ISRs that leaders have written; whether any has changed.
+    """Take over the ISRs that leaders have written; return whether any has changed.
 
     A leader changes only its ISR. Other differences are left alone: the next write of such a node
     finds another version, and everything is read again.
@@ -54,6 +54,7 @@ def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
     for name, (state, version) in written.items():
         topic = draft.image.topics.get(name.topic)
         before = None if topic is None else topic.partitions.get(name.partition)
+        # Unknown here, or no newer than what is known: our own write, or one that was read before.
         if before is None or not NEVER_LED < before.partition_epoch < version:
             continue
         if (state.leader, state.leader_epoch) == (before.leader, before.leader_epoch):
@@ -86,6 +87,8 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
         before = _known(draft, proposal)
         isr = tuple(member.broker_id for member in proposal.isr)
         _check_epochs(before, proposal)
+        # Fulfilled already, as when an answer was lost: it is accepted whatever its partition
+        # epoch.
         if isr == before.isr and before.leader == broker_id:
             return _as_it_is(before)
         _check_isr(draft, before, broker_id, proposal)
@@ -95,21 +98,26 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
         isr=isr, partition_epoch=before.partition_epoch + 1, controller_epoch=draft.epoch
     )
     draft.write(name, accepted)
+    # The last target has joined: the reassignment ends in the same decision (KIP-455).
     if (accepted.adding or accepted.removing) and reassignment.complete(draft, name):
         after = draft.get(name)
         if after is not None and after.leader != broker_id:
+            # The proposer leads no longer, so the accepted ISR is of no use to it; its LeaderAndIsr
+            # follows.
             return IsrAnswer(NewLeaderElected.code)
     return _as_it_is(accepted)
 
 
 def _known(draft: Draft, proposal: IsrProposal) -> PartitionImage:
     topic_id = proposal.topic_id
+    # A zero id is that of a leader which knows none: then the name counts.
     if topic_id != _NO_TOPIC_ID and topic_id not in draft.image.topic_names:
         raise UnknownTopicId
     topic = draft.topic(proposal.topic_partition.topic)
     partition = draft.get(proposal.topic_partition)
     if topic is None or partition is None or partition.partition_epoch == NEVER_LED:
         raise UnknownTopicOrPartition
+    # The proposal is about an earlier topic of this name (KIP-516).
     if topic_id not in (_NO_TOPIC_ID, topic.topic_id):
         raise UnknownTopicId
     return partition
@@ -141,12 +149,15 @@ def _check_isr(draft: Draft, before: PartitionImage, broker_id: int, proposal: I
 
 
 def _is_eligible(draft: Draft, before: PartitionImage, member: IsrMember) -> bool:
-    """Whether it is live in that registration; one that joins must not be shutting down, either."""
+    """Return whether it is live in that registration; one that joins must not be shutting down."""
     broker = draft.brokers.get(member.broker_id)
+    # Not registered, or its log directory has failed (KIP-112).
     if broker is None or member.broker_id in before.offline_replicas:
         return False
+    # KIP-903. Below version 3 no epoch is sent, and Kafka checks none.
     if member.broker_epoch not in (_NOT_SENT, broker.epoch):
         return False
+    # RE-13: a broker that shuts down may stay a member until it is taken out, but not become one.
     return member.broker_id in before.isr or member.broker_id in draft.electable
 
 

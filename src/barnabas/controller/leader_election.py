@@ -54,9 +54,11 @@ def elect(
 ) -> PartitionImage | None:
     """The partition with a new leader; None: it has a live one, or no replica is eligible."""
     offline = partition.offline_replicas
+    # It leads, and its log directory is there (KIP-112).
     if partition.leader in live and partition.leader not in offline:
         return None
     is_new = partition.partition_epoch == NEVER_LED
+    # RE-10: once there are records, only a member of the ISR has all that was acknowledged.
     candidates = partition.replicas if is_new else partition.isr
     isr = tuple([each for each in candidates if each in live and each not in offline])
     if not isr:
@@ -79,6 +81,7 @@ def prefer(
 ) -> PartitionImage | None:
     """The first replica leads again; None: it is not live, or not in sync."""
     preferred = partition.replicas[0]
+    # KIP-460: a preferred election is never unclean.
     if preferred not in live or preferred in partition.offline_replicas:
         return None
     if preferred not in partition.isr:

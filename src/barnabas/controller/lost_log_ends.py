@@ -59,6 +59,8 @@ def distrust(
     isr = tuple([replica for replica in partition.isr if replica not in doubtful])
     leader = partition.leader if partition.leader in isr else NO_LEADER
     if not isr:
+        # KIP-966: the ISR never becomes empty. The last leader had everything acknowledged, so it
+        # is the best of those that may have lost something.
         last_led = partition.leader in partition.isr
         isr = (partition.leader,) if last_led else partition.isr[:1]
         if isr == partition.isr and partition.leader == NO_LEADER:
@@ -67,7 +69,7 @@ def distrust(
 
 
 def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> bool:
-    """Whether no replica leads, and the ISR's last one is live but may have lost its log's end."""
+    """Return whether none leads, and the ISR's last member is back but may lack its log's end."""
     if partition.leader != NO_LEADER or partition.partition_epoch == NEVER_LED:
         return False
     if len(partition.isr) != 1 or len(partition.replicas) == 1:
@@ -77,7 +79,9 @@ def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -
 
 
 def waits_for_ends(topic: TopicImage, settings: Settings) -> bool:
-    """Whether a partition in doubt gets a leader only when every replica's end is known."""
+    """Return whether a partition in doubt waits for a leader until every replica's end is known."""
+    # With one replica in sync, acks=all promises no second copy, so asking the others proves
+    # nothing; and where unclean elections are allowed, availability comes first.
     return settings.min_insync_of(topic) >= 2 and not settings.is_unclean_allowed_for(topic)
 
 
@@ -85,6 +89,7 @@ def largest(partition: PartitionImage, ends: Mapping[int, LogEnd]) -> int | None
     """The replica whose log ends last, the first assigned of several; None: not all are known."""
     if any(replica not in ends for replica in partition.replicas):
         return None
+    # The epoch first: in a later epoch a shorter log has what its leader acknowledged (KIP-101).
     return max(partition.replicas, key=lambda replica: ends[replica][:2])
 
 
@@ -106,6 +111,7 @@ class KnownEnds:
             ends = {}
         for broker_id, end in reported.items():
             broker = draft.brokers.get(broker_id)
+            # KIP-903: an answer from before a restart says nothing of what is left now.
             if broker is not None and end.broker_epoch in (-1, broker.epoch):
                 ends[broker_id] = end._replace(broker_epoch=broker.epoch)
         self._ends[name] = (partition.leader_epoch, ends)
@@ -121,6 +127,7 @@ class KnownEnds:
             if replica in draft.brokers and draft.brokers[replica].epoch == end.broker_epoch
         }
         leader = largest(partition, valid)
+        # It is waited for: any other replica may lack records that it has.
         if leader not in draft.electable or leader in partition.offline_replicas:
             return
         if leader not in partition.isr:

@@ -81,6 +81,7 @@ def _go_round(
 ) -> Assignment:
     assignment = {}
     for partition in numbers:
+        # TP-7: p5 of the example is on brokers 0, 2, 3 and not on 0, 1, 2.
         if partition and partition % len(ring.brokers) == 0:
             shift += 1
         first = (start + partition) % len(ring.brokers)
@@ -91,6 +92,7 @@ def _go_round(
 
 def _ring(racks: Mapping[int, str | None]) -> _Ring:
     brokers = sorted(racks)
+    # As in Kafka, racks count only if every broker has one.
     if any(racks[broker] is None for broker in brokers):
         return _Ring(brokers, {broker: broker for broker in brokers}, len(brokers))
     by_rack: dict[str, list[int]] = {}
@@ -115,6 +117,7 @@ def _spread(ring: _Ring, first: int, others: Iterator[int], replication_factor: 
     used = {rack_of[replicas[0]]}
     while len(replicas) < replication_factor:
         broker = next(others)
+        # A rack is used twice only after all of them have been used once (KIP-36).
         if broker not in replicas and (rack_of[broker] not in used or len(used) == ring.racks):
             replicas.append(broker)
             used.add(rack_of[broker])

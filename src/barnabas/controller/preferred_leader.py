@@ -50,6 +50,7 @@ def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
     partition = draft.get(name)
     if partition is None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
+    # KIP-460: an unclean election is for partitions without a leader alone.
     if draft.has_leader(partition):
         return ElectionNotNeeded(f"partition {name} has a leader")
     if draft.lead(name, unclean=True):
@@ -60,6 +61,7 @@ def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
 def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
     """Elect preferred leaders for each broker that leads too few of its own partitions."""
     for balance in _balances(draft).values():
+        # Up to leader.imbalance.per.broker.percentage the leaders stay where they are.
         if 100 * len(balance.not_led) <= max_imbalance_percent * len(balance.total):
             continue
         for name in balance.not_led:

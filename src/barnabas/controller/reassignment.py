@@ -41,8 +41,10 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
     if targets is None:
         if not before.adding and not before.removing:
             raise NoReassignmentInProgress(f"partition {name} is not being reassigned")
+        # KIP-455: a cancelled reassignment goes back to the replicas from before it.
         targets = origin
     _check(draft, targets, origin)
+    # The targets first, so that the preferred leader is the requested one as soon as it is in sync.
     replicas = tuple(dict.fromkeys((*targets, *origin)))
     moving = before._replace(
         replicas=replicas,
@@ -50,6 +52,7 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
         removing=_difference(replicas, targets),
     )
     unneeded = _difference(before.replicas, replicas)
+    # No replica has a record: the move is over at once.
     if before.partition_epoch == NEVER_LED:
         draft.put(name, before._replace(replicas=targets, adding=(), removing=()))
         draft.lead(name)
@@ -69,6 +72,7 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
     if not draft.has_leader(partition):
         return False
     targets = _difference(partition.replicas, partition.removing)
+    # KIP-455: as long as a target is missing, the old replicas stay.
     if not set(targets).issubset(partition.isr):
         return False
     leader = _leader_among(draft, partition, targets)
@@ -100,6 +104,7 @@ def _check(draft: Draft, targets: tuple[int, ...], origin: tuple[int, ...]) -> N
     if min(targets) < 0:
         raise InvalidReplicaAssignment(f"{min(targets)} is not a broker id")
     missing = sorted(set(targets).difference(origin).difference(draft.electable))
+    # Only new replicas must be live: those that are there already may have failed.
     if missing:
         raise InvalidReplicaAssignment(f"brokers {missing} are not live")
 

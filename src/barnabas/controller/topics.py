@@ -39,7 +39,7 @@ class NewTopic(NamedTuple):
 
 
 def may_collide(name: str) -> bool:
-    """Whether a name has one of the two characters that `check_collision` is about."""
+    """Return whether a name has one of the two characters that `check_collision` is about."""
     return "." in name or "_" in name
 
 
@@ -52,6 +52,7 @@ def check_collision(name: str, existing: Iterable[str]) -> None:
         return
     key = _metric_name(name)
     for other in existing:
+        # The same name is another error, TOPIC_ALREADY_EXISTS, for which the caller looks.
         if other != name and may_collide(other) and _metric_name(other) == key:
             raise InvalidTopic(
                 f"topic name {name!r} collides with {other!r}: they differ in '.' and '_' only"
@@ -71,6 +72,7 @@ def check_assignment(assignment: Assignment, live_brokers: Iterable[int]) -> Non
     """Check a client's replica assignment; raises InvalidReplicaAssignment."""
     live = set(live_brokers)
     check_new_partitions(len(assignment))
+    # TP-3: partitions are numbered from 0.
     if sorted(assignment) != list(range(len(assignment))) or not assignment:
         raise InvalidReplicaAssignment("partitions must be numbered from 0 without a gap")
     factors = {len(replicas) for replicas in assignment.values()}
@@ -88,6 +90,7 @@ def check_assignment(assignment: Assignment, live_brokers: Iterable[int]) -> Non
 
 def check_growth(topic: str, existing: int, total: int) -> None:
     """Check a growth to `total` partitions; raises InvalidPartitions (TP-5)."""
+    # TP-5: a decrease would lose records, so it is refused.
     if total < existing:
         raise InvalidPartitions(
             f"topic {topic} has {counted(existing, 'partition')}, more than {total}: "

@@ -1,4 +1,4 @@
-"""What comes next in the move of a replica to another log directory of its broker (KIP-113). Pure.
+"""The next step in the move of a replica to another log directory of its broker (KIP-113). Pure.
 
 The future replica copies batches from the current one, which is served meanwhile, and is flushed
 from time to time, so that no end of the move waits for long for the disk. Once it has all but the
@@ -24,7 +24,7 @@ _FLUSHED_BYTES = 4 * 1024 * 1024
 
 
 class Bounds(NamedTuple):
-    """Where a log begins and ends."""
+    """The start and the end of a log."""
 
     log_start_offset: int
     log_end_offset: int
@@ -79,15 +79,19 @@ class DirectoryMove:
 
     def next_step(self, current: Bounds, future: Bounds) -> Step:
         """The next step, for the replicas as they are now."""
+        # Retention or DeleteRecords has overtaken the copy: nothing that it has is served any more.
         if future.log_end_offset < current.log_start_offset:
             self._is_close = False
             return StartAt(current.log_start_offset)
         if future.log_start_offset < current.log_start_offset:
             return RaiseStart(current.log_start_offset)
+        # Little by little, so that the flush before the switch has little to wait for.
         if self._unflushed_bytes >= _FLUSHED_BYTES:
             return Flush()
         if future.log_end_offset < current.log_end_offset and not self._is_close:
             return Copy(future.log_end_offset)
+        # The checkpoints of its directory name it before the switch: a start after a crash finds
+        # its recovery point and its high watermark there.
         return Switch() if self._is_prepared else Prepare()
 
     def on_copied(self, size_bytes: int, *, reached_end: bool) -> None:
@@ -102,6 +106,6 @@ class DirectoryMove:
         self._is_close = False
 
     def on_prepared(self) -> None:
-        """As `on_flushed`, and the checkpoints name the future replica."""
+        """Note a flush after which the checkpoints name the future replica."""
         self.on_flushed()
         self._is_prepared = True

@@ -125,6 +125,7 @@ class FetchRequests:
     def want(self, name: TopicPartition, topic_id: bytes, start: FetchFrom) -> None:
         """Fetch the partition from `start` on."""
         entry = self._entries.get(name)
+        # The topic was deleted and created again under its name (KIP-516).
         if entry is not None and entry.topic_id != topic_id:
             self.forget(name)
             entry = None
@@ -136,6 +137,7 @@ class FetchRequests:
             entry = _Entry(name, topic_id, self._limits.partition_max_bytes)
             self._entries[name] = entry
             self._file(entry)
+        # The leader's session has it as it is, or the next request will say so.
         elif entry.start == start:
             return
         entry.move(start)
@@ -152,6 +154,7 @@ class FetchRequests:
         del partitions[name.partition]
         if not partitions:
             del self._by_topic[key]
+        # Only what the leader knows of has to be named as forgotten.
         if entry.sent is not None:
             self._gone[name] = entry.topic_id
 
@@ -178,6 +181,7 @@ class FetchRequests:
             session_id=self._session_id,
             session_epoch=self._epoch,
         )
+        # KIP-903 moved the replica's id into a tagged field beside its broker's epoch.
         if version >= _REPLICA_STATE:
             request.replica_state = ReplicaState(
                 replica_id=requester.broker_id, replica_epoch=requester.broker_epoch
@@ -191,6 +195,7 @@ class FetchRequests:
                 request.topics = _topics(self._changed)
             if self._gone:
                 request.forgotten_topics_data = self._forgotten()
+        # Both are in this request; if it fails, the session is reset and the next request is full.
         self._changed.clear()
         self._gone.clear()
         self._sent_epoch = self._epoch
@@ -204,6 +209,8 @@ class FetchRequests:
             uses_topic_ids = False
         elif uses_topic_ids and not self._uses_topic_ids:
             uses_topic_ids = all(each.topic_id != NO_TOPIC_ID for each in self._entries.values())
+        # A session uses either ids or names throughout; the leader refuses a change within one
+        # (FETCH_SESSION_TOPIC_ID_ERROR), so a new one begins.
         if uses_topic_ids != self._uses_topic_ids:
             self._uses_topic_ids = uses_topic_ids
             self._by_topic = {}
@@ -232,10 +239,13 @@ class FetchRequests:
         if response.error_code != NONE:
             error = error_for_code(response.error_code)
             session_id = self._session_id
+            # The leader has evicted it: there is nothing to close by a request with epoch 0 and its
+            # id.
             if error is FetchSessionIdNotFound:
                 self._session_id = NO_SESSION
             self.reset_session()
             raise error(f"fetch session {session_id} was refused: {error.meaning}")
+        # Only a full request can begin a session; an incremental answer repeats its id.
         if self._sent_epoch == _FULL:
             self._session_id = response.session_id
         if response.session_id == NO_SESSION:  # the leader has no room for one
@@ -250,6 +260,7 @@ class FetchRequests:
             )
             for data in topic.partitions:
                 entry = partitions.get(data.partition_index)
+                # Not what was forgotten, or added, while the request was on its way.
                 if entry is not None and entry.sent is not None:
                     yield Answered(entry.name, entry.sent, data)
 

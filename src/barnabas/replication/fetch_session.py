@@ -238,11 +238,14 @@ class FetchSessions:
     ) -> FetchSession | None:
         """Open a session for a full request; None if there is no room."""
         count = sum(len(topic.partitions) for topic in topics)
+        # A limit on partitions, which Kafka's cache lacks: slots bound the sessions, not their
+        # size.
         if self._partition_count + count > self.slots * _PARTITIONS_PER_SLOT:
             return None
         if len(self._sessions) >= self.slots and not self._evict(is_privileged, count, now_ms):
             return None
         session_id = self._new_id()
+        # Random, as in Kafka: a session of an earlier life of this broker is hardly ever met again.
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self._new_id()
         session = FetchSession(session_id, uses_topic_ids, is_privileged, now_ms)
@@ -262,6 +265,7 @@ class FetchSessions:
         session = self._sessions.get(request.session_id)
         if session is None:
             raise FetchSessionIdNotFound(f"fetch session {request.session_id} not found")
+        # A repeated or lost request: what the reader has been sent is no longer known for certain.
         if session.epoch != request.session_epoch:
             raise InvalidFetchSessionEpoch(
                 f"fetch session {session.session_id} is at epoch {session.epoch}, "
@@ -275,6 +279,7 @@ class FetchSessions:
         if self._partition_count > self.slots * _PARTITIONS_PER_SLOT:
             self.close(session.session_id)
             raise FetchSessionIdNotFound("the session has grown too large to be kept")
+        # As in Kafka: nothing is left to read, so the answer ends the session.
         if not session.partitions:
             self.close(session.session_id)
             return None
@@ -282,6 +287,7 @@ class FetchSessions:
             session.waiter.wake()  # its answer can only be an error now: the reader has moved on
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
+        # Moved to the end of the order of use, for `_evict`.
         del self._sessions[session.session_id]
         self._sessions[session.session_id] = session
         return session
@@ -298,6 +304,8 @@ class FetchSessions:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
+        # KIP-227: a session that is not used for two minutes
+        # (min.incremental.fetch.session.eviction.ms) goes first, whatever it is worth.
         if now_ms - oldest.used_ms > _SAFE_MS:
             self.close(oldest.session_id)
             return True
@@ -309,6 +317,7 @@ class FetchSessions:
         ]
         if not candidates:
             return False
+        # KIP-227: followers before consumers, then the larger session before the smaller one.
         least = min(candidates, key=_worth)
         if _worth(least) >= (is_privileged, count):
             return False

@@ -32,7 +32,7 @@ class EpochEnd(NamedTuple):
 
 
 class OwnLog(Protocol):
-    """What is read of the follower's log. Its epochs rise with the offsets."""
+    """The part of the follower's log that decides. Its epochs rise with the offsets."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -108,7 +108,7 @@ Step = Append | Truncate | StartAt | FetchBounds | Wait | Ignore
 
 
 class Aligned(NamedTuple):
-    """Where to truncate; unless final, the leader has to be queried once more."""
+    """The offset to truncate to; unless final, the leader has to be queried once more."""
 
     offset: int
     is_final: bool
@@ -125,7 +125,10 @@ def aligned_offset(log: OwnLog, leaders: EpochEnd, high_watermark: int) -> Align
         return Aligned(min(high_watermark, end), is_final=True)  # the leader has no epochs
     if leaders.epoch == NO_EPOCH:
         return Aligned(min(leaders.end_offset, end), is_final=True)  # or does not send them
+    # The largest own epoch up to the leader's: a follower may have skipped epochs that the leader
+    # has, or have some that the leader never had.
     epoch, own_end = log.epoch_end_offset(leaders.epoch)
+    # All own epochs are later than the leader's: nothing above the leader's end can be the same.
     if own_end == UNKNOWN_OFFSET:
         return Aligned(min(leaders.end_offset, end), is_final=True)
     if epoch != leaders.epoch:
@@ -149,7 +152,7 @@ class Follower:
         self._requested: FetchFrom | None = None
 
     def on_log_moved(self, log: OwnLog) -> None:
-        """The log is another object now, with the same content."""
+        """Read another object from now on, with the same content."""
         self._log = log
 
     def fetch_from(self) -> FetchFrom:
@@ -167,8 +170,12 @@ class Follower:
     def on_answer(self, sent: FetchFrom, got: Fetched) -> Step:
         """The step that the leader's response requires."""
         self._counted_epoch = NO_EPOCH
+        # The role, the epoch or the log has changed while the request was on its way. Kafka's
+        # fetcher compares epoch and offset for the same reason.
         if not self._is_current(sent):
             return Ignore()
+        # The leader's log starts later, by retention, or ends earlier, after an unclean election:
+        # its bounds say which.
         if got.error_code == OffsetOutOfRange.code:
             self._requested = sent
             return FetchBounds()
@@ -176,6 +183,8 @@ class Follower:
             return Wait(self._backoff_ms)
         if got.diverging is not None:
             return self._align(sent, got.diverging)
+        # Only where records have no epochs: `fetch_from` has asked from the high watermark then,
+        # and what is above it goes.
         if self._log.log_end_offset > sent.offset:
             return self._cut(sent.offset)
         self._counted_epoch = sent.leader_epoch
@@ -197,6 +206,7 @@ class Follower:
         if requested is None or not self._is_current(requested):
             return Ignore()
         end = self._log.log_end_offset
+        # An unclean election: the leader has less. Kafka truncates to its end here, too.
         if latest < end:
             return self._cut(latest)
         if earliest > end:
@@ -222,6 +232,7 @@ class Follower:
     def _cut(self, offset: int) -> Truncate | StartAt:
         partition = self.partition
         lost = max(0, partition.high_watermark - offset)
+        # Nothing that is here remains: as in Kafka, the log is emptied and starts at that offset.
         if offset < self._log.log_start_offset:
             partition.on_started_at(offset)
             return StartAt(offset, lost)

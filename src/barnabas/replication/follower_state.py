@@ -55,8 +55,11 @@ class FollowerState:
         self.last_fetch = fetch
         self.log_start_offset = fetch.log_start_offset
         self.broker_epoch = fetch.broker_epoch
+        # It has everything that there is now.
         if offset >= leader_end:
             self.caught_up_at_ms = max(self.caught_up_at_ms, now_ms)
+        # It has everything that there was at its previous fetch, so it was level then (RE-8): under
+        # steady appends a follower that keeps up is never at the very end.
         elif offset >= self.leader_end_at_fetch:
             self.caught_up_at_ms = max(self.caught_up_at_ms, self.fetched_at_ms)
         self.log_end_offset = offset
@@ -64,5 +67,5 @@ class FollowerState:
         self.fetched_at_ms = now_ms
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """Whether it has everything, or had recently enough."""
+        """Return whether it has everything, or had recently enough."""
         return self.log_end_offset >= leader_end or now_ms - self.caught_up_at_ms <= lag_time_max_ms

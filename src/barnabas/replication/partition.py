@@ -49,10 +49,12 @@ from barnabas.types import TopicPartition
 
 NO_EPOCH = -1
 
-# The controller has rejected the proposal for good.
+# The controller has rejected the proposal for good: the ISR stays, and a later fetch or check may
+# propose again.
 _DROPPED = frozenset({IneligibleReplica.code, OperationNotAttempted.code})
 
-# The partition's state is not known here; the controller's next LeaderAndIsr brings it.
+# The partition's state is not known here; the controller's next LeaderAndIsr brings it. Until then
+# the proposal stays pending, so the maximal ISR counts for the HW: it may have been accepted.
 _OVERTAKEN = frozenset(
     {
         UnknownTopicOrPartition.code,
@@ -65,7 +67,9 @@ _OVERTAKEN = frozenset(
 )
 
 _NO_TOPIC_ID = bytes(16)
-_LEVEL_FOR_MS = 1000  # how exactly it is known since when a follower has had everything
+# How exactly it is known since when a follower has had everything: within that time an append does
+# not look at its session again.
+_LEVEL_FOR_MS = 1000
 _NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
@@ -155,7 +159,7 @@ class Partition:
 
     @property
     def broker_epoch(self) -> int:
-        """Of this broker's own registration."""
+        """The epoch of this broker's own registration."""
         return self._broker_epoch
 
     @property
@@ -165,22 +169,22 @@ class Partition:
 
     @property
     def log_start_offset(self) -> int:
-        """Where this replica's log starts."""
+        """The offset at which this replica's log starts."""
         return self._log_start_offset
 
     @property
     def is_changing_isr(self) -> bool:
-        """Whether a proposal is pending at the controller."""
+        """True while a proposal is pending at the controller."""
         return self._proposed is not None
 
     # --- what changes around it ------------------------------------------------------------------
 
     def configure(self, min_insync_replicas: int) -> None:
-        """The topic's settings have changed."""
+        """Take over the topic's settings."""
         self._min_insync_replicas = min_insync_replicas
 
     def on_registered(self, broker_epoch: int) -> None:
-        """This broker has a new registration."""
+        """Note the epoch of this broker's new registration (KIP-903)."""
         self._broker_epoch = broker_epoch
 
     def brokers_changed(self, live: Mapping[int, int], now_ms: int = 0) -> list[Effect]:
@@ -188,6 +192,8 @@ class Partition:
         that has failed. `live` is not changed after this."""
         has_failed = any(live.get(broker) != epoch for broker, epoch in self._live.items())
         self._live = live
+        # RE-5: a failure may let the HW rise, since a replica that was about to join no longer
+        # counts.
         if not has_failed or not self._followers:
             return []
         self._now_ms = max(self._now_ms, now_ms)
@@ -210,6 +216,8 @@ class Partition:
         assert state.leader == self.broker_id, state
         assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
         self._now_ms = max(self._now_ms, now_ms)
+        # A new epoch: what followers have is not known until they fetch in it (KIP-101). The log
+        # end at its start is where a follower has to have got to before it may join (RE-8).
         if state.leader_epoch > self.leader_epoch:
             assert log_end_offset >= self.high_watermark, (
                 "a log ends at its high watermark or above"
@@ -218,10 +226,12 @@ class Partition:
             self.log_end_offset = self.epoch_start_offset = log_end_offset
         else:
             assert self.is_leader, "one epoch has one leader"
+            # KIP-497: a proposal's answer may have brought this state, or a newer one, already.
             if state.partition_epoch <= self.partition_epoch:
                 return []
         self._take_over(state)
         self.is_leader = True
+        # Members of the ISR may lag from now on for the usual time; others have never caught up.
         known = self._followers
         self._followers = {
             replica: known.get(replica)
@@ -256,6 +266,7 @@ class Partition:
             raise self._not_leader()
         assert log_end_offset >= self.log_end_offset, "a leader's log never shrinks"
         self.log_end_offset = log_end_offset
+        # Without a time (0) the last one known counts.
         if now_ms > self._now_ms:
             self._now_ms = now_ms
         return self._advance()
@@ -269,11 +280,14 @@ class Partition:
         """
         if not self.is_leader:
             raise self._not_leader()
+        # KIP-320: the epoch is checked before anything of the fetch counts.
         self.check_leader_epoch(fetch.leader_epoch)
         replica = fetch.replica
         follower = self._followers.get(replica)
         if follower is None:
             raise NotLeaderOrFollower(f"broker {replica} has no replica of {self.topic_partition}")
+        # KIP-903: a fetch that was on its way when the broker restarted must not count for the
+        # restarted one, which may have lost those records.
         if fetch.broker_epoch != UNKNOWN_EPOCH:
             newest = max(follower.broker_epoch, self._live.get(replica, UNKNOWN_EPOCH))
             if fetch.broker_epoch < newest:
@@ -282,6 +296,7 @@ class Partition:
                 )
         self._now_ms = max(self._now_ms, now_ms)
         follower.on_fetch(fetch, self.log_end_offset, now_ms)
+        # RE-8: a fetch brings a replica back, or the answer to an earlier proposal; no timer does.
         joining = [replica] if self._may_join(replica, follower) else []
         return [*self._expand(joining), *self._advance()]
 
@@ -311,15 +326,19 @@ class Partition:
 
     def on_isr_answer(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
         """The controller's answer to a proposal; one to an older proposal changes nothing."""
+        # An answer to a proposal that a LeaderAndIsr has overtaken says nothing of the present one.
         if proposal != self._proposed:
             return []
         self._now_ms = max(self._now_ms, now_ms)
         if answer.error_code in _OVERTAKEN:
             return []
+        # Committed and maximal ISR are the same again, so the HW may rise (RE-4).
         if answer.error_code in _DROPPED:
             self._commit_isr(self.isr)
             return self._advance()
         if answer.error_code:
+            # Any other error may pass: the controller resigned, or the request was lost. It is sent
+            # again, and the maximal ISR holds meanwhile.
             return [ProposeIsr(proposal)]
         if (
             answer.leader_epoch != self.leader_epoch
@@ -336,6 +355,7 @@ class Partition:
             return []
         self._now_ms = max(self._now_ms, now_ms)
         effects: list[Effect] = []
+        # One proposal at a time: Kafka's isInflight. The next check comes in half the lag time.
         if self._proposed is None:
             kept = tuple(one for one in self.isr if self._keeps_up(one))
             if len(kept) < len(self.isr):
@@ -401,6 +421,7 @@ class Partition:
 
     def _advance(self) -> list[Effect]:
         """Raise the HW to the smallest LEO that counts, if it may rise (RE-4)."""
+        # A single pass without a list: this runs for each append and each fetch.
         smallest = self.log_end_offset
         for replica, follower in self._followers.items():
             if follower.log_end_offset < smallest and (
@@ -409,6 +430,8 @@ class Partition:
                 or (self._keeps_up(replica) and self._is_eligible(replica, follower))
             ):
                 smallest = follower.log_end_offset
+        # KIP-966: below min.insync.replicas nothing new becomes visible, since acks=all would
+        # refuse it.
         if smallest <= self.high_watermark or not self.has_enough_in_sync():
             return []
         self.high_watermark = smallest
@@ -423,6 +446,7 @@ class Partition:
         """
         assert not self.is_leader, "a leader's watermark is its own"
         self.log_end_offset = log_end_offset
+        # RE-6: the leader's HW may be beyond what this follower has fetched.
         high_watermark = min(log_end_offset, leader_high_watermark)
         if high_watermark <= self.high_watermark:
             return []
@@ -473,6 +497,7 @@ class Partition:
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
         """Refuse a client that has another epoch (KIP-320); -1: it sent none."""
+        # Consumers before KIP-320, and tools, send no epoch.
         if leader_epoch in (NO_EPOCH, self.leader_epoch):
             return
         if leader_epoch < self.leader_epoch:
@@ -488,6 +513,7 @@ class Partition:
     def has_enough_in_sync(self) -> bool:
         """Whether acks=all may be accepted: a floor for the ISR, not the number waited for."""
         count = len(self.isr)
+        # KIP-966: with fewer replicas than min.insync.replicas, all of them are enough.
         return count >= self._min_insync_replicas or count >= len(self.replicas)
 
     def check_acks_all(self) -> None:

@@ -30,14 +30,16 @@ class Throttle:
         self._lists: dict[str, frozenset[int]] = {}
 
     def covers(self, listed: str, partition: int) -> bool:
-        """Whether a topic's list of throttled replicas contains this broker's of the partition.
+        """Return whether a topic's list of throttled replicas has this broker's of the partition.
 
         `listed`: `partition:broker,partition:broker,...`, or `*` for all of them.
         """
+        # KIP-73: the wildcard covers every replica of the topic.
         if listed == "*":
             return True
         own = self._lists.get(listed)
         if own is None:
+            # Lists change with each reassignment; old ones must not accumulate.
             if len(self._lists) >= _MOST_LISTS:
                 self._lists.clear()
             own = self._lists[listed] = self._own(listed)
@@ -68,10 +70,12 @@ class Throttle:
         began_ms = self._windows[0][0] if self._windows else now_ms
         total_bytes = more_bytes + sum(size_bytes for _, size_bytes in self._windows)
         passed_ms = now_ms - began_ms
+        # At least one whole window counts: a burst in the first milliseconds is no rate yet.
         if total_bytes * 1_000 <= self.bytes_per_s * max(passed_ms, self.window_ms):
             return 0
         # The oldest window expires, and its bytes with it.
         left_ms = self.window_count * self.window_ms - passed_ms
+        # At a rate of 0 nothing more is due before the oldest window has expired.
         if not self.bytes_per_s:
             return left_ms
         return min(left_ms, -(-total_bytes * 1_000 // self.bytes_per_s) - passed_ms)

@@ -131,6 +131,8 @@ class Connection(asyncio.BufferedProtocol):
             self._reader.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        # A client of another protocol hangs up when the answer does not come; its first bytes are
+        # still here, and say what is wrong.
         if exc is None and not self._closing and self._foreign():
             exc = CorruptData(
                 f"the other side speaks {self._foreign()}, and this connection does not"
@@ -138,6 +140,7 @@ class Connection(asyncio.BufferedProtocol):
         self._closing = True
         self._stop_watching()
         if self._file_socket is not None:
+            # A duplicate of the socket, which would keep the connection open.
             self._file_socket.close()
             self._file_socket = None
         for part in self._pending:
@@ -279,6 +282,7 @@ class Connection(asyncio.BufferedProtocol):
                 reader.wake_ended(self)
                 if not self._has_frame():
                     break  # else this round's responses have made room for another
+                # Other connections have a turn; this one continues in the next.
                 if left <= 0:
                     self.pause_reading()
                     asyncio.get_running_loop().call_soon(self.resume_reading)
@@ -289,6 +293,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._send_gathered()
         self._give_back_buffer()
         if self._paused:
+            # Frames are held back for a moment only, and the peer's end has to be noticed
+            # meanwhile; but a peer that keeps sending must not fill the memory.
             if not self._is_full and self._end - self._start >= _HELD_BYTES:
                 self._is_full = True
                 self._stop_reading()
@@ -313,6 +319,7 @@ class Connection(asyncio.BufferedProtocol):
         while left > 0 and not self._paused and not self._closing and self._end - self._start >= 4:
             assert self._buffer is not None
             size: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
+            # Before any memory is taken for it.
             if size < 0 or size > self.max_frame_bytes:
                 self._refuse(size)
                 break
@@ -324,6 +331,8 @@ class Connection(asyncio.BufferedProtocol):
             self._start = frame_end
             left -= 1
             reader.frame_received(self, frame)
+            # The bytes are decoded, or written. A handler that needs them longer has kept the
+            # reservation.
             if reservation.size_bytes and self._start == frame_end:  # else it was handed back
                 reservation.on_handed_over()
             if not left % _FRAMES_PER_LOOK and self._is_turn_over():
@@ -403,6 +412,7 @@ class Connection(asyncio.BufferedProtocol):
                 if isinstance(part, FileSlice):
                     part.release()
             return
+        # Bytes alone, with no file before them: they leave together with those of the same wake-up.
         if not self._pending:
             for part in parts:
                 if isinstance(part, FileSlice):
@@ -448,6 +458,7 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         self._blocked = True
         self._blocked_from_ns = self._blocked_from_ns or spent_ns()
+        # A peer that does not read its answers gets no more of them made: they would pile up here.
         if self._pause_when_blocked and not self._closing:
             self.pause_reading()
 
@@ -538,6 +549,7 @@ class Connection(asyncio.BufferedProtocol):
             return False
         assert self._transport is not None
         info = self._transport.get_extra_info
+        # Past the transport the bytes would not be encrypted.
         if info("sslcontext") is not None or info("socket") is None:
             return False
         try:

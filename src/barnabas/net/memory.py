@@ -95,6 +95,8 @@ class MemoryPool:
         if not self._is_limited:
             return True
         request = _Waiting(size_bytes, granted, holder)
+        # As in Kafka any memory that is left is enough; and who comes later does not pass those who
+        # wait.
         if (self._free_bytes > 0 and not self._waiting) or self._never_waits(request):
             self._take(request)
             return True
@@ -143,6 +145,8 @@ class MemoryPool:
             if self._free_bytes > 0:
                 request = self._waiting.popleft()
             else:
+                # There is nothing left, but the holder that began first must end, or all would wait
+                # for it.
                 first = next(filter(self._never_waits, self._waiting), None)
                 if first is None:
                     break

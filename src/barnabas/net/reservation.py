@@ -60,6 +60,7 @@ class Reservation:
         if not self.size_bytes:
             self._source = self.pool
             preferred = self.preferred
+            # The source is chosen with the first bytes of a frame, and kept for the rest of it.
             if preferred is not None and _API_KEY(frame)[0] in preferred.api_keys:
                 self._source = preferred.memory
         self._wanted_bytes = size_bytes - self.size_bytes

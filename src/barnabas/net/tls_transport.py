@@ -112,6 +112,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        # So that the protocol above learns at once when bytes have to wait.
         self._transport.set_write_buffer_limits(high=0)
         if not self._is_server:
             self._advance()
@@ -165,6 +166,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._fail(TlsFailure.plain_text(received))
             return
         self._held += received
+        # A client has one handshake; a server may have a thousand in one moment.
         if self._turns is None:
             self._advance()
         else:
@@ -279,6 +281,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def _on_peer_end(self) -> None:
         self._has_ended = True
+        # As asyncio has it: True keeps the writing side open.
         if not self._protocol.eof_received():
             self.close()
 

@@ -41,6 +41,7 @@ class Turns:
                 if loop.time() >= end:
                     break
         finally:
+            # Also after a step that has raised: the others must not wait for good.
             self._is_scheduled = bool(self._due)
             if self._due:
                 loop.call_soon(self._run)

@@ -49,15 +49,20 @@ class ConsumerReader(TopicReader):
                 return True
         log, data, offset = replica.log, row.data, wanted.fetch_offset
         bound = data.last_stable_offset if self._committed else data.high_watermark
+        # An offset outside of the log is left to the read, which refuses it.
         if (offset >= bound or budget.left_bytes <= 0) and (
             log.log_start_offset <= offset <= log.log_end_offset
         ):
             row.is_drained = offset >= bound
             if self._committed:
+                # Null means that no list was asked for; a reader of committed records gets one, if
+                # empty.
                 data.aborted_transactions = []
             return False
         slices = budget.read(row, log, wanted, bound)
         if self._committed and slices is not None:
+            # Only transactions that touch these records: the reader drops what it has of them
+            # (CO-6).
             end_offset = _end_offset(slices, offset, bound)
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
@@ -103,6 +108,7 @@ class RackReader(ConsumerReader):
         return self._context.node.replicas.replica_of(name, leader_epoch)
 
     def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
+        # The consumer keeps to that follower until `metadata.max.age.ms` is over, or it is refused.
         if self._selects and replica.partition.is_leader:
             preferred = self._preferred(replica, wanted.fetch_offset)
             if preferred is not None:
@@ -129,6 +135,8 @@ def _end_offset(slices: Sequence[FileSlice], offset: int, bound: int) -> int:
     if not slices:
         return offset
     last = slices[-1]
+    # Between the slice's end and the bound there may be more batches, so the bound would name
+    # transactions that begin behind what is sent.
     following = last.file.pread(_BASE_OFFSET.size, last.position + last.size)
     if len(following) == _BASE_OFFSET.size:
         (end_offset,) = _BASE_OFFSET.unpack(following)

@@ -126,6 +126,7 @@ class FetchPass:
         """
         reader, pace, entries = self._reader, self._pace, 0
         pace.begin()
+        # A copy, since partitions change while others have their turn.
         for partition in list(session.changed):
             if entries and pace.is_over(entries):
                 self._is_interrupted = True
@@ -133,10 +134,15 @@ class FetchPass:
             row = self._read(partition.topic, partition.topic_id, partition.wanted)
             entries = 1 if reader.looks_at_all else row.entries
             row.partition = partition
+            # It is watched from its first read on: what comes later puts it among the changed
+            # again.
             if row.replica is not None:
                 partition.watch(reader.place(row.replica))
             data = row.data
             if (
+                # The reader knows these bounds, and there is nothing else to say: a session leaves
+                # it out (KIP-227). If the reader is level with the log it need not even be looked
+                # at again.
                 data.high_watermark == partition.high_watermark
                 and data.log_start_offset == partition.log_start_offset
                 and reader.keeps_silent(row)
@@ -145,6 +151,8 @@ class FetchPass:
                     self._silent.append(row)
                 continue
             self.rows.append(row)
+            # The answer is full. What was not looked at stays among the changed, and comes first
+            # next time: `_record` puts those that gave bytes behind the others.
             if self.budget.left_bytes <= 0 and not reader.looks_at_all:
                 return
 
@@ -160,6 +168,8 @@ class FetchPass:
             data = self._error_data(topic, topic_id, wanted, error)
         except CorruptData as error:
             assert replica is not None
+            # A damaged batch is no failed disk: the log stays online, and its other batches
+            # readable.
             failures = self._context.node.replicas.read_failures
             failures.on_failure("read", replica.topic_partition, error)
             data = self._error_data(topic, topic_id, wanted, CorruptMessage(str(error)))
@@ -173,10 +183,14 @@ class FetchPass:
     def _replica(self, topic: str, topic_id: bytes, wanted: FetchPartition) -> Replica:
         """The replica that may answer, or the KafkaError that is the answer."""
         if self._version >= TOPIC_IDS:
+            # An id names one topic for good, so that no reader gets the records of a topic of the
+            # same name that was created after it (KIP-516).
             known = self._context.node.view.image.topic_names.get(topic_id)
             if known is None:
                 raise UnknownTopicId("no topic has this id (deleted, or not yet known here)")
             topic = known
+        # There is no down-conversion, as in a Kafka with log.message.downconversion.enable=false
+        # (ST-5).
         elif self._version < _OLDEST:
             raise UnsupportedVersion(f"Fetch version {self._version} cannot carry record batches")
         return self._reader.replica((topic, wanted.partition), wanted.current_leader_epoch)
@@ -237,6 +251,8 @@ class FetchPass:
                 count(row.replica.traffic, row.size_bytes)
             if pace.is_over():
                 yield
+            # In a session rows come in the order of their changes, so a topic may have several
+            # entries.
             if topic is None or row.topic != topic.topic or row.topic_id != topic.topic_id:
                 topic = FetchableTopicResponse(
                     topic=row.topic, topic_id=row.topic_id, partitions=[]
@@ -255,6 +271,8 @@ class FetchPass:
         changed = session.changed
         for row in self._silent:
             assert row.partition is not None
+            # It may have changed after its read, while others had their turn. The change has marked
+            # a partition that was marked already, so it must not be unmarked here.
             if not (self._is_interrupted and row.has_moved()):
                 changed.pop(row.partition, None)
         for row in self.rows:
@@ -262,6 +280,7 @@ class FetchPass:
             session.on_answered(partition, row.data.high_watermark, row.data.log_start_offset)
             if row.is_drained and not (self._is_interrupted and row.has_moved()):
                 changed.pop(partition, None)
+            # It has had its turn: in the next answer it is read last, as in Kafka's sessions.
             elif row.size_bytes and partition in changed:
                 session.on_served(partition)
 

@@ -121,11 +121,14 @@ class ReadBudget:
         if (
             not self.is_warmed
             and not log.is_failed
+            # An offset out of range is refused by the read below, and needs no disk for it.
             and log.log_start_offset <= offset < log.log_end_offset
             and log.is_cold(offset, max_bytes)
         ):
             self.cold.append((log, offset, max_bytes))
             return None
+        # Only the first batch of the whole answer may exceed the limits, not that of each
+        # partition.
         slices = log.read(offset, max_bytes, bound, self.taken_bytes == 0)
         row.data.records = slices
         row.size_bytes = size_bytes = sum([part.size for part in slices])
@@ -208,10 +211,14 @@ def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset 
     """Return where the client's log left this one, if it did, to truncate its own (KIP-595)."""
     log = replica.log
     epoch, end_offset = log.epoch_end_offset(wanted.last_fetched_epoch)
+    # Kafka's order (Partition.readRecords). For an epoch that this log never had there is no offset
+    # to truncate to: the reader has to look for a new position.
     if epoch < 0 or end_offset < 0:
         raise OffsetOutOfRange(f"leader epoch {wanted.last_fetched_epoch} is unknown")
     if wanted.fetch_offset < log.log_start_offset:
         raise OffsetOutOfRange(f"the log begins at {log.log_start_offset}")
+    # The reader's last record is of an epoch that this log lacks, or lies beyond the end that the
+    # epoch has here: its log has left this one, and serving it on would mix both (KIP-320).
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None

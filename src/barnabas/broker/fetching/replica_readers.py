@@ -63,6 +63,8 @@ class FollowerReader:
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         context = self._context
+        # One right for all partitions, so it is judged, and logged, once. Kafka answers the same
+        # code for each topic.
         if self._is_allowed is None:
             self._is_allowed = context.allowed_to(
                 Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
@@ -82,6 +84,8 @@ class FollowerReader:
                 return True
         _check_in_log(replica, wanted.fetch_offset)
         if self._counts:
+            # Before the read: this offset may be the one that lets the watermark rise (RE-5), and
+            # the answer carries it (RE-6).
             self._count(replica, wanted)
             row.data.high_watermark = replica.high_watermark
             row.data.last_stable_offset = replica.last_stable_offset
@@ -91,6 +95,8 @@ class FollowerReader:
             row.is_drained = self._replica_id in replica.partition.isr
         elif budget.left_bytes > 0:
             throttle = self._context.node.throttles.of_leader(replica)
+            # What goes to a replica in sync counts against the rate, and is never held up: that
+            # would hold up acknowledgements (KIP-73).
             if throttle is None or not self._is_held_up(throttle, replica):
                 budget.read(row, log, wanted, log.log_end_offset)
                 if throttle is not None:
@@ -134,6 +140,7 @@ class FollowerReader:
         """Return whether the rate is used up for a replica that is out of sync (RE-13)."""
         if self._replica_id in replica.partition.isr:
             return False
+        # With what this answer holds already, which is recorded when it is sent.
         return throttle.wait_ms(self._now_ms, self._throttled_bytes) > 0
 
 

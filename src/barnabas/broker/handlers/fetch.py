@@ -50,6 +50,7 @@ def handle(context: Context, request: FetchRequest) -> Outcome:
 
 
 def _begin(context: Context, request: FetchRequest) -> Slices[FetchResponse | Later]:
+    # Only a request that names several partitions can name one of them twice.
     if len(request.topics) > 1 or (request.topics and len(request.topics[0].partitions) > 1):
         yield from _collapse(request)
     try:
@@ -140,13 +141,18 @@ class _Fetch:
         self._request = request
         self._replica_id = _replica_id(context, request)
         self._max_bytes = min(request.max_bytes, context.node.fetch_max_bytes)
+        # Followers are exempt from quotas, as in Kafka; replication has throttles of its own
+        # (RE-13).
         self._has_quota = context.node.quotas.is_active and self._replica_id < 0
         if self._has_quota:
             self._max_bytes = _most_bytes(context, self._max_bytes)
+        # A reader that asks for more than an answer may hold would wait its whole time, each time.
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._session: FetchSession | None = None
         self._epoch = request.session_epoch
         sessions = context.node.fetch_sessions
+        # A full request ends the session that it names. With epoch 0 it begins another one, which
+        # opens when the answer is built: a request that fails takes no slot (KIP-227).
         if self._epoch in (_NEW_SESSION_EPOCH, _NO_SESSION_EPOCH):
             if request.session_id:
                 sessions.close(request.session_id)
@@ -155,6 +161,8 @@ class _Fetch:
             request, context.version >= TOPIC_IDS, context.node.clock.monotonic_ms()
         )
         if session is not None:
+            # Another isolation level, or other rights, may change what any of its partitions has to
+            # say.
             session.read_at(request.isolation_level, context.node.authorizer.grants)
             self._session = session
             self._epoch = session.epoch
@@ -164,10 +172,13 @@ class _Fetch:
         found = self._new_pass()
         yield from self._read(found)
         if found.budget.cold:
+            # Something is there, and a thread has to read it first: the request waits for that
+            # alone.
             return self._wait(found, None)
         if (
             self._is_enough(found)
             or self._request.max_wait_ms <= 0
+            # Without a partition to wait at nothing could wake it.
             or not (self._session or found.places)
         ):
             return (yield from self._answer(found))
@@ -197,6 +208,8 @@ class _Fetch:
 
     def _is_enough(self, found: FetchPass) -> bool:
         return (
+            # In the order of Kafka: an error, a diverging epoch or another replica to read from is
+            # answered at once, whatever the reader's minimum is.
             found.has_error or found.must_answer_now or found.budget.taken_bytes >= self._min_bytes
         )
 
@@ -260,11 +273,14 @@ class _Fetch:
 
     def _answer(self, found: FetchPass) -> Slices[FetchResponse | Later]:
         session = self._session
+        # The reader sent its next request meanwhile, and ignores this answer (KIP-227): what it
+        # holds must not count as sent.
         if session is not None and session.epoch != self._epoch:
             found.release()
             return FetchResponse(
                 error_code=InvalidFetchSessionEpoch.code, session_id=session.session_id
             )
+        # The records stay unsent, so a session does not note them as answered, and none is opened.
         if self._has_quota and (wait_ms := _throttle_ms(self._context, found.rows)):
             found.release()
             session_id = 0 if session is None else session.session_id
@@ -272,6 +288,8 @@ class _Fetch:
         if self._epoch == _NEW_SESSION_EPOCH:
             session = self._open_session()
         has_records = found.budget.taken_bytes > 0
+        # The read has looked at indexes and positions only. `sendfile` reads the bytes themselves,
+        # on the event loop, so they have to be in the page cache before.
         cold = [part for _, part in found.slices() if not _is_cached(part)] if has_records else []
         try:
             response = yield from found.response(session)

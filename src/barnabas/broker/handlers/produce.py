@@ -70,10 +70,14 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
     produced = _Produced(context, request)
     unprepared = produced.prepare_all()
     if unprepared:
+        # The connection's next request waits: overtaking this one it would break the order of
+        # sequences (PR-6).
         return Hold(produced.finish(unprepared))
     if (
         request.transactional_id is not None
         and context.node.verification.may_wait
+        # KIP-890, part 1: a write that comes after its transaction has ended would stay open for
+        # good, and hold the last stable offset where it is.
         and produced.must_verify()
     ):
         return Hold(produced.finish([]))
@@ -104,6 +108,7 @@ class _Produced(Staged):
         for topic in self._request.topic_data:
             name = topic.name
             for data in topic.partition_data:
+                # Null records; the append refuses them.
                 if not isinstance(data.records, memoryview):
                     continue
                 is_doubted = in_doubt(context, name, data.records, now_ms)
@@ -219,6 +224,9 @@ class _Produced(Staged):
         try:
             place, transactional_id = (topic, index), self._request.transactional_id
             if self._refused is not None and (topic, index) in self._refused:
+                # Refused before the append, for what is in the batch. What is checked without a
+                # look into it comes first all the same: a client without rights learns nothing
+                # else.
                 if _attributes(data.records) & TRANSACTIONAL:
                     _check_id(context, transactional_id)
                 _check(context, acks, topic)
@@ -301,11 +309,14 @@ def admit_granted(
 ) -> Replica:
     """Do the checks of `admit` for a topic and an id that the client is known to be allowed."""
     attributes = _attributes(records)
+    # The batch says that it is transactional, and the request has no id whose rights could be
+    # checked.
     if attributes & TRANSACTIONAL and transactional_id is None:
         raise TransactionalIdAuthorizationFailed
     node = context.node
     replica = node.replicas.leader_of(place)
     if acks == ACKS_ALL:
+        # Before the append, so that a refusal leaves nothing in the log (PR-4).
         replica.partition.check_acks_all()
     if not isinstance(records, memoryview) or not len(records):
         raise InvalidRecord(f"no records for {place[0]}-{place[1]}")
@@ -379,6 +390,8 @@ def settle(
         if replica.log.is_failed:
             _fail(answer, KafkaStorageError(f"{replica.topic_partition} cannot be written"))
         elif (acks == ACKS_ALL and replica.high_watermark < end_offset) or (
+            # Where the topic asks for flushes an acknowledgement means that the record is on disk,
+            # with acks=1 as well (ST-10).
             replica.waits_for_disk and acks != ACKS_NONE
         ):
             waiting.append(each)
@@ -423,12 +436,16 @@ async def _wait(
         try:
             async with asyncio.timeout_at(deadline):
                 if acks == ACKS_ALL:
+                    # An ISR that falls below the minimum ends the wait: by itself the watermark
+                    # would not rise.
                     await replica.wait_for(end_offset, is_strict=True)
                 else:
                     await replica.wait_for_flush(end_offset)
                     if replica.log.is_failed:
                         raise KafkaStorageError(f"{replica.topic_partition} cannot be written")
             if acks == ACKS_ALL:
+                # The ISR may have shrunk as the watermark passed. The records stay, and readers may
+                # see them: NOT_ENOUGH_REPLICAS_AFTER_APPEND (PR-4).
                 replica.partition.check_written_to_all()
         except TimeoutError:
             answer.error_code = RequestTimedOut.code

@@ -89,7 +89,9 @@ class Acceptor:
                 self._pause(wait_ms)
                 return
             try:
+                # One at a time, so that each is counted before the next is asked for.
                 accepted, address = self._socket.accept()
+            # There is none any more, or its peer has given up in the backlog.
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -103,6 +105,8 @@ class Acceptor:
 
     def _admit(self, accepted: socket.socket, address: Address) -> None:
         host = address[0]
+        # Closed at once, as in Kafka: to leave it in the backlog would let one address block the
+        # others (max.connections.per.ip).
         refusal = self._connections.refusal(host)
         if refusal is not None:
             self._connections.complaints.about(
@@ -112,6 +116,7 @@ class Acceptor:
             return
         throttle_ms = self._connections.throttle_ms(host)
         if throttle_ms:
+            # Not at once: the client would only try again at once (KIP-612).
             self._close_later(accepted, throttle_ms)
             return
         self._connections.on_opened(self._listener, host)
@@ -125,6 +130,7 @@ class Acceptor:
 
     def _close_later(self, accepted: socket.socket, throttle_ms: int) -> None:
         """Keep a connection of an address that opens them too fast, unread, for that time."""
+        # Each takes a descriptor, which an address must not use up by being throttled.
         if len(self._throttled) >= _MOST_THROTTLED:
             oldest = next(iter(self._throttled))
             self._throttled.pop(oldest).cancel()

@@ -47,8 +47,10 @@ class Complaints:
     ) -> None:
         """Log something about a connection from `address`, and the reason. `bug`: an error of our
         own, whose traceback is logged with it."""
+        # A line that no handler would get must not count against the limits.
         if not self._log.isEnabledFor(level):
             return
+        # The reason may quote what a stranger sent.
         text = printable(str(reason))
         if self._is_wanted(address[0], f"{what}{text}"):
             self._log.log(level, "%s from %s:%d: %s", what, *address, text, exc_info=bug)

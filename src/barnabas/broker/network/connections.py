@@ -76,6 +76,7 @@ class Connections:
         """
         if len(self) >= self._limit("max.connections"):
             return UNTIL_ONE_CLOSES
+        # A listener's limit leaves the others their room, that of the brokers above all (KIP-402).
         if self._by_listener[listener] >= self._limit("max.connections", listener):
             return UNTIL_ONE_CLOSES
         if self._are_descriptors_short():
@@ -99,6 +100,7 @@ class Connections:
 
     def refusal(self, host: str) -> str | None:
         """The reason to refuse this address one more connection; None if it may have it."""
+        # Overrides may be written in any form of an address, so both are compared in one.
         limit = self._overrides.get(java_host(host), self._per_host)
         if self._by_host[host] < limit:
             return None
@@ -127,6 +129,7 @@ class Connections:
     def on_closed(self, listener: str, host: str) -> None:
         self._by_listener[listener] -= 1
         self._by_host[host] -= 1
+        # Addresses come and go: none without a connection is kept.
         if not self._by_host[host]:
             del self._by_host[host]
         self._wake()
@@ -138,6 +141,7 @@ class Connections:
     def _limit(self, name: str, listener: str = "") -> int:
         if not listener:
             return self._config.int(name)
+        # Without a limit of its own a listener has that of all connections alone.
         own = self._config.listener_int(listener, name)
         return _UNLIMITED if own is None else own
 

@@ -94,6 +94,7 @@ def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
 
 def _is_open(config: BrokerConfig, listener: Listener) -> bool:
     """Return whether a client may connect without any proof of its identity."""
+    # A client certificate is a proof of identity, where it is required.
     if listener.protocol is SecurityProtocol.SSL:
         return str(config.for_listener(listener.name, "ssl.client.auth")).lower() != "required"
     return listener.protocol.is_open
@@ -106,6 +107,7 @@ def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
     """
     advertised = config.str("advertised.listeners")
     if advertised:
+        # Brokers find each other by what is advertised.
         names = [each.name for each in parse_listeners("advertised.listeners", advertised)]
     inner, protocol = inter_broker_listener(config)
     is_asked = config.is_set("inter.broker.listener.name") or config.is_set(
@@ -162,7 +164,9 @@ def bind(listener: Listener, backlog: int = _BACKLOG) -> list[socket.socket]:
         )
     except socket.gaierror as error:
         raise ConfigError(f"listeners: {listener}: {error.strerror}; check the host name") from None
+    # The first of each family counts, as the resolver sorts them.
     families = {entry[0]: entry for entry in reversed(found)}
+    # As Java does it: one socket for both families.
     if not listener.host and socket.AF_INET6 in families and socket.has_dualstack_ipv6():
         return [_bind_dual_stack(listener, backlog)]
     family, _, _, _, address = families.get(socket.AF_INET) or found[0]
@@ -184,6 +188,7 @@ def _bind_dual_stack(listener: Listener, backlog: int) -> socket.socket:
 def _bind_one(
     listener: Listener, sock: socket.socket, address: object, backlog: int
 ) -> socket.socket:
+    # Or a restart would have to wait until connections of the last broker are forgotten.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind(address)  # type: ignore[arg-type]
@@ -225,6 +230,7 @@ def advertised_endpoints(
     automatic = []
     for listener in bound:
         address = advertised.get(listener.name, listener)
+        # Kafka refuses that, too: each client would connect to itself.
         if address.host in ("0.0.0.0", "::") and listener.name in advertised:
             raise ConfigError(
                 f"advertised.listeners: {address}: clients cannot connect to {address.host}"

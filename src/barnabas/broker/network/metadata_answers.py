@@ -75,6 +75,8 @@ class MetadataAnswers:
         while body == _AGAIN:
             self._forget_old()
             body = self._kept.get(key)
+            # The one that was waited for may have been cancelled with its client: then another
+            # builds.
             building = self._building.get(key)
             if body is None and building is not None and self._grants is not None:
                 body = await shielded(building)
@@ -87,6 +89,8 @@ class MetadataAnswers:
     async def _build(
         self, context: Context, key: Key, correlation_id: int, build: Build
     ) -> Encoded:
+        # Of the time when the answer is begun: if either is replaced meanwhile, the answer is sent,
+        # and not kept.
         image, grants = self._image, self._grants
         built: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         self._building.setdefault(key, built)
@@ -108,6 +112,7 @@ class MetadataAnswers:
 
     def _keep(self, key: Key, body: bytes) -> None:
         size = len(body) + len(cast(bytes, key[1]))
+        # All of them, since nothing says which is asked for again; the usual ones are built soon.
         if self.kept_bytes + size > self._most_bytes:
             self._kept.clear()
             self.kept_bytes = 0
@@ -126,6 +131,7 @@ class MetadataAnswers:
     def _key(self, context: Context, request_body: bytes) -> Key:
         client = context.client
         place = (context.version, request_body, client.listener, client.local_host)
+        # Without rules all clients may see the same.
         if self._node.authorizer.acls is None:
             return place
         return (*place, client.principal, client.address)
@@ -135,6 +141,7 @@ async def _encode(answer: Message, version: int) -> bytes:
     topics: Any = answer.topics  # type: ignore[attr-defined]
     if sum(len(topic.partitions) for topic in topics) <= _LONG_ANSWER:
         return _encode_joined(answer, version)
+    # The thread only encodes: the message is complete, and no part of it changes.
     loop = asyncio.get_running_loop()
     return await shielded(loop.run_in_executor(None, _encode_joined, answer, version))
 

@@ -163,6 +163,8 @@ class RepeatedProduce:
         context = self._context
         topics = request.topic_data
         if (
+            # Only what the head determines: one partition, no transaction, and an answer to be
+            # packed.
             context.version < _OLDEST
             or len(topics) != 1
             or len(topics[0].partition_data) != 1
@@ -186,19 +188,25 @@ class RepeatedProduce:
     def append(self, queue: ResponseQueue, frame: memoryview) -> bool:
         """Stage one, if the frame repeats a known one; else False, and nothing was done."""
         name_at = self._name_at
+        # Where each record is walked a look at the header is not enough.
         if len(frame) <= name_at or self._walks_all:
             return False
         start, correlation_id = _START.unpack_from(frame)
+        # Another API or version; the client id behind it is part of the head.
         if start != self._start:
             return False
         position = name_at + frame[name_at] + self._behind_name
         head = self._heads.get(frame[_HEAD_FROM:position].tobytes())
         if head is None:
             return False
+        # Batches of this topic are converted, or their records checked, before the append.
         if self._preparing and head.topic in self._preparing:
             return False
         try:
             if self._is_flexible:
+                # The size is a varint, and one more than it says (KIP-482). Behind the batch there
+                # must be three empty sets of tags, or the request says something that the first did
+                # not.
                 index, size = _INDEX_AND_VARINT.unpack_from(frame, position)
                 position += 5
                 if size > 0x7F:
@@ -215,10 +223,12 @@ class RepeatedProduce:
             has_codec = frame[position + ATTRIBUTES_LOW_AT] & CODEC_MASK
         except (error, IndexError, CorruptData):
             return False
+        # The first compressed batch of a connection and topic is unpacked, see `produce.in_doubt`.
         if has_codec and head.topic not in self._context.client.verified_topics:
             return False
         try:
             self._append(queue, head, correlation_id, index, frame[position:end])
+        # The header is not plausible, and nothing was appended: the handler walks the records.
         except Doubt:
             return False
         return True
@@ -229,6 +239,7 @@ class RepeatedProduce:
         context = self._context
         try:
             grants = context.node.authorizer.grants
+            # The very rules that have allowed this topic before: they need not be asked again.
             if grants is not None and head.grants is grants:
                 replica = admit_granted(context, head.acks, (head.topic, index), batch)
             else:

@@ -91,12 +91,14 @@ class RequestMemory:
         self._timer = None
         now_ms = self._clock.monotonic_ms()
         seen, self._seen = self._seen, {}
+        # While no request waits for memory a slow client may take its time.
         short = [pool for pool in self._pools if pool.is_short]
         for pool in short:
             for connection in pool.holders:
                 assert isinstance(connection, Connection)
                 got, since_ms = seen.get(connection, (-LEAST_PROGRESS_BYTES, now_ms))
                 held = connection.held_bytes
+                # This broker does not read on, so the peer cannot make progress.
                 is_ours = connection.is_held_up or connection.reservation.is_kept
                 if is_ours or not got <= held < got + LEAST_PROGRESS_BYTES:
                     got, since_ms = held, now_ms

@@ -246,9 +246,11 @@ class ResponseQueue:
             self._kept_bytes += kept_bytes
             self._slots.append(slot)
             self._staged.append(slot)
+            # It holds back all behind it, so nothing can be grouped with it.
             if not api.overlaps:
                 self._write_and_answer()
             return
+        # Nothing is unanswered before it: it leaves without a slot.
         if isinstance(outcome, Message) and not self._slots:
             self._connection.write(encode_response(api, version, correlation_id, outcome))
             times, begun_ns, queue_ns = self._begun(api)
@@ -263,6 +265,8 @@ class ResponseQueue:
             self._fill(slot, outcome)
         elif isinstance(outcome, Hold):
             self._connection.pause_reading()
+            # The handler still has views of the request, and reads on from them later: its memory
+            # stays reserved so long.
             reservation = self._connection.reservation
             reservation.is_kept = reservation.size_bytes > 0
             self._wait(slot, outcome.until, held=True)
@@ -344,6 +348,7 @@ class ResponseQueue:
 
     def _separate(self, slot: _Slot, answers: list[Separate]) -> None:
         """Give each request of a run a slot of its own."""
+        # In the place of the run, so that the order of the answers stays.
         at = self._slots.index(slot)
         del self._slots[at]
         for correlation_id, answer in reversed(answers):
@@ -446,6 +451,7 @@ class ResponseQueue:
         if self._is_full and has_room and not self._connection.is_closing:
             self._is_full = False
             self._connection.resume_reading()
+        # The request that was handed back is alone now, and is handed over again.
         if self._has_handed_back and not slots and not self._connection.is_closing:
             self._has_handed_back = False
             self._connection.release_frames()
@@ -456,6 +462,7 @@ class ResponseQueue:
         until = loop.time() + time_ms / 1000
         if self._muted is None:
             self._connection.pause_reading()
+        # The longest of several throttles counts (KIP-219).
         elif until <= self._muted.when():
             return
         else:

@@ -228,6 +228,7 @@ class Router:
         if queue is None:
             queue = self._queues[connection] = self._open(connection)
         try:
+            # Empty on a listener without SASL: no request pays for it.
             if self._gates and self._is_for_gate(queue, frame):
                 return
             repeated = self._repeated.get(queue)
@@ -290,6 +291,8 @@ class Router:
         if route is None:
             from barnabas.broker.handlers import api_versions  # once for each API and version
 
+            # A client that is newer than this broker asks in a version unknown here, and is
+            # answered in version 0, so that it can choose one (KIP-511).
             fallback = api_versions.fallback(header)
             if fallback is not None:
                 if queue.has_unanswered and queue.holds_back(frame):
@@ -310,17 +313,22 @@ class Router:
             counted = self._counted(queue, context, size)
             if counted is not None:
                 begin = partial(self._begin_counted, counted)
+        # Produce: the batches stay views of the receive buffer until they are written.
         if api.keeps_buffer:
             request, _ = route.decode(body)
             outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome)
+            # Neither may be passed by: they see each request as a message.
             if self._faults is None and counted is None:
                 self._learn(queue, context, frame, request, route.times)
         else:
+            # A quota counts each request by itself, faults concern each, and long bodies would be
+            # long keys.
             if api.is_cached and counted is None and self._faults is None and size <= LARGE_BYTES:
                 build = partial(self._build, route, context)
                 queue.answer_encoded(api, version, self._answers.answer(context, header, build))
                 return
+            # A copy: a request that waits would keep the connection's whole receive buffer alive.
             body = memoryview(bytes(body))
             if size > LARGE_BYTES:
                 outcome = Hold(self._begin_large(queue, route, context, body, counted))
@@ -441,6 +449,7 @@ class Router:
         version = header.api_version
         if not api.min_version <= version <= api.max_version:
             raise UnsupportedVersion(f"{api.name} version {version} is not served")
+        # Advertised all the same, and the connection is closed for them (ST-5).
         if version < api.oldest_served:
             oldest = api.oldest_served
             raise UnsupportedVersion(

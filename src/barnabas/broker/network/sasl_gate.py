@@ -82,6 +82,7 @@ class SaslGate:
         """
         session = self._session
         if session.stage is Stage.OPEN:
+            # A handshake in an open session begins to authenticate again (KIP-368).
             is_handshake = len(frame) >= 2 and _KEY.unpack_from(frame)[0] == SASL_HANDSHAKE.key
             if not is_handshake or not session.try_begin_again():
                 if session.is_over:
@@ -89,6 +90,8 @@ class SaslGate:
                         "the session is over, and the client did not authenticate again"
                     )
                 return False
+        # After a SaslHandshake of version 0 the mechanism's messages come without a request around
+        # them; SaslAuthenticate is of KIP-152.
         elif session.takes_raw_messages:
             self._answer(SASL_AUTHENTICATE, 0, session.authenticate(bytes(frame)), _raw)
             return True
@@ -138,6 +141,7 @@ class SaslGate:
         self._settings.complaints.about(
             address, "failed authentication", reply.refusal, level=logging.INFO
         )
+        # Kafka's connection.failed.authentication.delay.ms: who guesses passwords has to wait.
         await asyncio.sleep(self._settings.failure_delay_ms / 1000)
         return Encoded(encode(reply), is_last=True)
 

@@ -47,6 +47,8 @@ class Strangers:
 
     def add(self, connection: Connection) -> None:
         """Watch a connection that was accepted."""
+        # The oldest goes: a flood of connections must not keep out a client that knows its
+        # password.
         if len(self._waiting) >= MOST:
             self._close(
                 next(iter(self._waiting)), f"{MOST} later connections have not authenticated either"

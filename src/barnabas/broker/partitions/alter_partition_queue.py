@@ -63,6 +63,8 @@ class AlterPartitionQueue:
     def submit(self, partition: Partition, proposal: IsrProposal) -> asyncio.Future[IsrAnswer]:
         """Propose an ISR to the controller. A caller that no longer wants it cancels the future."""
         answer: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
+        # It replaces an older one of the partition: the machine has one proposal at a time, so
+        # nothing waits for that any more.
         self._pending[proposal.topic_partition] = PendingProposal(partition, proposal, answer)
         self._arrived.set()
         return answer
@@ -81,6 +83,8 @@ class AlterPartitionQueue:
         """Take all that are current now; the queue is empty afterwards."""
         self._arrived.clear()
         pending, self._pending = self._pending, {}
+        # What is not current was overtaken by the controller, or this broker leads no longer. The
+        # controller would refuse it (INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH).
         return [each for each in pending.values() if each.is_current]
 
     def clear(self) -> None:

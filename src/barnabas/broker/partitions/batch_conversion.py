@@ -45,6 +45,7 @@ class BatchConverter:
         except StopIteration as end:
             ready: memoryview = end.value
             return ready
+        # Its first step says whether it has to unpack the batch, or only walks its records.
         return partial(_finish if step is None else self._finish_large, steps, step)
 
     async def _finish_large(self, steps: Steps, step: Step) -> memoryview:
@@ -56,6 +57,7 @@ async def _finish(steps: Steps, step: Step) -> memoryview:
     try:
         while True:
             if step is None:
+                # A slice of the walk is over; a batch may have a hundred thousand records.
                 await asyncio.sleep(0)
                 step = next(steps)
                 continue

@@ -51,6 +51,7 @@ class CleanerProcess:
         # Keys are distinguished by hashes under this secret, whatever the broker's own is.
         process = start_child(_MODULE, PYTHONHASHSEED="random")
         assert process.stdout is not None
+        # The loop reads from it when there is something, and must never wait.
         os.set_blocking(process.stdout.fileno(), False)
         self._received = asyncio.Queue()
         self._rest = b""
@@ -61,6 +62,7 @@ class CleanerProcess:
         assert process.stdout is not None
         descriptor = process.stdout.fileno()
         data = os.read(descriptor, _READ_BYTES)
+        # A line may come in parts.
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._received.put_nowait(line)
@@ -83,6 +85,7 @@ class CleanerProcess:
     async def end(self) -> None:
         """Kill it; it touches no log any more when this returns."""
         if self._process is not None:
+            # Whatever it is doing: its files have the suffix `.cleaned`, and are discarded.
             self._process.send_signal(signal.SIGKILL)
             await self._reap()
 

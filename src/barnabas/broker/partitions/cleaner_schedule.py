@@ -48,6 +48,7 @@ class CleanerSchedule:
         try:
             while True:
                 try:
+                    # Until nothing is due, as Kafka does; only then it waits.
                     while await cleaner.clean_once():
                         pass
                 except Exception:

@@ -79,6 +79,8 @@ class ControlPlane:
         return at_once(self._steps(request))
 
     def _steps(self, request: ControlRequest) -> Steps[Mapping[TopicPartition, int]]:
+        # A deposed controller may not know it yet: its requests are answered, and not carried out
+        # (ZK-3).
         if request.controller_epoch < self.controller_epoch:
             raise StaleControllerEpoch(
                 f"{type(request).__name__} of controller {request.controller_id} in epoch "
@@ -94,16 +96,19 @@ class ControlPlane:
         return (yield from self._stop_replica(request))
 
     def _update_metadata(self, request: UpdateMetadata) -> None:
+        # The view first: what is notified below reads it.
         self._view.update(self._view.image.apply(request))
         self._replicas.brokers_changed()
         for listener in self._listeners:
             listener.brokers_changed()
+        # StopReplica alone would not do: a broker that was cut off at the time does not get it.
         self._role_changes.stop_what_moved(request.topics)
         if request.removed_topics:
             for listener in self._listeners:
                 listener.topics_deleted(request.removed_topics)
 
     def _stop_replica(self, request: StopReplica) -> Steps[Mapping[TopicPartition, int]]:
+        # What is to be stopped need not be hosted first, once there are descriptors.
         self._role_changes.deferred.forget(request.partitions)
         outdated = [name for name in request.partitions if self._is_outdated(request, name)]
         if not outdated:
@@ -117,6 +122,7 @@ class ControlPlane:
     def _is_outdated(self, request: StopReplica, name: TopicPartition) -> bool:
         """Return whether the replica here is in a newer leader epoch than the request."""
         leader_epoch = request.leader_epoch(name)
+        # Requests before version 3, and those for a deletion by Kafka (-2), say no epoch (KIP-570).
         if leader_epoch < 0:
             return False
         try:

@@ -38,6 +38,7 @@ class DeletedTopics:
         `broker_epoch`: of the registration that the update is meant for. The controller may see a
         new one before this broker knows of it, and sends no other update for it.
         """
+        # Once is enough under each of these: later deletions come as requests.
         now = (controller_epoch, max(broker_epoch, self._view.broker_epoch))
         topics = self._view.image.topics
         if now == self._looked or not topics:

@@ -82,18 +82,22 @@ class DirectoryMoves(ReplicaListener):
         InvalidTopic (the name is too long), LogDirNotFound, KafkaStorageError, ReplicaNotAvailable
         and UnknownTopicOrPartition. The controller's requests have to wait meanwhile.
         """
+        # The directory of a future replica has a longer name: a unique id and `-future` behind it.
         if not future_name_fits(name):
             raise InvalidTopic(f"the name of {name.topic} is too long for a replica that moves")
         path, store = self._path(log_dir), self._store
         replica = self._replicas.get(name)
         if replica is None:
             if not self._replicas.is_offline(name) and name not in store.logs:
+                # KIP-113 allows that for a replica that is not there yet: it will be created in
+                # that directory.
                 store.moves.prefer(name, path)
             try:
                 replica = self._replicas.replica_of(name)
             except NotLeaderOrFollower as error:
                 raise ReplicaNotAvailable(f"{error}; it will be created in {log_dir}") from error
         target = store.futures.home(name)
+        # The last request counts.
         if target is not None and target.path != path:
             self._drop(name)
         if store.directory_of(name) == path:
@@ -129,11 +133,13 @@ class DirectoryMoves(ReplicaListener):
         name, store = replica.topic_partition, self._store
         unique = self._random.below(1 << 128).to_bytes(16)
         try:
+            # It was awaited that the last move is over, and a disk may have failed meanwhile.
             if not self._replicas.hosts(replica):
                 raise KafkaStorageError(f"the log directory of {name} has just failed")
             new = store.moves.place(name, path, unique)
             await self._in_lane(partial(store.moves.lay_out, new))
             log = store.logs.get(name)
+            # Files were made in a thread, while either directory could fail.
             if log is None or path not in store.directories.online:
                 raise KafkaStorageError(f"a log directory of {name} has just failed")
             store.futures.open(new, log)
@@ -167,6 +173,7 @@ class DirectoryMoves(ReplicaListener):
         from barnabas.broker.partitions.replica_mover import ReplicaMover  # most brokers never do
 
         try:
+            # A mover also ends where the move has to begin again with another one.
             while not self._stopping.is_set():
                 future = self._store.futures.get(name)
                 if future is None or self._replicas.get(name) is None:

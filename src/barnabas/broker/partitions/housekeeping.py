@@ -136,9 +136,11 @@ class Housekeeping:
             await task
 
     async def _run(self, duty: _Round) -> None:
+        # The config is read in each round, so that a dynamic change counts with the next one.
         while not await self._stops_within(duty.interval_ms(self._config)):
             try:
                 await duty.action()
+            # It names the directory whose disk has refused, so that one goes offline, and no other.
             except DirectoryError as error:
                 self._failures.on_error(error.directory, error)
             except OSError as error:
@@ -164,6 +166,8 @@ class Housekeeping:
 
     async def _flush_rolled(self) -> None:
         for replica in self._hosted():
+            # What has rolled is written no more. Once it is on disk the recovery point passes it,
+            # and a start after a crash need not scan it (ST-8).
             for flush in replica.log.take_unflushed():
                 await self._run_guarded(replica, flush)
 
@@ -195,7 +199,11 @@ class Housekeeping:
             try:
                 log, now_ms = replica.log, self._clock.monotonic_ms()
                 wall_ms = self._clock.trusted_wall_ms()
+                # Without a trusted wall time nothing goes by age; by size and log start it still
+                # does (ST-6).
                 if log.enforce_retention(now_ms, replica.high_watermark, wall_ms):
+                    # Followers learn of it with their next answer, and readers below get
+                    # OFFSET_OUT_OF_RANGE.
                     replica.log_start_moved()
             except OSError as error:
                 replica.fail(error)
@@ -217,6 +225,7 @@ class Housekeeping:
             wall_ms = self._clock.trusted_wall_ms()
             if wall_ms is None:
                 return
+            # A log may know a hundred thousand producers: they are looked at in slices.
             for _ in replica.log.expire_producers(wall_ms - expiration_ms):
                 await asyncio.sleep(0)
 

@@ -58,6 +58,8 @@ class LogChanges:
         for state in request.partitions:
             name = state.topic_partition
             log = self._store.logs.get(name)
+            # A log without an id is from before KIP-516, and gets that of its topic when it is
+            # hosted.
             if log is None or log.topic_id in (None, state.topic_id):
                 continue
             replica = self._replicas.get(name)
@@ -92,6 +94,8 @@ class LogChanges:
                 continue
             is_other = log.topic_id not in (None, state.topic_id)
             has_leader = image.leader not in (NO_LEADER, broker_id)
+            # As long as the ISR counts on this broker its log may hold what no other has: then it
+            # stays, and the partition is not hosted.
             if not (is_other or (has_leader and broker_id not in image.isr)):
                 continue
             _log.warning(
@@ -102,6 +106,7 @@ class LogChanges:
             )
             home = self._set_aside(name, is_stray=True)
             if home is not None:
+                # From now on the partition may be hosted, with a new log.
                 self._replicas.forget_offline(name)
                 homes[home] = None
             yield None
@@ -134,6 +139,7 @@ class LogChanges:
 
     def delete(self, name: TopicPartition) -> Path | None:
         """Delete a log; return where it lay, or None if the disk refuses: its directory failed."""
+        # A log of that name that is made later is another one.
         self.made.pop(name, None)
         return self._set_aside(name)
 

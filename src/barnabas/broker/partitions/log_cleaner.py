@@ -121,6 +121,7 @@ class LogCleaner:
             if not self._replicas.hosts(replica) or not is_compacted(log):
                 continue
             name = log.topic_partition
+            # By the log itself, and not its name: one that was set aside or moved is another log.
             if self._uncleanable.get(name) is log or name in self._replicas.store.futures.logs:
                 continue
             try:
@@ -133,6 +134,7 @@ class LogCleaner:
             except OSError as error:
                 replica.fail(error)
             await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
+        # As in Kafka the one with the largest share of dirty bytes, of all that are due (ST-7).
         chosen = dirtiest(cleanable for _, cleanable in found.values())
         return None if chosen is None else found[chosen.log]
 
@@ -164,6 +166,8 @@ class LogCleaner:
             return False  # deleted since it was chosen
         began_ms = self._clock.monotonic_ms()
         job = job_of(cleanable, _limits(self._config), wall_ms)
+        # Before anything is replaced: after a crash the start would take an offset that compaction
+        # has removed for a loss.
         if not await self._allow_gaps(log, job.end_offset, is_same):
             return False
         producers = await _last_records(log, job.end_offset)
@@ -177,6 +181,7 @@ class LogCleaner:
                     await self._in_lane(lambda: self._files.sync(log.directory))
                     if not is_same():
                         break
+                    # Its files are renamed for good, so the checkpoint may say so.
                     log.first_dirty_offset = event.first_dirty_offset
                     self._log_success(log, job, event, self._clock.monotonic_ms() - began_ms)
                     return True
@@ -200,6 +205,7 @@ class LogCleaner:
         return is_same()
 
     async def _swap(self, log: Log, replaced: list[Segment], new: Replacement) -> bool:
+        # The segments may have been deleted by retention while the child was at work.
         if not log.swaps.begin(replaced, new.sizes):
             return False
         # What is decided must be on disk before anything of the old is taken away.
@@ -236,6 +242,7 @@ class LogCleaner:
             return
         while True:
             event = await self._process.event(_LOOK_EVERY_S)
+            # Without news as well, so that the caller looks whether the log is still the same.
             yield Progress(0) if event is None else event
 
     async def _inline_steps(self, job: Job, producers: Producers) -> AsyncGenerator[Event, None]:
@@ -280,6 +287,7 @@ class LogCleaner:
             )
 
     def _on_failure(self, log: Log, event: Failed) -> None:
+        # A damaged batch stays damaged; anything else, as a child that was killed, may pass.
         if event.is_corrupt:
             self._leave_alone(log, event.reason)
         elif not log.is_failed and self._logged.get(log.topic_partition) != event.reason:

@@ -134,6 +134,8 @@ class Replica:
         """
         self._will_write()
         result = self.log.append(records, self.partition.leader_epoch, wall_ms, is_unseen)
+        # A batch that came twice is answered as the first time, and gives readers nothing new
+        # (PR-6).
         if not result.is_duplicate:
             self._unseen_bytes += result.size_bytes
             self._staged_bytes += result.size_bytes
@@ -178,10 +180,14 @@ class Replica:
     def count_up_to(self, now_ms: int, end_offset: int) -> None:
         """Count what is below for the high watermark: it is written, and flushed if asked."""
         if self.successor is not None:
+            # Acknowledged records must survive the switch to the other directory, so they count
+            # when both logs have them on disk.
             end_offset = min(end_offset, self.successor.recovery_point)
             if end_offset < self.partition.log_end_offset:
                 return
         if self._followers:
+            # Before the log grows: who had all of it had so at the last request of its session too,
+            # though that does not name an idle partition (RE-8).
             self.carry_out(self.partition.kept_up(self._followers.requested_at_ms, now_ms))
         effects = self.partition.on_appended(end_offset, now_ms)
         if effects:
@@ -197,6 +203,7 @@ class Replica:
         while self.waits_for_disk and offset > min(
             each.recovery_point for each in (self.log, self.successor) if each is not None
         ):
+            # One future for all who wait: each sync ends it, and those beyond wait for the next.
             if self._synced is None:
                 self._synced = asyncio.get_running_loop().create_future()
             await shielded(self._synced)
@@ -235,6 +242,7 @@ class Replica:
         """
         self.carry_out(self.partition.on_fetch(fetch, now_ms))
         if self._moved is not None:
+            # DeleteRecords waits for followers whose log starts where it was asked (ST-10).
             self._moved.set()
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
@@ -252,6 +260,7 @@ class Replica:
 
     def _on_isr_answer(self, proposal: IsrProposal, future: asyncio.Future[IsrAnswer]) -> None:
         partition, counts = self.partition, self._host.proposals
+        # The proposal belongs to a leadership that is over; the new leader makes its own.
         if future.cancelled() or not partition.is_leader:
             return
         answer = future.result()
@@ -271,6 +280,7 @@ class Replica:
         If it `is_strict`, NotEnoughReplicasAfterAppend too, when the ISR falls below the minimum.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # It stopped leading between the append and this call.
         if self._stopped_by is not None:
             future.set_exception(self._stopped_by)
             return future
@@ -390,5 +400,7 @@ class Replica:
             self._unseen_bytes = self._notified_bytes = 0
         if self._parked is not None:
             self._parked.notify(visible_bytes)
+        # Their sessions look again, though no byte is new: the answer has a higher watermark. None
+        # is woken by it (RE-7, KAFKA-9952).
         if self._followers is not None:
             self._followers.notify(0)

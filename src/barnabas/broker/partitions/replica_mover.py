@@ -121,6 +121,8 @@ class ReplicaMover:
     async def _on_target_error(self, target: Path, error: OSError) -> None:
         """The target's disk refused: it goes offline, unless descriptors are short."""
         self._failures.on_error(target, error)
+        # The target has failed with the error; without that, as when descriptors are short, the
+        # move is tried again.
         if self._future.is_failed and self._store.futures.get(self._name) is self._future:
             self._drop()
         await self._pause(_AGAIN_AFTER_S)
@@ -138,6 +140,7 @@ class ReplicaMover:
         while (replica := self._current()) is not None:
             log = replica.log
             leaders = EpochEnd(*log.epoch_end_offset(future.latest_epoch))
+            # As a follower aligns with its leader, by leader epochs (RE-10).
             at = aligned_offset(future, leaders, replica.high_watermark)
             self._store.moves.cut(self._name, min(at.offset, log.log_end_offset))
             await self._settle()
@@ -192,6 +195,7 @@ class ReplicaMover:
         that the switch need not wait for it; and those from before as well.
         """
         future, config, acknowledged_to = self._future, replica.log.config, 0
+        # Only topics that ask for flushes promise that what is acknowledged is on disk.
         if min(config.flush_messages, config.flush_ms) < LONG_MAX and replica.successor is None:
             replica.successor = future
             acknowledged_to = replica.log.log_end_offset
@@ -214,6 +218,8 @@ class ReplicaMover:
         future, log, truncations = self._future, replica.log, replica.log.truncations
         if log.is_cold(offset, TURN_BYTES):
             await self._in_lane(warming(log, offset, TURN_BYTES))
+        # Its topic's settings may have changed: the copy must roll and be indexed as the original
+        # is.
         if future.config is not log.config:
             future.config = log.config
         end_offset = log.log_end_offset
@@ -223,6 +229,8 @@ class ReplicaMover:
         except (OSError, CorruptData, OffsetOutOfRange) as error:
             failure = error
         if (
+            # The read took a turn of the loop, in which the replica may have been cut, deleted or
+            # moved.
             log.truncations != truncations
             or log.log_start_offset > offset
             or future.log_end_offset != offset
@@ -230,6 +238,7 @@ class ReplicaMover:
         ):
             return  # it has changed in the meantime: the next step sees how
         if isinstance(failure, OSError):
+            # The source's disk: the whole replica goes offline, and with it the move.
             replica.fail(failure)
             await self._pause(_AGAIN_AFTER_S)
         elif failure is not None:
@@ -285,6 +294,8 @@ class ReplicaMover:
         source = self._store.directory_of(name)
         begin_offset = log.log_start_offset
         future.config = log.config
+        # From here on the other log is the replica's. On disk that is true only after `_leave`; a
+        # crash in between finds both, and continues the move.
         replica.log = self._store.moves.promote(name)
         self._release(replica)
         for listener in self._listeners:

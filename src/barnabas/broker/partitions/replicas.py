@@ -165,6 +165,8 @@ class Replicas:
         replica = self._replicas.get(topic_partition)
         if replica is None:
             raise self._missing(topic_partition)
+        # The client's epoch decides who has the older view: FENCED_LEADER_EPOCH or
+        # UNKNOWN_LEADER_EPOCH (KIP-320).
         if leader_epoch != NO_EPOCH:
             replica.partition.check_leader_epoch(leader_epoch)
         return replica
@@ -181,6 +183,8 @@ class Replicas:
         name = TopicPartition(*topic_partition)
         if name in self._offline:
             return KafkaStorageError(f"the log directory of {name} is offline")
+        # A known partition has moved, and a client that refreshes its metadata finds it; an unknown
+        # one may have been deleted.
         kind = NotLeaderOrFollower if self.view.is_known(name) else UnknownTopicOrPartition
         return kind(f"{name} is not hosted by this broker")
 
@@ -205,6 +209,8 @@ class Replicas:
 
     def add(self, replica: Replica) -> None:
         """Host it from now on."""
+        # It begins with what this broker knows: the watermark must not wait for a replica on a dead
+        # broker.
         replica.partition.brokers_changed(self._live)
         replica.partition.on_registered(self.view.broker_epoch)
         replica.partition.on_log_start_moved(replica.log.log_start_offset)
@@ -219,6 +225,7 @@ class Replicas:
 
     def role_changed(self, replica: Replica) -> None:
         """Note that its role or its set of replicas has changed."""
+        # Only these have followers to look after; most brokers lead a part of what they host.
         if replica.partition.is_leader and len(replica.partition.replicas) > 1:
             self._replicated[replica] = None
         else:

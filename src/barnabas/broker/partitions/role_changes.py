@@ -165,6 +165,7 @@ class RoleChanges:
         codes: Codes = {}
         role_changes: list[RoleChange] = []
         view = self._replicas.view
+        # A log of another topic of the name must be out of the way before one is made for it.
         yield from self._changes.set_strays_aside(request, view.broker_epoch)
         yield from self._changes.set_damaged_aside(request)
         yield from self._make_logs(request)
@@ -225,11 +226,14 @@ class RoleChanges:
             return InvalidTopic.code
         if replica is None:
             return KafkaStorageError.code
+        # The request is about another topic of that name, see `set_strays_aside` (KIP-516).
         if replica.partition.topic_id != state.topic_id:
             return InconsistentTopicId.code
         if state.partition.leader != NO_LEADER:
             self._unplaced.on_placed([name])
         partition, image = replica.partition, state.partition
+        # It is older than what is known here, or the same once more: a controller repeats what was
+        # not answered.
         if (image.leader_epoch, image.partition_epoch) <= (
             partition.leader_epoch,
             partition.partition_epoch,
@@ -262,10 +266,12 @@ class RoleChanges:
         was_following = follows(replica)
         partition.become_follower(image)
         self._replicas.role_changed(replica)
+        # Another ISR or set of replicas in the same epoch: the leader to fetch from is the same.
         if not is_new:
             return
         for listener in self._listeners:
             listener.on_left(replica)
+        # Producers and readers that wait here have to look for the new leader.
         replica.on_stopped()
         for listener in self._listeners:
             if image.leader != NO_LEADER:
@@ -277,6 +283,8 @@ class RoleChanges:
         log, partition = replica.log, replica.partition
         is_new = image.leader_epoch > partition.leader_epoch
         if follows(replica):
+            # The fetcher stops before the epoch is assigned, so that no record of the old leader
+            # comes behind.
             for listener in self._listeners:
                 listener.on_unfollowing(replica)
         if is_new:
@@ -284,11 +292,13 @@ class RoleChanges:
             log.assign_leader_epoch(image.leader_epoch)
         replica.adding = image.adding
         now_ms = self._replicas.clock.monotonic_ms()
+        # The watermark may rise at once, as with an ISR of one (RE-5).
         effects = partition.become_leader(image, log.log_end_offset, now_ms)
         self._replicas.role_changed(replica)
         if is_new:
             replica.leads()
         replica.carry_out(effects)
+        # With acks=all a request that waits may fail now, if the ISR has become too small.
         replica.isr_changed()
         if is_new:
             for listener in self._listeners:
@@ -328,6 +338,8 @@ class RoleChanges:
             raise
         else:
             log.config = config  # it was opened before its topic's settings were known
+        # The checkpoint may be older than a deletion at the log's start, or newer than an end that
+        # a crash took; between both, the watermark cannot go too far (RE-12).
         checkpointed = store.high_watermarks.get(name, 0)
         partition = Partition(
             name,
@@ -365,6 +377,8 @@ class RoleChanges:
         deleted: dict[TopicPartition, Path] = {}
         replicas, store = self._replicas, self._replicas.store
         for done, name in enumerate(request.partitions, 1):
+            # Not reported as deleted: the log would be back with its disk, under a name that may be
+            # another topic's by then.
             if self._is_out_of_reach(name, request.delete):
                 codes[name] = KafkaStorageError.code
                 continue
@@ -383,6 +397,7 @@ class RoleChanges:
                 yield None
         yield from self._changes.sync_names(dict.fromkeys(deleted.values()))
         for name, home in deleted.items():
+            # The sync has failed: a power cut could undo the deletion.
             if home not in store.directories.online:
                 replicas.mark_offline(name)
                 codes[name] = KafkaStorageError.code
@@ -407,6 +422,8 @@ class RoleChanges:
                 if replica is None:
                     continue
                 known = replica.partition
+                # Unless a newer LeaderAndIsr has put it here: images and roles come in separate
+                # requests.
                 if known.topic_id != topic.topic_id or known.leader_epoch < partition.leader_epoch:
                     _log.warning("%s has moved to other brokers", replica.topic_partition)
                     self._removal.remove(replica)

@@ -67,12 +67,14 @@ class StagedWrites:
                 continue  # what is appended during a flush counts after the next one
             if replica.log.due_flush(now_ms):
                 self.start_flush(replica)
+            # A follower counts nothing: its watermark comes with its leader's answer (RE-6).
             elif replica.partition.is_leader:
                 replica.count_up_to(now_ms, replica.log.log_end_offset)
 
     def write_soon(self) -> None:
         """Have what was appended outside of a request written, before the loop waits again."""
         if self.dirty and self._soon is None:
+            # After the callbacks that are due already, which may append more.
             self._soon = asyncio.get_running_loop().call_soon(self._write_now)
 
     def _write_now(self) -> None:

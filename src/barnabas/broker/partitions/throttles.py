@@ -49,6 +49,8 @@ class Throttles:
 
     def of_leader(self, replica: Replica) -> Throttle | None:
         """Return the throttle of those who follow this replica; None for most."""
+        # The list is a topic's config, and names partitions and brokers, or all by an asterisk
+        # (KIP-73).
         listed = replica.log.config.leader_replication_throttled_replicas
         if listed and self._leader.covers(listed, replica.topic_partition.partition):
             return self._leader

@@ -32,6 +32,7 @@ class UnplacedLogs:
 
     def on_placed(self, names: Iterable[TopicPartition]) -> None:
         """Forget partitions that have a leader now, or are deleted."""
+        # Roles may be taken before the start has added what it found: then nothing has ended yet.
         if self._names:
             self._names.difference_update(names)
             if not self._names:

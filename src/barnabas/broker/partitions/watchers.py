@@ -47,6 +47,7 @@ class Watchers:
     def notify(self, more_bytes: int) -> None:
         """There are more bytes to be read; 0 wakes no request, but sessions look here at their
         next one."""
+        # A copy: a watcher that is woken may unpark itself.
         for watcher in list(self._all):
             watcher.notify(more_bytes)
 

@@ -66,6 +66,8 @@ class Limits:
 
 def _places(user: str, client_id: str) -> Iterator[tuple[Entity, Entity]]:
     """Yield the places where a limit may be set, strongest first, and who shares it then."""
+    # Kafka's order: user and id, user and any id, user; then the same for any user; ids alone come
+    # last.
     for name in (user, DEFAULT):
         if client_id:
             yield Entity(name, client_id), Entity(user, client_id)
@@ -212,6 +214,7 @@ class ClientQuotas:
         for kind, table in self._limits.items():
             table.set(entity, limits.get(kind))
         self.is_active = any(self._limits.values())
+        # Any client may have another limit now, or share one with others.
         self._known.clear()
         if not self.is_active:
             self._meters.clear()
@@ -236,6 +239,7 @@ class ClientQuotas:
         try:
             return self._known[key]
         except KeyError:
+            # Client ids are free to invent, and each costs memory.
             if len(self._known) >= _MOST_CLIENTS:
                 del self._known[next(iter(self._known))]
             found = self._known[key] = self._look_up(
@@ -266,12 +270,14 @@ class ClientQuotas:
                 del self._meters[next(iter(self._meters))]
             meter = self._meters[key] = self._new_meter(kind)
             meter.last_used_ms = self._clock.monotonic_ms()
+        # The limit may have changed since; what was measured stays.
         meter.limit = limit
         return meter
 
     def _new_meter(self, kind: str) -> RateMeter | MutationMeter:
         if kind == MUTATION:
             return MutationMeter(self._mutation_windows)
+        # Kafka throttles for one window at most where time is limited (KIP-124).
         return RateMeter(self._windows, self._windows.length_ms if kind == REQUEST else None)
 
     def _forget_inactive(self, now_ms: int) -> None:

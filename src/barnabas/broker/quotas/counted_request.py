@@ -44,6 +44,7 @@ def is_exempt(context: Context, request: Any) -> bool:
         return bool(request.replica_id >= 0)
     if api.stem in _LOGIN:
         return True
+    # What brokers send to each other: a throttled one would hold up replication.
     needs = REQUIRED[api.stem]
     return needs is not None and needs.operation is Operation.CLUSTER_ACTION
 
@@ -107,9 +108,11 @@ class CountedRequest:
         return CountedLater(self, cast(LaterOutcome, outcome))
 
     def _complete(self, answer: Any) -> None:
+        # The longest of them counts: they run at the same time (KIP-219).
         own_ms = getattr(answer, "throttle_time_ms", 0)  # a handler's: of a fetch, or mutations
         throttle_ms = max(own_ms, self._throttle_ms, self._count_time())
         if throttle_ms:
+            # Old versions have no such field; their clients are muted all the same.
             if own_ms < throttle_ms and hasattr(answer, "throttle_time_ms"):
                 answer.throttle_time_ms = throttle_ms
             self._throttle(throttle_ms)

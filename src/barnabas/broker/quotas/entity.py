@@ -50,9 +50,12 @@ def entity_of(path: str) -> Entity | None:
 
 def encode_name(name: str | None) -> str:
     """The name as the tree has it: all but letters, digits and `.-_` encoded. None: the default."""
+    # Kafka's Sanitizer is Java's URLEncoder, with %20 for a blank and %2A for an asterisk. Of the
+    # other characters only the tilde differs from `quote`.
     return DEFAULT if name is None else quote(name, safe="").replace("~", "%7E")
 
 
 def decode_name(name: str) -> str | None:
     """The reverse; None for the default."""
+    # Java's URLDecoder takes a plus for a blank.
     return None if name == DEFAULT else unquote_plus(name)

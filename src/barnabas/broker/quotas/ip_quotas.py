@@ -58,6 +58,7 @@ class IpQuotas:
         meter.rate.record(1, now_ms)
         throttle_ms = min(meter.rate.throttle_ms(limit, now_ms), self._windows.length_ms)
         if throttle_ms:
+            # Or a client that keeps trying would never be served.
             meter.rate.record(-1, now_ms)
         return throttle_ms
 

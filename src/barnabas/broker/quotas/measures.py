@@ -65,6 +65,8 @@ class Rate:
         if not samples:
             samples.append(_Sample(now_ms))
         sample = samples[self._current]
+        # As Kafka's SampledStat: a sample ends with the first value behind its window, not by
+        # itself.
         if now_ms - sample.start_ms >= self._windows.length_ms:
             sample = self._advance(now_ms)
         sample.value += value
@@ -92,6 +94,8 @@ class Rate:
             if now_ms - sample.last_ms >= count * length_ms:
                 sample.reset(now_ms)
         passed_ms = now_ms - min([sample.start_ms for sample in self._samples])
+        # At least `count - 1` windows, as Kafka's Rate has it: a burst after a pause would look
+        # like a high rate over a short time.
         full = passed_ms // length_ms
         if full < count - 1:
             passed_ms += (count - 1 - full) * length_ms
@@ -107,6 +111,7 @@ class Rate:
             return 0
         if limit <= 0:
             return MAX_THROTTLE_MS
+        # Kafka's QuotaUtils: after this time without values the rate over both is the limit.
         over = (observed - limit) / limit
         return floor(min(over * self.covered_ms(now_ms) + 0.5, MAX_THROTTLE_MS))
 

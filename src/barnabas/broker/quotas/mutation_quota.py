@@ -52,6 +52,7 @@ class MutationQuota:
         if meter is None:
             return
         if self._is_strict:
+            # First: a topic is refused while the bucket is overdrawn, and takes nothing from it.
             self._throttle(meter)
             if self.throttle_ms:
                 raise ThrottlingQuotaExceeded("The throttling quota has been exceeded.")

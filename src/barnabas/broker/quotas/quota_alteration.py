@@ -94,6 +94,7 @@ def _text(key: str, value: float) -> str:
     if key in _FRACTIONS:
         return _java_double(value)
     kind, most = _WHOLE[key]
+    # The wire has doubles. As in Kafka one that is this close to a whole number is that number.
     whole = int(value + _EPSILON)
     if abs(whole - value) > _EPSILON or whole > most:
         raise InvalidRequest(f"Configuration {key} must be a {kind} value")

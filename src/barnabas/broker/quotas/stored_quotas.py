@@ -61,6 +61,7 @@ class StoredQuotas:
         entity = entity_of(path)
         if entity is None:
             _log.error("quotas of %s are left out: it is no user and no client id", path)
+        # A node may hold credentials or other configs alone: then there is nothing to say.
         elif limits or self._quotas.has(entity):
             _log.info("quotas of %s: %s", path, limits or "none")
             self._quotas.set(entity, {kind: limits[kind] for kind in KINDS if kind in limits})

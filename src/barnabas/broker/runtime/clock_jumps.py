@@ -89,6 +89,8 @@ class ClockJumps:
         self._ahead_ms = ahead_ms
         if abs(by_ms) > JUMP_MS:
             return self._on_jump(now_ms, ahead_ms, by_ms)
+        # The new time has lasted long enough to be believed, right or wrong: else a clock that was
+        # corrected would stop retention for good.
         if self._jumped_at_ms is not None and now_ms - self._jumped_at_ms >= LASTING_MS:
             self._jumped_at_ms = None
             return Finding(Turn.LASTED, by_ms)
@@ -96,7 +98,9 @@ class ClockJumps:
 
     def _on_jump(self, now_ms: int, ahead_ms: int, by_ms: int) -> Finding:
         if self._jumped_at_ms is None:
+            # Of several jumps in a row only the time before the first one was trusted.
             self._trusted_ahead_ms = ahead_ms - by_ms
+        # Back where it was before the first jump: nothing has been removed by the wrong time.
         elif abs(ahead_ms - self._trusted_ahead_ms) <= JUMP_MS:
             self._jumped_at_ms = None
             return Finding(Turn.CORRECTED, by_ms)

@@ -101,6 +101,7 @@ class Shortage:
     def met(self, error: OSError) -> None:
         """Log the error of a call that found no descriptor."""
         now_ms = self._clock.monotonic_ms()
+        # The first of an episode; those that follow say the same.
         level = logging.ERROR if now_ms - self._met_at_ms >= _AN_EPISODE_MS else logging.DEBUG
         self._met_at_ms = now_ms
         _log.log(

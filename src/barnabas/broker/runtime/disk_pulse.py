@@ -62,6 +62,7 @@ class DiskPulse:
     def tick(self) -> bool:
         """Look whether the write under way lasts too long; if so `on_hang` is called, once."""
         writes = self._writes
+        # No write is under way, or another one than at the last tick.
         if writes == self._ended or writes != self._seen:
             self._seen, self._ticks = writes, 0
             return False

@@ -34,6 +34,7 @@ class LineFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
+        # After the arguments are in: a name from outside may hold a line end.
         return printable(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:

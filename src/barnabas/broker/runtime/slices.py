@@ -84,4 +84,5 @@ async def _rest(slices: Slices[Any]) -> Any:
         outcome = end.value
     finally:
         slices.close()
+    # A handler's slices may end with what it waits for.
     return await outcome if asyncio.iscoroutine(outcome) else outcome

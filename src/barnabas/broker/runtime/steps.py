@@ -64,5 +64,6 @@ async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
+    # A cancelled one must run its own clean-up now, and not when the collector finds it.
     finally:
         steps.close()

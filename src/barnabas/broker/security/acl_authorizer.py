@@ -95,8 +95,8 @@ class AclAuthorizer:
         return answer
 
     def _keep(self, question: object, answer: bool) -> None:
-        # All of them rather than the oldest: a full table means that clients ask about ever other
-        # names, and then no single decision is worth keeping.
+        # All of them, not the oldest: the table is full only where clients keep asking about new
+        # names, and then no single decision is worth the order in which they came.
         if len(self._decisions) >= _MOST_DECISIONS:
             self._decisions.clear()
         self._decisions[question] = answer

@@ -20,11 +20,13 @@ class AddPartitionsToTxnTransaction(Message):
     transactional_id: str = field(STRING, versions="4+")
     producer_id: int = field(INT64, versions="4+")
     producer_epoch: int = field(INT16, versions="4+")
+    # KIP-890: a broker asks whether the partitions are in the transaction, and adds none.
     verify_only: bool = field(BOOLEAN, versions="4+", default=False)
     topics: list[AddPartitionsToTxnTopic] = field(Array(AddPartitionsToTxnTopic), versions="4+")
 
 
 class AddPartitionsToTxnRequest(Message, flexible="3+"):
+    # KIP-890: since version 4 only brokers send it, for several transactions at once.
     transactions: list[AddPartitionsToTxnTransaction] = field(
         Array(AddPartitionsToTxnTransaction), versions="4+"
     )

@@ -9,6 +9,7 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import BOOLEAN, FLOAT64, INT16, INT32, STRING, Array
 
 
+# KIP-546: a user, a client id, both of them, or an address.
 class EntityData(Message):
     entity_type: str = field(STRING)
     entity_name: str | None = field(STRING, nullable="0+")

@@ -12,6 +12,7 @@ from barnabas.protocol.wire import BOOLEAN, INT16, INT32, INT64, STRING, Array
 
 
 class ApiVersionsRequest(Message, flexible="3+"):
+    # KIP-511: for metrics by client library.
     client_software_name: str = field(STRING, versions="3+", ignorable=True)
     client_software_version: str = field(STRING, versions="3+", ignorable=True)
 
@@ -38,6 +39,7 @@ class ApiVersionsResponse(Message, flexible="3+"):
     error_code: int = field(INT16)
     api_keys: list[ApiVersion] = field(Array(ApiVersion))
     throttle_time_ms: int = field(INT32, versions="1+", ignorable=True)
+    # KIP-584: the ranges of features that this broker could run with.
     supported_features: list[SupportedFeatureKey] = field(
         Array(SupportedFeatureKey), versions="3+", ignorable=True, tag=0
     )
@@ -45,4 +47,5 @@ class ApiVersionsResponse(Message, flexible="3+"):
     finalized_features: list[FinalizedFeatureKey] = field(
         Array(FinalizedFeatureKey), versions="3+", ignorable=True, tag=2
     )
+    # KIP-866: said by a KRaft controller alone.
     zk_migration_ready: bool = field(BOOLEAN, versions="3+", ignorable=True, tag=3)

@@ -12,6 +12,7 @@ from barnabas.protocol.wire import INT8, INT16, INT32, STRING, Array
 class AclCreation(Message):
     resource_type: int = field(INT8)
     resource_name: str = field(STRING)
+    # KIP-290: literal or prefixed.
     resource_pattern_type: int = field(INT8, versions="1+", default=3)
     principal: str = field(STRING)
     host: str = field(STRING)

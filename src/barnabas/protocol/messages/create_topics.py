@@ -31,6 +31,7 @@ class CreatableTopic(Message):
 class CreateTopicsRequest(Message, flexible="5+"):
     topics: list[CreatableTopic] = field(Array(CreatableTopic))
     timeout_ms: int = field(INT32, default=60000)
+    # KIP-4: checked, and not created.
     validate_only: bool = field(BOOLEAN, versions="1+")
 
 
@@ -44,9 +45,11 @@ class CreatableTopicConfigs(Message):
 
 class CreatableTopicResult(Message):
     name: str = field(STRING)
+    # KIP-516: distinguishes the topic from a later one of its name.
     topic_id: bytes = field(UUID, versions="7+", ignorable=True)
     error_code: int = field(INT16)
     error_message: str | None = field(STRING, versions="1+", nullable="0+", ignorable=True)
+    # KIP-525: the configs are left out where the client may not describe them.
     topic_config_error_code: int = field(INT16, versions="5+", ignorable=True, tag=0)
     num_partitions: int = field(INT32, versions="5+", ignorable=True, default=-1)
     replication_factor: int = field(INT16, versions="5+", ignorable=True, default=-1)

@@ -12,6 +12,7 @@ from barnabas.protocol.wire import INT8, INT16, INT32, STRING, Array
 class DeleteAclsFilter(Message):
     resource_type_filter: int = field(INT8)
     resource_name_filter: str | None = field(STRING, nullable="0+")
+    # KIP-290: literal or prefixed.
     pattern_type_filter: int = field(INT8, versions="1+", default=3)
     principal_filter: str | None = field(STRING, nullable="0+")
     host_filter: str | None = field(STRING, nullable="0+")

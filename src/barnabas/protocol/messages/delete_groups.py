@@ -10,6 +10,7 @@ from barnabas.protocol.wire import INT16, INT32, STRING, Array
 
 
 class DeleteGroupsRequest(Message, flexible="2+"):
+    # The name is Kafka's own.
     groups_names: list[str] = field(Array(STRING))
 
 

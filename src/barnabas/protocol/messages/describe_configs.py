@@ -17,7 +17,9 @@ class DescribeConfigsResource(Message):
 
 class DescribeConfigsRequest(Message, flexible="4+"):
     resources: list[DescribeConfigsResource] = field(Array(DescribeConfigsResource))
+    # KIP-226: every place that sets a value, not just the one that counts.
     include_synonyms: bool = field(BOOLEAN, versions="1+")
+    # KIP-569: a sentence about each config.
     include_documentation: bool = field(BOOLEAN, versions="3+")
 
 
@@ -31,12 +33,14 @@ class DescribeConfigsResourceResult(Message):
     name: str = field(STRING)
     value: str | None = field(STRING, nullable="0+")
     read_only: bool = field(BOOLEAN)
+    # KIP-226; before version 1 there was only `is_default`.
     config_source: int = field(INT8, versions="1+", ignorable=True, default=-1)
     is_default: bool = field(BOOLEAN, versions="0")
     is_sensitive: bool = field(BOOLEAN)
     synonyms: list[DescribeConfigsSynonym] = field(
         Array(DescribeConfigsSynonym), versions="1+", ignorable=True
     )
+    # KIP-569: Kafka's number of the type; 0 is unknown.
     config_type: int = field(INT8, versions="3+", ignorable=True)
     documentation: str | None = field(STRING, versions="3+", nullable="0+", ignorable=True)
 

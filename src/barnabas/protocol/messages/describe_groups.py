@@ -21,12 +21,14 @@ EVENTS_FROM: Final = 5
 
 class DescribeGroupsRequest(Message, flexible="5+"):
     groups: list[str] = field(Array(STRING))
+    # KIP-430: the operations that the client may do with each group.
     include_authorized_operations: bool = field(BOOLEAN, versions="3+")
     include_events: bool = field(BOOLEAN, versions="5+", tag=EVENTS_TAG, ignorable=True)
 
 
 class DescribedGroupMember(Message):
     member_id: str = field(STRING)
+    # KIP-345: the name of a static member.
     group_instance_id: str | None = field(
         STRING, versions="4+", nullable="4+", ignorable=True, default=None
     )

@@ -28,6 +28,7 @@ class DescribeLogDirsPartition(Message):
     partition_index: int = field(INT32)
     partition_size: int = field(INT64)
     offset_lag: int = field(INT64)
+    # KIP-113: a replica that is being moved here from another log directory.
     is_future_key: bool = field(BOOLEAN)
 
 
@@ -45,6 +46,7 @@ class DescribeLogDirsResult(Message):
     error_code: int = field(INT16)
     log_dir: str = field(STRING)
     topics: list[DescribeLogDirsTopic] = field(Array(DescribeLogDirsTopic))
+    # KIP-827: of the whole volume.
     total_bytes: int = field(INT64, versions="4+", ignorable=True, default=-1)
     usable_bytes: int = field(INT64, versions="4+", ignorable=True, default=-1)
     strays: list[DescribeLogDirsStray] = field(

@@ -14,6 +14,7 @@ class EndTxnRequest(Message, flexible="3+"):
     transactional_id: str = field(STRING)
     producer_id: int = field(INT64)
     producer_epoch: int = field(INT16)
+    # False aborts.
     committed: bool = field(BOOLEAN)
 
 

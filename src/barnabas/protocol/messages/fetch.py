@@ -12,6 +12,8 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import INT8, INT16, INT32, INT64, RECORDS, STRING, UUID, Array, Records
 
 
+# KIP-903: a follower names the registration of its broker. One that has restarted since, and may
+# have lost records, is not counted by what it had before.
 class ReplicaState(Message):
     replica_id: int = field(INT32, versions="15+", default=-1)
     replica_epoch: int = field(INT64, versions="15+", default=-1)
@@ -19,20 +21,26 @@ class ReplicaState(Message):
 
 class FetchPartition(Message):
     partition: int = field(INT32)
+    # KIP-320: what the sender takes for the epoch of the leader.
     current_leader_epoch: int = field(INT32, versions="9+", ignorable=True, default=-1)
     fetch_offset: int = field(INT64)
+    # KIP-595: the epoch of the last record that the follower has. The leader sees by it whether the
+    # two logs have diverged.
     last_fetched_epoch: int = field(INT32, versions="12+", default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
     partition_max_bytes: int = field(INT32)
+    # KIP-853: for the replicas of KRaft's log.
     replica_directory_id: bytes = field(UUID, versions="17+", ignorable=True, tag=0)
 
 
+# KIP-516: from version 13 on a topic has its id, and no name.
 class FetchTopic(Message):
     topic: str = field(STRING, versions="0-12", ignorable=True)
     topic_id: bytes = field(UUID, versions="13+", ignorable=True)
     partitions: list[FetchPartition] = field(Array(FetchPartition))
 
 
+# KIP-227: partitions that leave the fetch session.
 class ForgottenTopic(Message):
     topic: str = field(STRING, versions="7-12", ignorable=True)
     topic_id: bytes = field(UUID, versions="13+", ignorable=True)
@@ -40,6 +48,7 @@ class ForgottenTopic(Message):
 
 
 class FetchRequest(Message, flexible="12+"):
+    # KIP-595: sent by the voters of KRaft.
     cluster_id: str | None = field(
         STRING, versions="12+", nullable="12+", ignorable=True, default=None, tag=0
     )
@@ -48,11 +57,14 @@ class FetchRequest(Message, flexible="12+"):
     max_wait_ms: int = field(INT32)
     min_bytes: int = field(INT32)
     max_bytes: int = field(INT32, versions="3+", ignorable=True, default=0x7FFFFFFF)
+    # KIP-98: 1 is read_committed.
     isolation_level: int = field(INT8, versions="4+", ignorable=True)
     session_id: int = field(INT32, versions="7+", ignorable=True)
+    # KIP-227: 0 begins a session, -1 ends it or goes without one.
     session_epoch: int = field(INT32, versions="7+", ignorable=True, default=-1)
     topics: list[FetchTopic] = field(Array(FetchTopic))
     forgotten_topics_data: list[ForgottenTopic] = field(Array(ForgottenTopic), versions="7+")
+    # KIP-392: for the choice of a replica near the consumer.
     rack_id: str = field(STRING, versions="11+", ignorable=True)
 
 
@@ -82,12 +94,18 @@ class PartitionData(Message):
     high_watermark: int = field(INT64)
     last_stable_offset: int = field(INT64, versions="4+", ignorable=True, default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
+    # KIP-595: where the follower has to truncate, if the logs have diverged.
     diverging_epoch: EpochEndOffset = field(EpochEndOffset, versions="12+", tag=0)
+    # KIP-951: with NOT_LEADER_OR_FOLLOWER, so that the client need not ask for metadata; the
+    # address of the leader is among `node_endpoints`.
     current_leader: LeaderIdAndEpoch = field(LeaderIdAndEpoch, versions="12+", tag=1)
+    # KIP-630: for KRaft's log.
     snapshot_id: SnapshotId = field(SnapshotId, versions="12+", tag=2)
+    # KIP-98: whose records a read_committed consumer leaves out.
     aborted_transactions: list[AbortedTransaction] | None = field(
         Array(AbortedTransaction), versions="4+", nullable="4+", ignorable=True
     )
+    # KIP-392: -1 means the leader.
     preferred_read_replica: int = field(INT32, versions="11+", default=-1)
     records: Records | None = field(RECORDS, nullable="0+")
 

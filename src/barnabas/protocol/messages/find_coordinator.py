@@ -12,7 +12,9 @@ from barnabas.protocol.wire import INT8, INT16, INT32, STRING, Array
 
 class FindCoordinatorRequest(Message, flexible="3+"):
     key: str = field(STRING, versions="0-3")
+    # KIP-98: 0 is a group, 1 a transactional id.
     key_type: int = field(INT8, versions="1+")
+    # KIP-699: several keys at once.
     coordinator_keys: list[str] = field(Array(STRING), versions="4+")
 
 

@@ -19,11 +19,14 @@ class JoinGroupRequestProtocol(Message):
 class JoinGroupRequest(Message, flexible="6+"):
     group_id: str = field(STRING)
     session_timeout_ms: int = field(INT32)
+    # KIP-62: how long members have to join again. Before, it was the session timeout.
     rebalance_timeout_ms: int = field(INT32, versions="1+", ignorable=True, default=-1)
     member_id: str = field(STRING)
+    # KIP-345: the name of a static member, which a restart does not change.
     group_instance_id: str | None = field(STRING, versions="5+", nullable="5+", default=None)
     protocol_type: str = field(STRING)
     protocols: list[JoinGroupRequestProtocol] = field(Array(JoinGroupRequestProtocol))
+    # KIP-800: for the log of the coordinator.
     reason: str | None = field(STRING, versions="8+", nullable="8+", ignorable=True, default=None)
 
 
@@ -39,11 +42,13 @@ class JoinGroupResponse(Message, flexible="6+"):
     throttle_time_ms: int = field(INT32, versions="2+", ignorable=True)
     error_code: int = field(INT16)
     generation_id: int = field(INT32, default=-1)
+    # KIP-559: clients check that group and member mean the same protocol.
     protocol_type: str | None = field(
         STRING, versions="7+", nullable="7+", ignorable=True, default=None
     )
     protocol_name: str | None = field(STRING, nullable="7+")
     leader: str = field(STRING)
+    # KIP-814: a static leader that has come back keeps the assignment.
     skip_assignment: bool = field(BOOLEAN, versions="9+")
     member_id: str = field(STRING)
     members: list[JoinGroupResponseMember] = field(Array(JoinGroupResponseMember))

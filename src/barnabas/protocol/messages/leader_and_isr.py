@@ -20,9 +20,11 @@ class LeaderAndIsrPartitionState(Message):
     isr: list[int] = field(Array(INT32))
     partition_epoch: int = field(INT32)
     replicas: list[int] = field(Array(INT32))
+    # KIP-455: while the partition is being reassigned.
     adding_replicas: list[int] = field(Array(INT32), versions="3+", ignorable=True)
     removing_replicas: list[int] = field(Array(INT32), versions="3+", ignorable=True)
     is_new: bool = field(BOOLEAN, versions="1+", ignorable=True)
+    # KIP-704: after an unclean election the leader has to recover before it serves.
     leader_recovery_state: int = field(INT8, versions="6+", ignorable=True)  # 1: recovering
 
 
@@ -40,13 +42,18 @@ class LeaderAndIsrLiveLeader(Message):
 
 class LeaderAndIsrRequest(Message, flexible="4+"):
     controller_id: int = field(INT32)
+    # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="7+")
     controller_epoch: int = field(INT32)
+    # KIP-380: the registration that the request is meant for; -1 means any.
     broker_epoch: int = field(INT64, versions="2+", ignorable=True, default=-1)
+    # KIP-516: by "all" a broker finds replicas that it should not have.
     type: int = field(INT8, versions="5+")  # 1: some of the partitions, 2: all that there are
     ungrouped_partition_states: list[LeaderAndIsrPartitionState] = field(
         Array(LeaderAndIsrPartitionState), versions="0-1"
     )
+    # KIP-380 grouped the partitions by topic, which makes the request of a large cluster far
+    # smaller.
     topic_states: list[LeaderAndIsrTopicState] = field(Array(LeaderAndIsrTopicState), versions="2+")
     live_leaders: list[LeaderAndIsrLiveLeader] = field(Array(LeaderAndIsrLiveLeader))
 

@@ -13,12 +13,14 @@ from barnabas.protocol.wire import INT16, INT32, STRING, Array
 class MemberIdentity(Message):
     member_id: str = field(STRING, versions="3+")
     group_instance_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
+    # KIP-800: for the log of the coordinator.
     reason: str | None = field(STRING, versions="5+", nullable="5+", ignorable=True, default=None)
 
 
 class LeaveGroupRequest(Message, flexible="4+"):
     group_id: str = field(STRING)
     member_id: str = field(STRING, versions="0-2")
+    # KIP-345: several members at once, as an administrator removes static ones.
     members: list[MemberIdentity] = field(Array(MemberIdentity), versions="3+")
 
 

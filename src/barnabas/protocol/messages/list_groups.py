@@ -10,7 +10,9 @@ from barnabas.protocol.wire import INT16, INT32, STRING, Array
 
 
 class ListGroupsRequest(Message, flexible="3+"):
+    # KIP-518: names of states; empty means all.
     states_filter: list[str] = field(Array(STRING), versions="4+")
+    # KIP-848: classic, or of the newer protocol.
     types_filter: list[str] = field(Array(STRING), versions="5+")
 
 

@@ -12,8 +12,10 @@ from barnabas.protocol.wire import INT8, INT16, INT32, INT64, STRING, Array
 
 class ListOffsetsPartition(Message):
     partition_index: int = field(INT32)
+    # KIP-320: what the sender takes for the epoch of the leader.
     current_leader_epoch: int = field(INT32, versions="4+", ignorable=True, default=-1)
     timestamp: int = field(INT64)
+    # Version 0 listed segments, so many of them.
     max_num_offsets: int = field(INT32, versions="0", default=1)
 
 
@@ -24,6 +26,7 @@ class ListOffsetsTopic(Message):
 
 class ListOffsetsRequest(Message, flexible="6+"):
     replica_id: int = field(INT32)
+    # KIP-98: with read_committed the end is the last stable offset.
     isolation_level: int = field(INT8, versions="2+")
     topics: list[ListOffsetsTopic] = field(Array(ListOffsetsTopic))
 
@@ -34,6 +37,7 @@ class ListOffsetsPartitionResponse(Message):
     old_style_offsets: list[int] = field(Array(INT64), versions="0")
     timestamp: int = field(INT64, versions="1+", default=-1)
     offset: int = field(INT64, versions="1+", default=-1)
+    # KIP-320: the epoch of the record at this offset.
     leader_epoch: int = field(INT32, versions="4+", default=-1)
 
 

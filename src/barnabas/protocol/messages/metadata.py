@@ -16,12 +16,14 @@ NO_OPERATIONS = -0x80000000
 
 class MetadataRequestTopic(Message):
     topic_id: bytes = field(UUID, versions="10+", ignorable=True)
+    # KIP-516: null where the topic is asked for by its id.
     name: str | None = field(STRING, nullable="10+")
 
 
 class MetadataRequest(Message, flexible="9+"):
     topics: list[MetadataRequestTopic] | None = field(Array(MetadataRequestTopic), nullable="1+")
     allow_auto_topic_creation: bool = field(BOOLEAN, versions="4+", default=True)
+    # KIP-430; KIP-700 moved those of the cluster to DescribeCluster.
     include_cluster_authorized_operations: bool = field(BOOLEAN, versions="8-10")
     include_topic_authorized_operations: bool = field(BOOLEAN, versions="8+")
 
@@ -30,6 +32,7 @@ class MetadataResponseBroker(Message):
     node_id: int = field(INT32)
     host: str = field(STRING)
     port: int = field(INT32)
+    # KIP-36: for the placement of replicas over racks.
     rack: str | None = field(STRING, versions="1+", nullable="1+", ignorable=True, default=None)
 
 
@@ -37,9 +40,11 @@ class MetadataResponsePartition(Message):
     error_code: int = field(INT16)
     partition_index: int = field(INT32)
     leader_id: int = field(INT32)
+    # KIP-320: consumers check the records that they have read when it changes.
     leader_epoch: int = field(INT32, versions="7+", ignorable=True, default=-1)
     replica_nodes: list[int] = field(Array(INT32))
     isr_nodes: list[int] = field(Array(INT32))
+    # KIP-112: on a failed log directory, or on a broker that is down.
     offline_replicas: list[int] = field(Array(INT32), versions="5+", ignorable=True)
 
 
@@ -55,6 +60,7 @@ class MetadataResponseTopic(Message):
 class MetadataResponse(Message, flexible="9+"):
     throttle_time_ms: int = field(INT32, versions="3+", ignorable=True)
     brokers: list[MetadataResponseBroker] = field(Array(MetadataResponseBroker))
+    # KIP-78: names the cluster for monitoring.
     cluster_id: str | None = field(
         STRING, versions="2+", nullable="2+", ignorable=True, default=None
     )

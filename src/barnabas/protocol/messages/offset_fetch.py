@@ -22,6 +22,7 @@ class OffsetFetchGroup(Message):
     member_id: str | None = field(
         STRING, versions="9+", nullable="9+", default=None, ignorable=True
     )
+    # KIP-848: only members of the newer protocol have an epoch.
     member_epoch: int = field(INT32, versions="9+", default=-1, ignorable=True)
     topics: list[OffsetFetchTopic] | None = field(Array(OffsetFetchTopic), nullable="8+")
 
@@ -31,13 +32,16 @@ class OffsetFetchRequest(Message, flexible="6+"):
     topics: list[OffsetFetchTopic] | None = field(
         Array(OffsetFetchTopic), versions="0-7", nullable="2-7"
     )
+    # KIP-709: many groups in one request.
     groups: list[OffsetFetchGroup] = field(Array(OffsetFetchGroup), versions="8+")
+    # KIP-447: offsets of open transactions are UNSTABLE_OFFSET_COMMIT, not the ones before them.
     require_stable: bool = field(BOOLEAN, versions="7+")
 
 
 class OffsetFetchPartitionResponse(Message):
     partition_index: int = field(INT32)
     committed_offset: int = field(INT64)
+    # KIP-320: the epoch of the last record consumed; the next owner finds a truncation by it.
     committed_leader_epoch: int = field(INT32, versions="5+", default=-1, ignorable=True)
     metadata: str | None = field(STRING, nullable="0+")
     error_code: int = field(INT16)

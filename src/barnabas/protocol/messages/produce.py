@@ -22,6 +22,7 @@ class TopicProduceData(Message):
 
 
 class ProduceRequest(Message, flexible="9+"):
+    # KIP-98: null without transactions.
     transactional_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
     acks: int = field(INT16)
     timeout_ms: int = field(INT32)
@@ -46,12 +47,14 @@ class PartitionProduceResponse(Message):
     base_offset: int = field(INT64)
     log_append_time_ms: int = field(INT64, versions="2+", ignorable=True, default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
+    # KIP-467: which records of the batch are invalid, and why.
     record_errors: list[BatchIndexAndErrorMessage] = field(
         Array(BatchIndexAndErrorMessage), versions="8+", ignorable=True
     )
     error_message: str | None = field(
         STRING, versions="8+", nullable="8+", ignorable=True, default=None
     )
+    # KIP-951: with NOT_LEADER_OR_FOLLOWER, so that the producer need not ask for metadata.
     current_leader: LeaderIdAndEpoch = field(LeaderIdAndEpoch, versions="10+", tag=0)
 
 

@@ -10,6 +10,8 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import INT16, STRING, Array
 
 
+# KIP-152: after version 1 the mechanism's messages come in SaslAuthenticate, after version 0
+# without any header.
 class SaslHandshakeRequest(Message):
     mechanism: str = field(STRING)
 

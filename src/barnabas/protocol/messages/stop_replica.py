@@ -22,6 +22,8 @@ class StopReplicaTopicV1(Message):
 
 class StopReplicaPartitionState(Message):
     partition_index: int = field(INT32)
+    # KIP-570: a delayed request must not stop a replica that was assigned again since; -2 is a
+    # deletion.
     leader_epoch: int = field(INT32, default=-1)
     delete_partition: bool = field(BOOLEAN)
 
@@ -33,8 +35,10 @@ class StopReplicaTopicState(Message):
 
 class StopReplicaRequest(Message, flexible="2+"):
     controller_id: int = field(INT32)
+    # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="4+")
     controller_epoch: int = field(INT32)
+    # KIP-380: the registration that the request is meant for; -1 means any.
     broker_epoch: int = field(INT64, versions="1+", ignorable=True, default=-1)
     delete_partitions: bool = field(BOOLEAN, versions="0-2")
     ungrouped_partitions: list[StopReplicaPartitionV0] = field(

@@ -19,6 +19,7 @@ class SyncGroupRequest(Message, flexible="4+"):
     group_id: str = field(STRING)
     generation_id: int = field(INT32)
     member_id: str = field(STRING)
+    # KIP-345: the name of a static member.
     group_instance_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
     protocol_type: str | None = field(
         STRING, versions="5+", nullable="5+", ignorable=True, default=None
@@ -26,6 +27,7 @@ class SyncGroupRequest(Message, flexible="4+"):
     protocol_name: str | None = field(
         STRING, versions="5+", nullable="5+", ignorable=True, default=None
     )
+    # Of the group's leader; empty from all other members.
     assignments: list[SyncGroupRequestAssignment] = field(Array(SyncGroupRequestAssignment))
 
 

@@ -61,6 +61,8 @@ class DistantSession(SessionStore):
         session_id = self._session_id
 
         async def call() -> T:
+            # It has ended, and another one has begun, while this call was on its way to the other
+            # loop.
             if self._session.session_id != session_id:
                 raise SessionExpired(path, "the session has expired, and another one has begun")
             return await work()
@@ -78,6 +80,7 @@ class DistantSession(SessionStore):
 
     def _report(self, state: SessionState) -> None:
         if not self._is_closed:
+            # With the values of this moment: by the time that the call runs they may be others.
             self._loop.call_soon_threadsafe(self._take_over, self._session.session_id, state)
 
     async def _close_there(self) -> None:

@@ -118,6 +118,7 @@ class EmbeddedStore(MetadataStore):
         if self._is_read_only:
             raise MetadataError(path, "the metadata is open for reading only")
         stage = self._tree.stage(operations, session_id)
+        # Checks alone change nothing, so they are no commit.
         if stage.effects:
             self._write(stage)
             self._tree.merge(stage)
@@ -159,6 +160,7 @@ class EmbeddedStore(MetadataStore):
         if self._journal is not None:
             if self._failure is None:
                 self._journal.sync()
+                # The next start reads a sealed journal without a doubt about its end.
                 self._journal.seal(self._tree.zxid)
             self._journal.close()
 
@@ -166,6 +168,8 @@ class EmbeddedStore(MetadataStore):
         self._snapshot_bytes = len(journal.snapshot or b"")
         self._replay(journal.snapshot, journal.frames)
         journal.snapshot, journal.frames = None, []  # now in the tree; free the memory
+        # Later commits were read, but may be in the page cache alone: the process that wrote them
+        # may have died before its fsync.
         self._synced_zxid = journal.proven_zxid
         self._remove_ephemerals(None)
 
@@ -195,6 +199,8 @@ class EmbeddedStore(MetadataStore):
             return
         self._check_disk(stage)
         try:
+            # Written with the commit: a later reader learns up to where commits were on disk by
+            # then.
             unsynced = stage.zxid - 1 - self._synced_zxid
             self._journal.append(commit_to_bytes(stage), unsynced)
         except OSError as error:
@@ -206,6 +212,7 @@ class EmbeddedStore(MetadataStore):
             return
         while self._synced_zxid < stage.zxid:
             self._check_disk(stage)
+            # One fsync at a time, for all commits that were written before it began.
             if self._syncing is None:
                 self._syncing = asyncio.ensure_future(self._sync(self._journal))
             # The fsync continues for the others when one waiter is cancelled.
@@ -224,6 +231,8 @@ class EmbeddedStore(MetadataStore):
                     on_failure(outcome)
                 elif outcome is not None:
                     raise outcome
+            # A seal says that nothing follows; a commit that came during the fsync would make it
+            # false.
             if self._tree.zxid == covered_zxid:
                 journal.seal(covered_zxid)
             self._synced_zxid = covered_zxid

@@ -99,6 +99,7 @@ class ClusterImage(NamedTuple):
 
     def apply(self, update: UpdateMetadata) -> ClusterImage:
         """The image after the controller's update; a deposed controller's changes nothing."""
+        # A controller that was deposed may not know it yet.
         if update.controller_epoch < self.controller_epoch:
             return self
         return ClusterImage(

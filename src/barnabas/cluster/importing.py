@@ -70,6 +70,8 @@ async def import_tree(
     """
     await _check_empty(store)
     data, ephemeral_nodes = _persistent(tree)
+    # ZooKeeper's controllers make it ephemeral; in a migration KRaft's makes it persistent
+    # (KIP-866).
     if layout.CONTROLLER in data:
         raise ConfigError(
             f"{layout.CONTROLLER} is not ephemeral: a KRaft controller has taken over this cluster"
@@ -84,6 +86,8 @@ async def import_tree(
             if not replicas:
                 raise CorruptData(f"{layout.topic_path(name)}: partition {number} has no replicas")
             partition = TopicPartition(name, number)
+            # Above every epoch in its log: an epoch that is used twice would make two histories of
+            # records look like one.
             epoch = max(leader_epoch_of(partition), NEVER_LED) + 1
             if layout.state_path(name, number) not in data:
                 _add_state(data, partition, replicas, epoch)
@@ -124,6 +128,7 @@ def _persistent(tree: Mapping[str, Any]) -> tuple[Data, int]:
     data: Data = {}
     ephemeral_nodes = 0
     for path, node in tree.items():
+        # Both trees have a root, and ZooKeeper's own nodes mean nothing elsewhere.
         if path == ROOT or f"{path}/".startswith(f"{ZOOKEEPERS_OWN}/"):
             continue
         content = _data_of(path, node)
@@ -200,6 +205,7 @@ async def _keep_larger_numbers(store: MetadataStore, data: Data) -> None:
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     if epoch is not None and layout.CONTROLLER_EPOCH in data:
         theirs = layout.decode_epoch(data[layout.CONTROLLER_EPOCH])
+        # Requests of an older controller epoch are refused everywhere.
         if layout.decode_epoch(epoch.data) > theirs:
             del data[layout.CONTROLLER_EPOCH]
     ids = await store.read(layout.PRODUCER_ID_BLOCK)

@@ -136,6 +136,7 @@ class Journal:
 
     def _bring_up_to_date(self, file: JournalFile, copy: Copy, found: Merged) -> None:
         if is_behind(copy, found):
+            # What was damaged is kept: it may be the only trace of what happened.
             if is_damaged(copy, found):
                 kept = file.keep_damaged()
                 self.kept += kept
@@ -173,6 +174,7 @@ class Journal:
             try:
                 action(file)
             except OSError as error:
+                # No failure of the disk: the copy is as good as before.
                 if is_out_of_descriptors(error):
                     scarcity = error
                 else:

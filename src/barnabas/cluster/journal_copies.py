@@ -110,6 +110,7 @@ def copy_of(directory: Path, journal: bytes | None, disk: JournalDisk) -> Copy:
     tree = None
     if snapshot is not None:
         found = read_frames(snapshot)
+        # A snapshot is replaced as a whole, so a crash leaves the old one or the new one.
         if len(found.whole) == 1 and found.damaged_at is None and found.end == len(snapshot):
             tree = found.whole[0]
     return Copy(directory, journal, snapshot, read_frames(journal or b""), tree)
@@ -122,6 +123,7 @@ def merge(copies: Sequence[Copy]) -> Merged:
     snapshot_zxid = 0 if tree is None else tree.zxid
     commits = _commits(copies, snapshot_zxid)
     chain: list[Frame] = []
+    # Without a gap: what follows a missing commit was decided with it.
     while (following := commits.get(snapshot_zxid + len(chain) + 1)) is not None:
         chain.append(following)
     proven_zxid = max(

@@ -58,11 +58,13 @@ class JournalFile:
         """Have this snapshot and these commits, and nothing else; atomic, and durable."""
         temporary = self.path.with_name(self.path.name + _TEMPORARY)
         self._disk.remove(temporary)
+        # Locked before it has the name, so that no other process can take it in between.
         file = self._open_locked(temporary)
         try:
             content = b"".join(frame(each.payload, each.unsynced) for each in frames)
             file.write(0, content)
             file.sync()
+            # What is there is damaged; the commits alone make the tree.
             if snapshot is None:
                 self._disk.remove(self.directory / SNAPSHOT_NAME)
             else:

@@ -94,6 +94,8 @@ def read_frames(content: bytes) -> Frames:
     while position < len(content):
         found = _read(content, position)
         if found is None:
+            # Damage in the middle must not hide the commits behind it, which another copy may
+            # continue.
             last_zxid = whole[-1].zxid if whole else 0
             found = _search(content, position + 1, last_zxid)
             if found is None:
@@ -139,6 +141,7 @@ def _read(content: bytes, position: int) -> Frame | None:
     start = position + header.size
     payload = content[start : start + length]
     unsynced = 0
+    # The older form has no number of unsynced commits, and its checksum covers the payload alone.
     if is_counted:
         unsynced = _HEADER.unpack_from(content, position)[2]
         expected = zlib.crc32(payload, zlib.crc32(_CHECKED.pack(word, unsynced)))

@@ -183,6 +183,7 @@ def decode_epoch(data: bytes | None) -> int:
 
 def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
     """The registration, version 5. `host` and `port` are for readers without endpoints."""
+    # As Kafka: what reads host and port, such as the consumers of 0.8, speaks no other protocol.
     plain = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
     node: dict[str, Any] = {
         "features": {},
@@ -206,6 +207,7 @@ def decode_broker(broker_id: int, data: bytes | None, epoch: int) -> BrokerImage
 
     def read(node: Mapping[str, Any]) -> BrokerImage:
         protocols = node.get(_SUBPROTOCOLS, {})
+        # Version 1, of Kafka 0.8, has a host and a port alone.
         texts = node.get("endpoints") or [f"PLAINTEXT://{node['host']}:{node['port']}"]
         endpoints = tuple(_endpoint(text, protocols) for text in texts)
         may_have_lost = node.get(_MAY_HAVE_LOST) is True
@@ -241,6 +243,8 @@ def decode_topic(topic: str, data: bytes | None) -> TopicNode:
     """A topic's node of version 1, 2 or 3."""
 
     def read(node: Mapping[str, Any]) -> TopicNode:
+        # Topics of Kafka before 2.8 get their id from the first controller that knows ids
+        # (KIP-516).
         text = node.get("topic_id")
         return TopicNode(
             uuid_from_text(text) if text else None,

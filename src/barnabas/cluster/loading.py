@@ -80,6 +80,8 @@ def _partition(
     latest_epoch_of: LatestEpochOf,
 ) -> PartitionImage:
     if node is None:
+        # The topic was written, and the controller died before the state; or the state was deleted
+        # by hand.
         return PartitionImage.never_led(replicas, latest_epoch_of(name))
     state = layout.decode_state(*name, node.data)
     return PartitionImage(

@@ -130,6 +130,7 @@ class Stage:
             self.do(Effect(CREATE, path, operation.data, owner))
             return
         node = self._at_version(path, operation.version)
+        # Like ZooKeeper's: the version is that of the data, and counts from 0.
         if isinstance(operation, Set):
             self.results.append(node.version + 1)
             self.do(Effect(SET, path, operation.data))
@@ -166,9 +167,11 @@ class Stage:
         parent = self._find(parent_path)
         if parent is None:
             raise NoNode(path, f"its parent {parent_path} does not exist")
+        # ZooKeeper has it so: the children would have to go with the session.
         if parent.owner:
             raise NoNode(path, f"its parent {parent_path} is ephemeral and has no children")
         if operation.sequential:
+            # Never a number twice, even after the node with it is gone.
             path = f"{path}{parent.children_created:0{_SEQUENCE_DIGITS}d}"
         if self._find(path) is not None:
             raise NodeExists(path, "already exists")
@@ -196,6 +199,7 @@ class Stage:
 
 def _number_of(name: str) -> int:
     """The ten digits at the end of a sequential name, an int32; -1 for any other."""
+    # A number from which the counter would overflow an int32 is taken for a part of the name.
     digits = name[-_SEQUENCE_DIGITS:]
     if len(digits) == _SEQUENCE_DIGITS and digits.isascii() and digits.isdecimal():
         number = int(digits)

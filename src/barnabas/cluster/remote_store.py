@@ -60,6 +60,8 @@ class RemoteStore(SessionStore):
         while True:
             if self._is_closed:
                 raise SessionExpired(path, "the metadata store is closed")
+            # What was begun in one session must not happen in the next: its ephemeral nodes would
+            # be another's.
             if self._state is SessionState.EXPIRED or session_id != self._session_id:
                 raise SessionExpired(path, "the session has expired")
             if self._state is SessionState.CONNECTED:

@@ -60,6 +60,7 @@ def decode_token(path: str, data: bytes | None) -> TokenNode:
         return TokenNode(
             str(node["tokenId"]),
             owner,
+            # Version 3 (KIP-373) has it; before, everyone asked for a token of their own.
             unquote(node["tokenRequester"]) if "tokenRequester" in node else owner,
             tuple(map(unquote, node["renewers"])),
             int(node["issueTimestamp"]),

@@ -45,6 +45,7 @@ def encoded_user(name: str) -> str:
 
 def decoded_user(node: str) -> str | None:
     """The user of a node; None for that of all others."""
+    # `<default>` cannot be a user: its brackets would be encoded.
     return None if node == DEFAULT else unquote(node)
 
 

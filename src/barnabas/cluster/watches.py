@@ -46,6 +46,7 @@ class Watches:
         watched = self._watched.get(path)
         if watched is None:
             watched = self._watched[path] = _Watched()
+            # Else `on_reconnected` sets it.
             if is_connected:
                 self._set(path, watched)
         watched.callbacks[callback] = None
@@ -56,6 +57,8 @@ class Watches:
         A path whose former state is unknown counts as changed.
         """
         for path, watched in self._watched.items():
+            # The connection broke before the answer: the state may have changed since it was asked
+            # for.
             watched.seen = _UNKNOWN if watched.seen is None else watched.seen
             self._set(path, watched)
 
@@ -74,5 +77,6 @@ class Watches:
 
     def _is_set(self, path: str, watched: _Watched, seen: object) -> None:
         before, watched.seen = watched.seen, seen
+        # A change while no watch was set; without this it would go unnoticed.
         if before not in (None, seen) and self._watched.get(path) is watched:
             self.fire(path)

@@ -226,6 +226,8 @@ class ZooKeeperStore(RemoteStore):
                 break
             except ZookeeperError as error:
                 raise metadata_error(path, error) from error
+            # The session ended while the request was queued. What it was decided on may have
+            # changed since.
             if commit.is_void:
                 break
             return commit.results(answers)
@@ -254,6 +256,8 @@ class ZooKeeperStore(RemoteStore):
         if state is SessionState.CONNECTED:
             self._log_connected(session_id)
             self._session_id = session_id
+            # The server of this connection may be behind the one of the last: without a sync a read
+            # could show an older tree.
             self._connection.send(wire.Sync("/")).add_done_callback(retrieve_error)
             self._watches.on_reconnected()
         elif state is SessionState.SUSPENDED:
@@ -294,6 +298,7 @@ class ZooKeeperStore(RemoteStore):
         for depth in range(1, len(names) + 1):
             path = "/" + "/".join(names[:depth])
             try:
+                # Not below the chroot, which is what is being made.
                 await self._commit([Create(path)], "", self._session_id)
             except NodeExists:
                 continue

@@ -96,6 +96,7 @@ class _Reply:
         self._inbox.put(self._on_answer, value)
 
     def set_exception(self, error: Exception) -> None:
+        # Such as a struct.error of kazoo's: the request may have been carried out.
         if not isinstance(error, ZookeeperError):
             error = NotUnderstood(str(error))
         self._inbox.put(self._on_failure, error)
@@ -310,6 +311,7 @@ class Connection:
         self._inbox.put(self._notify, _STATES[state], session_id)
 
     def _notify(self, state: SessionState, session_id: int) -> None:
+        # After `stop` the listener may be gone.
         if not self._is_stopping:
             self._on_state(state, session_id)
 
@@ -330,6 +332,7 @@ def _client(settings: Settings, hosts: str, last_words: logging.Handler) -> Kazo
     logger = logging.Logger("kazoo", logging.WARNING)
     logger.addHandler(last_words)
     session_s = settings.session_timeout_ms / 1000
+    # Each server has its turn before the session is over, as in ZooKeeper's own client.
     host_timeout_s = min(session_s / len(hosts.split(",")), _LONGEST_SILENCE_S)
     handler = _Handler(host_timeout_s, settings.tls)
     retry = KazooRetry(

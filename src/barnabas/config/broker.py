@@ -51,6 +51,8 @@ class BrokerConfig:
         self.per_broker = per_broker
         self.cluster_wide = cluster_wide
         self.warnings: list[str] = []
+        # A sample file of KRaft's lists the controllers' listener too, which would be open to
+        # clients.
         served = without_controller_listeners(self.properties)
         self._texts = {**served, **cluster_wide, **per_broker}
         self._values: dict[str, ConfigValue] = {}
@@ -107,6 +109,7 @@ class BrokerConfig:
         `listener.name.<listener>.<name>` and `<name>`; else its default."""
         prefix = _of_listener(listener)
         names = (f"{prefix}{mechanism.lower()}.{name}",) if mechanism else ()
+        # As in Kafka the most specific name wins.
         for each in (*names, f"{prefix}{name}"):
             if each in self._values:
                 return self._values[each]

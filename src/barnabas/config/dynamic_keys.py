@@ -99,6 +99,8 @@ def scope_of(name: str) -> Scope:
     """The scope of a key; that of a listener's setting depends on the key that it sets."""
     if name in THROTTLES:
         return Scope.CLUSTER_WIDE
+    # The limits of connections may be set for all brokers, the keys and certificates of a listener
+    # for one (KIP-226).
     if name.startswith("listener.name."):
         base = name.split(".", 3)[-1]
         return Scope.CLUSTER_WIDE if base in PER_LISTENER else Scope.PER_BROKER
@@ -118,6 +120,7 @@ _PASSWORDS = (
 
 def is_dynamic_password(name: str) -> bool:
     """Kafka keeps these dynamic configs encrypted, whatever listener they are for."""
+    # By its end: `listener.name.x.` or `listener.name.x.plain.` may stand in front.
     return name.endswith(_PASSWORDS)
 
 

@@ -55,6 +55,7 @@ def environment_warning(environ: Mapping[str, str]) -> str | None:
 
 
 def _counts(variable: str, value: str) -> bool:
+    # Kubernetes and Docker links announce the addresses of a service in such variables.
     if _LINK.match(f"{variable}={value}"):
         return False
     try:

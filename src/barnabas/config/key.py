@@ -45,6 +45,8 @@ class ConfigKey(NamedTuple):
     @property
     def is_sensitive(self) -> bool:
         """The value must never be shown."""
+        # Kafka treats a setting that it does not know as a secret, too: a plug-in may have
+        # passwords.
         return self.type in ("password", "unknown")
 
     @property

@@ -80,6 +80,7 @@ def check_kraft(config: BrokerConfig) -> list[str]:
             f"{text} needs {_CLOSED}, as in Kafka: the names of the listeners that are not for "
             "clients (CONTROLLER)"
         )
+    # With ZooKeeper the roles decide nothing: the brokers elect their controller there.
     if config.str("zookeeper.connect"):
         return [f"{text} has no effect: brokers find each other by zookeeper.connect"]
     reason = _reason_against(config, roles)
@@ -103,6 +104,7 @@ def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
     voters, servers = config.list(_VOTERS), config.list(_SERVERS)
     if voters:
         own = config.int("node.id")
+        # By its id: the addresses of the voters are not opened here.
         if [voter.partition("@")[0].strip() for voter in voters] == [str(own)]:
             return None
         return f"{_VOTERS}={','.join(voters)} has other nodes than node.id={own}"

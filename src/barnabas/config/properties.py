@@ -51,6 +51,7 @@ def _logical_lines(text: str) -> Iterator[str]:
     pending = ""
     for natural in re.split(r"\r\n|\r|\n", text):
         line = natural.lstrip(" \t\f")
+        # Within a continued line these are text, as in Java.
         if not pending and (not line or line[0] in "#!"):
             continue
         backslashes = len(line) - len(line.rstrip("\\"))

@@ -60,6 +60,7 @@ def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
 def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
     """The message in exactly `data`. Raises CorruptData only."""
     message, end = decoder(cls, version)(memoryview(data))
+    # For answers, and for what is on disk: there a rest means that something was misread.
     if end != len(data):
         raise CorruptData(f"{cls.__name__} version {version}: {len(data) - end} bytes follow it")
     return message
@@ -122,6 +123,7 @@ def _guard(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
             ) from error
         except (CorruptData, UnicodeDecodeError) as error:
             raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
+        # A run of skipped bytes at the end may reach past it without a read that would fail.
         if decoded[1] > len(data):
             raise CorruptData(f"{cls.__name__} version {version} is truncated at {len(data)} bytes")
         return decoded

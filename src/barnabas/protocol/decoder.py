@@ -62,6 +62,7 @@ def least_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
     if isinstance(wire_type, Primitive):
         if wire_type.size:
             return wire_type.size
+        # The length alone, of an empty or null value.
         return 1 if flexible else 2 if wire_type is STRING else 4
     if isinstance(wire_type, Array):
         return 1 if flexible else 4
@@ -202,6 +203,7 @@ class _Decoder:
         element = array.element
         least = least_bytes(element, self._version, self._flexible)
         assert least > 0, f"{element} takes no bytes: its count has no bound"
+        # Checked before the loop: a count of two billion in a frame of ten bytes must cost nothing.
         too_many = f"{count} * {least} > size - position"
         with self._source.block(
             f"if {too_many}:" if nullable else f"if {count} < 0 or {too_many}:"
@@ -224,6 +226,7 @@ class _Decoder:
     def _elements(self, element: Primitive | type[Message], target: str, count: str) -> None:
         self._count(count)
         if isinstance(element, Primitive) and len(element.format) == 1:
+            # All elements by one call, as for a list of partitions or replicas.
             layout = f"f'>{{{count}}}{element.format}'"
             self._line(f"{target} = list(unpack_from({layout}, data, position))")
             self._line(f"position += {count} * {element.size}")
@@ -263,6 +266,7 @@ class _Decoder:
             with self._source.block(f"if {count} > 127:"):
                 self._line(f"{count}, position = rest_of_uvarint(data, position, {count})")
             self._count(count)
+            # KIP-482: unknown tags are skipped, by which later versions add fields.
             if not fields:
                 self._line(f"position = skip_tagged_fields(data, position, {count})")
                 return

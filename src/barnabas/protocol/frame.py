@@ -46,6 +46,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
     """
     try:
         key, version, correlation_id, client_id_bytes = _REQUEST.unpack_from(frame)
+        # Brokers before 0.9 sent it; Kafka keeps this header apart as well.
         if version == 0 and key == CONTROLLED_SHUTDOWN.key:
             return RequestHeader(key, version, correlation_id, None, frame[8:])
         position = 10
@@ -60,6 +61,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
         if api is not None and version >= api.flexible_from:
             position = _after_tagged_fields(frame, position)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
+        # A length of 0 is valid as a frame, so the connection hands it on.
         if not frame:
             raise CorruptData(
                 "it sent an empty frame, a length of 0: not a Kafka client, or one that lost its "
@@ -82,6 +84,7 @@ def encode_request(
     except struct.error as error:
         raise ValueError(f"request header: {error}") from error
     start = bytearray(head)
+    # The length of the client id goes as well.
     if version == 0 and api is CONTROLLED_SHUTDOWN:
         del start[-2:]
     else:

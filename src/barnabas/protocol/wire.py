@@ -102,6 +102,7 @@ def rest_of_uvarint(data: memoryview, position: int, first: int) -> tuple[int, i
 def rest_of_string_length(data: memoryview, position: int, first: int) -> tuple[int, int]:
     """Finish a compact string's length + 1, like `rest_of_uvarint`."""
     value, position = rest_of_uvarint(data, position, first)
+    # A compact length could say 4 GiB; the older form has an INT16.
     if value - 1 > MAX_STRING_BYTES:
         raise CorruptData(f"a string of {value - 1} bytes exceeds {MAX_STRING_BYTES}")
     return value, position

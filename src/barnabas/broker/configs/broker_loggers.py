@@ -59,6 +59,7 @@ def level_edit(changes: Sequence[Change]) -> Edit:
                 raise InvalidRequest(
                     f"{name}: a log level is set (0) or deleted (1), and nothing else"
                 )
+            # Python would make a logger of any name, and a mistyped one would have no effect.
             if name not in names:
                 raise InvalidConfig(f"Logger {name} does not exist!")
             if operation == Operation.DELETE:

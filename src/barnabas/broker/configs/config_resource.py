@@ -64,6 +64,7 @@ async def alter_all(
     async for each in in_slices(alterations):
         code, message = NONE, None
         try:
+            # As in Kafka: of two alterations of one resource neither can be meant to win.
             if times[each.kind, each.name] > 1:
                 raise InvalidRequest(f"{each.name!r} is listed more than once; list it once")
             await _alter(context, each, validate_only)
@@ -76,6 +77,7 @@ async def alter_all(
 async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> None:
     name, dynamic = wanted.name, context.node.dynamic_config
     if wanted.kind == ResourceKind.TOPIC:
+        # For brokers the empty name means all (KIP-226).
         if not name:
             raise InvalidRequest("there are no configs for all topics: name one")
         if not context.allowed(name):

@@ -28,6 +28,7 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
     reason = refusal(name, is_for_all)
     if reason is not None:
         raise InvalidRequest(reason)
+    # Others without effect are accepted, with a warning.
     if key.inert:
         from barnabas.config.security_claims import broken_promise  # few changes are of such a key
 

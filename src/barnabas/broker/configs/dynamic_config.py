@@ -327,6 +327,8 @@ class DynamicConfig:
         path = config_changes.config_path(entity)
         for _ in range(_ATTEMPTS):
             operations: list[Operation] = []
+            # A topic that is deleted meanwhile must not leave its configs behind for the next one
+            # of its name.
             if guard is not None:
                 guarded = await self._read(guard)
                 if guarded is None:
@@ -416,6 +418,7 @@ class DynamicConfig:
         now_ms = self._clock.monotonic_ms()
         names = await children(self._store, config_changes.CHANGES)
         for name in names:
+            # Sequential names are never used again, so what was seen once is done.
             if name not in self._seen_at_ms:
                 entity = await self._entity_of(f"{config_changes.CHANGES}/{name}")
                 self._seen_at_ms[name] = now_ms
@@ -490,9 +493,11 @@ class DynamicConfig:
         per_broker = await self._load(self._view.broker_id)
         cluster_wide = await self._load(None)
         before = self._config.value
+        # A change node may come again, or be of a change that this broker has read already.
         if (per_broker, cluster_wide) == (before.per_broker, before.cluster_wide):
             return
         try:
+            # Each is valid by itself, but together with the properties they may not be.
             after = before.with_dynamic(per_broker, cluster_wide)
         except ConfigError as error:
             _log.error("changed configs of the broker are left out: %s", error)

@@ -117,6 +117,8 @@ def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> list[Synon
         if key is not None and key.default is not None:
             text = None if is_sensitive else key.text(key.default)
             found.append(Synonym(each, text, Source.DEFAULT))
+    # As in Kafka: what sets the value under another name is left out in front of the first under
+    # this one.
     return list(dropwhile(lambda synonym: synonym.name != name, found))
 
 

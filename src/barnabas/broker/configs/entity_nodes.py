@@ -31,6 +31,7 @@ async def write_operations(
         return [*await _creations_above(store, entity), Create(path, data)]
     if node is None:
         return []
+    # A user's clients may have configs, and the node above them has to stay.
     if node.children:
         return [Set(path, layout.encode_config({}), node.version)]
     return [Delete(path, node.version), *await _deletions_above(store, entity)]

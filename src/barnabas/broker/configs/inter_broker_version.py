@@ -28,4 +28,6 @@ def writes_isrs(version: str) -> bool:
     if found is None:
         raise ConfigError(f"{NAME}={version}: expected a version of Kafka, such as 3.9 or 2.6-IV0")
     major, minor, step = found.groups()
+    # A broker of 2.6 does not know AlterPartition, so in a rolling upgrade leaders write the nodes
+    # themselves.
     return (int(major), int(minor), _LAST if step is None else int(step)) < _ALTER_PARTITION

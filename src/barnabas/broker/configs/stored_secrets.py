@@ -70,6 +70,7 @@ class StoredSecrets:
         for name, text in wanted.items():
             if not is_dynamic_password(name):
                 settings[name] = text
+            # Encrypted again it would have another salt, and look changed.
             elif current.get(name) == text and name in stored:
                 settings[name] = stored[name]
             else:
@@ -79,6 +80,7 @@ class StoredSecrets:
     async def renew(self, store: MetadataStore, broker_id: int) -> None:
         """Encrypt by the new secret what the old one opens; raises MetadataError."""
         path = config_changes.config_path(config_changes.broker_entity(broker_id))
+        # As in Kafka the secrets are encrypted again at the start that has both passwords.
         while self._old is not None:
             node = await store.read(path)
             if node is None:

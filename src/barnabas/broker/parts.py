@@ -48,7 +48,7 @@ from barnabas.broker.network.listeners import (
 from barnabas.broker.network.request_faults import RequestFaults
 from barnabas.broker.network.request_memory import RequestMemory
 from barnabas.broker.network.request_metrics import RequestMetrics
-from barnabas.broker.network.router import Router
+from barnabas.broker.network.router import Router, waiting_families
 from barnabas.broker.node import Node
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
 from barnabas.broker.partitions.batch_conversion import BatchConverter
@@ -167,6 +167,7 @@ class PartitionParts:
             None if others is None else others.verifier,
             None if others is None else others.markers,
         )
+        ground.metrics.declare(self.coordinators.families)
         listeners = (
             (self.coordinators,)
             if others is None
@@ -252,6 +253,7 @@ class NetworkParts:
     ) -> None:
         seams, clock, view, store = ground.seams, ground.clock, ground.view, ground.store
         self.connections = Connections(config.value, clock, seams.descriptors)
+        ground.metrics.declare(self.connections.families)
         self.tls = [each.tls for each in bound if each.tls is not None]
         self.dynamic_config = DynamicConfig(
             store,
@@ -289,6 +291,7 @@ class NetworkParts:
             Router(self.node, each.listener, self.memory, self.connections, requests, sasl)
             for each, sasl in zip(bound, sasl_listeners, strict=True)
         ]
+        ground.metrics.declare(partial(waiting_families, self.routers))
         self.acceptors = [
             Acceptor(each.socket, each.listener.name, router, self.connections, each.tls)
             for each, router in zip(bound, self.routers, strict=True)

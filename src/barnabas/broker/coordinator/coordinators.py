@@ -5,13 +5,15 @@ A broker that has neither groups nor transactions loads nothing of this at its s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinator.marker_append import MarkerAppend
 from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.cluster.layout import GROUP_TOPIC, INTERNAL_TOPICS, TRANSACTION_TOPIC
+from barnabas.metrics import Family, Sample, gauge
 from barnabas.records.compression import NONE
 
 if TYPE_CHECKING:
@@ -26,6 +28,13 @@ if TYPE_CHECKING:
     from barnabas.broker.runtime.watched_clock import WatchedClock
     from barnabas.coordinator.groups import Groups
     from barnabas.coordinator.transactions import Transactions
+
+
+_GROUP_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
+_TRANSACTION_STATES = (
+    *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
+    *("CompleteCommit", "CompleteAbort"),
+)
 
 
 class Coordinators(ReplicaListener):
@@ -75,6 +84,38 @@ class Coordinators(ReplicaListener):
         if self._transactions is None:
             self._transactions = self._make_transactions()
         return self._transactions
+
+    def families(self) -> Iterator[Family]:
+        """Groups and transactional ids that this broker coordinates; none loads nothing."""
+        if self._groups is not None:
+            machines = [shard.machine for shard in self._groups.loaded]
+            groups = [group for each in machines for group in each.groups.values()]
+            states = Counter(group.state.value for group in groups)
+            counts = {f"NumGroups{state}": states[state] for state in _GROUP_STATES}
+            # Offsets of a group without members are a group in Kafka, too.
+            without = sum(len(each.offsets.groups.keys() - each.groups) for each in machines)
+            counts["NumGroupsEmpty"] += without
+            counts["NumGroups"] = sum(counts.values())
+            counts["NumOffsets"] = sum(
+                len(of_group.committed)
+                for each in machines
+                for of_group in each.offsets.groups.values()
+            )
+            for name, count in counts.items():
+                mbean = f"kafka.coordinator.group:type=GroupMetadataManager,name={name}"
+                yield gauge(mbean, "Coordinated by this broker", [Sample(count)])
+        if self._transactions is not None:
+            statuses = Counter(
+                transaction.status.name
+                for shard in self._transactions.loaded
+                for transaction in shard.machine
+            )
+            # Kafka has no such metric, so its name is ours.
+            yield gauge(
+                "barnabas_transactional_ids",
+                "Transactional ids coordinated by this broker, by the state of their transaction",
+                [Sample(statuses[each], (("state", each),)) for each in _TRANSACTION_STATES],
+            )
 
     def on_leading(self, replica: Replica) -> None:
         topic = replica.topic_partition.topic

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from barnabas.broker.network.complaints import Complaints
 from barnabas.broker.quotas.ip_quotas import IpQuotas
@@ -21,6 +21,7 @@ from barnabas.broker.quotas.measures import Windows
 from barnabas.broker.runtime.descriptors import Descriptors, plenty
 from barnabas.clock import Clock
 from barnabas.config import BrokerConfig
+from barnabas.metrics import Family, Sample, counter, gauge
 from barnabas.security.acl_host import java_host
 
 _log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Connections:
         self._free = 0  # how many may be accepted before the descriptors are counted again
         self._is_short = False  # and that has been logged
         self._by_listener: Counter[str] = Counter()
+        self._opened: Counter[str] = Counter()  # since the start, by listener
         self._by_host: Counter[str] = Counter()
         self._next_at_ms: dict[str, float] = {}  # by listener, "" for all of them
         self._freed: list[Callable[[], None]] = []
@@ -64,6 +66,22 @@ class Connections:
 
     def __len__(self) -> int:
         return self._by_listener.total()
+
+    def families(self) -> Iterator[Family]:
+        """Connections by listener, under the names that Kafka's network processors have them."""
+        mbean = "kafka_server_socket_server_metrics_connection_"
+        for kind, name, sentence, counts in (
+            (gauge, "count", "Open connections (connection-count)", self._by_listener),
+            (counter, "creation_total", "Connections accepted", self._opened),
+        ):
+            yield kind(
+                f"{mbean}{name}",
+                sentence,
+                [
+                    Sample(count, (("listener", listener), ("networkProcessor", "0")))
+                    for listener, count in counts.items()
+                ],
+            )
 
     def when_freed(self, callback: Callable[[], None]) -> None:
         """Register a callback for each time that a connection closes or the limits change."""
@@ -115,6 +133,7 @@ class Connections:
 
     def on_opened(self, listener: str, host: str) -> None:
         self._by_listener[listener] += 1
+        self._opened[listener] += 1
         self._by_host[host] += 1
         self._free -= 1
         now_ms = self._clock.monotonic_ms()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.metrics import Registry
 
 _MBEAN = "kafka.network:type=RequestMetrics,name="
-_AT_ONCE_NS = 50_000
+AT_ONCE_NS = 50_000
 """Less is no wait."""
 
 _FETCH, CONSUMER, FOLLOWER = "Fetch", "FetchConsumer", "FetchFollower"
@@ -51,7 +51,7 @@ CountErrors = Callable[[Any, Errors], None]
 
 
 class RequestTimes:
-    """The counts and times of one API, or of one kind of its clients."""
+    """The counts and times of one version of an API, or of one kind of its clients."""
 
     __slots__ = (
         "errors",
@@ -62,11 +62,9 @@ class RequestTimes:
         "response_queue",
         "send",
         "total",
-        "versions",
     )
 
     def __init__(self) -> None:
-        self.versions: defaultdict[int, int] = defaultdict(int)
         self.errors: Errors = defaultdict(int)
         self.plain = Durations()
         """The time of those that waited for nothing; of all others: """
@@ -77,49 +75,49 @@ class RequestTimes:
         self.response_queue = Durations()
         self.send = Durations()
 
-    def record(self, version: int, phases: tuple[int, int, int, int], requests: int = 1) -> None:
-        """Count so many requests, each of which took these times: in the queue, local, remote, in
-        the response queue; in nanoseconds."""
+    def record(self, phases: tuple[int, int, int, int], requests: int = 1) -> None:
+        """Count so many requests that took these times: in the queue, local, remote, in the
+        response queue; in nanoseconds."""
         queue_ns, local_ns, remote_ns, response_ns = phases
-        self.versions[version] += requests
-        if queue_ns < _AT_ONCE_NS and remote_ns < _AT_ONCE_NS and response_ns < _AT_ONCE_NS:
+        if queue_ns < AT_ONCE_NS and remote_ns < AT_ONCE_NS and response_ns < AT_ONCE_NS:
             self.plain.add(local_ns, requests)
             return
         self.local.add(local_ns, requests)
         self.total.add(queue_ns + local_ns + remote_ns + response_ns, requests)
-        if queue_ns >= _AT_ONCE_NS:
+        if queue_ns >= AT_ONCE_NS:
             self.queue.add(queue_ns, requests)
-        if remote_ns >= _AT_ONCE_NS:
+        if remote_ns >= AT_ONCE_NS:
             self.remote.add(remote_ns, requests)
-        if response_ns >= _AT_ONCE_NS:
+        if response_ns >= AT_ONCE_NS:
             self.response_queue.add(response_ns, requests)
 
     @property
     def requests(self) -> int:
-        return sum(self.versions.values())
+        """How many there were."""
+        return sum(self.plain.counts) + sum(self.total.counts)
 
 
 class RequestMetrics:
     """The requests of one broker, at all of its listeners."""
 
-    __slots__ = ("_by_name", "_counters")
+    __slots__ = ("_by_version", "_counters")
 
     def __init__(self, metrics: Registry) -> None:
-        self._by_name: dict[str, RequestTimes] = {}
+        self._by_version: dict[tuple[str, int], RequestTimes] = {}
         self._counters: dict[type[Message], CountErrors] = {}
         metrics.declare(self._families)
 
-    def of(self, name: str) -> RequestTimes:
-        """The counts of the API of that name, which has no request before this is called."""
-        found = self._by_name.get(name)
+    def of(self, name: str, version: int) -> RequestTimes:
+        """The counts of a version of the API of that name."""
+        found = self._by_version.get((name, version))
         if found is None:
-            found = self._by_name[name] = RequestTimes()
+            found = self._by_version[name, version] = RequestTimes()
         return found
 
-    def of_fetch(self, request: Any) -> RequestTimes:
+    def of_fetch(self, request: Any, version: int) -> RequestTimes:
         """The counts of a Fetch: a follower names itself, by one of two fields."""
         is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
-        return self.of(FOLLOWER if is_follower else CONSUMER)
+        return self.of(FOLLOWER if is_follower else CONSUMER, version)
 
     def count_errors(self, times: RequestTimes, answer: Message) -> None:
         """Count each error code in an answer, of the request or of one of its entries."""
@@ -130,26 +128,25 @@ class RequestMetrics:
         count(answer, times.errors)
 
     def _families(self) -> Iterator[Family]:
-        kinds = [(name, [times]) for name, times in self._by_name.items()]
-        fetches = [times for name, times in self._by_name.items() if name.startswith(_FETCH)]
-        if fetches:
-            kinds = [each for each in kinds if each[0] != _FETCH] + [(_FETCH, fetches)]
+        kinds = self._kinds()
         yield counter(
             f"{_MBEAN}RequestsPerSec",
             "Requests that were answered",
             [
-                Sample(requests, (("request", name), ("version", str(version))))
-                for name, of_kind in kinds
-                for version, requests in _sums(each.versions for each in of_kind)
+                Sample(count, (("request", name), ("version", str(version))))
+                for name, of_kind in kinds.items()
+                for version, count in _sums((version, each.requests) for version, each in of_kind)
             ],
         )
         yield counter(
             f"{_MBEAN}ErrorsPerSec",
             "Errors in answers, those of single entries too",
             [
-                Sample(times, (("request", name), ("error", error_for_code(code).name)))
-                for name, of_kind in kinds
-                for code, times in _sums(each.errors for each in of_kind)
+                Sample(count, (("request", name), ("error", error_for_code(code).name)))
+                for name, of_kind in kinds.items()
+                for code, count in _sums(
+                    error for _, each in of_kind for error in each.errors.items()
+                )
             ],
         )
         now_ns = spent_ns()
@@ -159,17 +156,28 @@ class RequestMetrics:
                 sentence,
                 [
                     sample
-                    for name, of_kind in kinds
-                    for sample in _summary((("request", name),), of_kind, phase, now_ns)
+                    for name, of_kind in kinds.items()
+                    for sample in _summary(
+                        (("request", name),), [each for _, each in of_kind], phase, now_ns
+                    )
                 ],
             )
 
+    def _kinds(self) -> dict[str, list[tuple[int, RequestTimes]]]:
+        """By name; a Fetch is in two."""
+        kinds: dict[str, list[tuple[int, RequestTimes]]] = defaultdict(list)
+        for (name, version), times in self._by_version.items():
+            if times.requests or times.errors:
+                kinds[name].append((version, times))
+                if name in (CONSUMER, FOLLOWER):
+                    kinds[_FETCH].append((version, times))
+        return kinds
 
-def _sums(counts: Iterable[dict[int, int]]) -> list[tuple[int, int]]:
+
+def _sums(counts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     sums: dict[int, int] = defaultdict(int)
-    for each in counts:
-        for key, value in each.items():
-            sums[key] += value
+    for key, count in counts:
+        sums[key] += count
     return sorted(sums.items())
 
 

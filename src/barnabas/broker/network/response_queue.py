@@ -20,7 +20,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.network.complaints import Complaints
 from barnabas.broker.network.request_faults import ConnectionCut
-from barnabas.broker.network.request_metrics import RequestMetrics, RequestTimes
+from barnabas.broker.network.request_metrics import AT_ONCE_NS, RequestMetrics, RequestTimes
 from barnabas.broker.node import Node
 from barnabas.broker.outcome import (
     Hold,
@@ -189,6 +189,11 @@ class ResponseQueue:
         """The client waits for an answer."""
         return bool(self._slots)
 
+    @property
+    def waiting(self) -> list[str]:
+        """The APIs of the requests whose outcome is awaited."""
+        return [each.api.name for each in self._slots if each.waits_ns and not each.is_ready]
+
     def holds_back(self, frame: memoryview) -> bool:
         """Hold back a request that overlaps no other, until those before it are answered.
 
@@ -212,11 +217,11 @@ class ResponseQueue:
             times.send.add(self._connection.blocked_ns)
             self._connection.blocked_ns = 0
 
-    def _begun(self, api: Api) -> tuple[RequestTimes, int, int]:
+    def _begun(self, api: Api, version: int) -> tuple[RequestTimes, int, int]:
         """What counts the request, when it was begun, how long others had kept it from that."""
         times, self.times = self.times, None
         if times is None:  # answered without a handler
-            return self._metrics.of(api.name), spent_ns(), 0
+            return self._metrics.of(api.name, version), spent_ns(), 0
         return times, self._begun_ns, self._begun_ns - self.wake_ns
 
     def _count(self, slot: _Slot, now_ns: int) -> None:
@@ -225,7 +230,7 @@ class ResponseQueue:
         acted_ns = slot.waits_ns or ready_ns
         local_ns, remote_ns = acted_ns - slot.begun_ns, ready_ns - acted_ns
         phases = slot.queue_ns, local_ns, remote_ns, now_ns - ready_ns
-        slot.times.record(slot.version, phases, slot.requests)
+        slot.times.record(phases, slot.requests)
 
     def answer(
         self,
@@ -241,7 +246,7 @@ class ResponseQueue:
         """
         self.run = None
         if isinstance(outcome, Staged):
-            slot = _Slot(api, correlation_id, version, self._begun(api), outcome)
+            slot = _Slot(api, correlation_id, version, self._begun(api, version), outcome)
             slot.kept_bytes = kept_bytes
             self._kept_bytes += kept_bytes
             self._slots.append(slot)
@@ -253,11 +258,11 @@ class ResponseQueue:
         # Nothing is unanswered before it: it leaves without a slot.
         if isinstance(outcome, Message) and not self._slots:
             self._connection.write(encode_response(api, version, correlation_id, outcome))
-            times, begun_ns, queue_ns = self._begun(api)
-            times.record(version, (queue_ns, spent_ns() - begun_ns, 0, 0))
+            times, begun_ns, queue_ns = self._begun(api, version)
+            times.record((queue_ns, spent_ns() - begun_ns, 0, 0))
             self._metrics.count_errors(times, outcome)
             return
-        slot = _Slot(api, correlation_id, version, self._begun(api))
+        slot = _Slot(api, correlation_id, version, self._begun(api, version))
         self._slots.append(slot)
         slot.kept_bytes = kept_bytes
         self._kept_bytes += kept_bytes
@@ -279,7 +284,7 @@ class ResponseQueue:
     ) -> None:
         """Answer a request of that API, after all those before it and before all behind it."""
         self.run = None
-        slot = _Slot(api, _IN_RUN, version, self._begun(api))
+        slot = _Slot(api, _IN_RUN, version, self._begun(api, version))
         self._slots.append(slot)
         if isinstance(answer, Encoded):
             self._finish(slot, answer)
@@ -305,8 +310,10 @@ class ResponseQueue:
 
     def begin_run(self, api: Api, version: int, run: StagedRun, times: RequestTimes) -> None:
         """Answer the requests that join this run, after all those before them."""
-        self.begin(times)
-        slot = _Slot(api, _IN_RUN, version, self._begun(api), run)
+        now_ns = spent_ns()
+        if not self.wake_ns:
+            self.wake_ns = now_ns
+        slot = _Slot(api, _IN_RUN, version, (times, now_ns, now_ns - self.wake_ns), run)
         self._slots.append(slot)
         self._staged.append(slot)
         self.run = run
@@ -446,7 +453,10 @@ class ResponseQueue:
             slot = slots.popleft()
             self._kept_bytes -= slot.kept_bytes
             self._connection.write(slot.parts)
-            self._count(slot, now_ns)
+            if slot.waits_ns or slot.ready_ns or slot.queue_ns >= AT_ONCE_NS:
+                self._count(slot, now_ns)
+            else:
+                slot.times.plain.add(now_ns - slot.begun_ns, slot.requests)
         has_room = len(slots) < _MAX_UNANSWERED and self._kept_bytes < _MAX_KEPT_BYTES
         if self._is_full and has_room and not self._connection.is_closing:
             self._is_full = False

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -42,6 +43,7 @@ from barnabas.errors import (
     InvalidRequest,
     UnsupportedVersion,
 )
+from barnabas.metrics import Family, Sample, gauge
 from barnabas.net.connection import Address, Connection
 from barnabas.net.memory import MemoryPool
 from barnabas.protocol.api import APIS, FETCH, Api
@@ -148,6 +150,15 @@ class Router:
         self._strangers.remove(connection)
         connection.admit(self._max_frame_bytes, self._memory.pool)
         self._memory.serve(connection)
+
+    @property
+    def waiting(self) -> Counter[str]:
+        """How many requests await their outcome, by API."""
+        counts: Counter[str] = Counter()
+        for queue in self._queues.values():
+            if queue is not None and queue.has_unanswered:
+                counts.update(queue.waiting)
+        return counts
 
     def close(self) -> None:
         """Close every connection; requests under way are given up."""
@@ -339,7 +350,7 @@ class Router:
                     outcome = self._too_many(queue, context, error)
                 else:
                     if api is FETCH:
-                        queue.times = self._metrics.of_fetch(request)
+                        queue.times = self._metrics.of_fetch(request, version)
                     outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome, size)
         if counted is not None:
@@ -461,6 +472,28 @@ class Router:
         if api.stem not in BETWEEN_BROKERS:  # a controller describes all partitions
             most_entries = min(most_entries, self._max_entries)
         decode = partial(decoder(api.request, version), most_entries=most_entries)
-        route = Route(api, decode, handler, self._metrics.of(api.name))
+        route = Route(api, decode, handler, self._metrics.of(api.name, version))
         self._routes[api.key, version] = route
         return route
+
+
+_PURGATORIES = {
+    "Produce": "Produce",
+    "Fetch": "Fetch",
+    "JoinGroup": "Rebalance",
+    "DeleteRecords": "DeleteRecords",
+    "ElectLeaders": "ElectLeader",
+}
+"""Kafka's names of the places where requests of these APIs wait."""
+
+
+def waiting_families(routers: Sequence[Router]) -> Iterator[Family]:
+    """Requests that wait. There is no purgatory here: they are counted in their connections."""
+    waiting: Counter[str] = Counter()
+    for router in routers:
+        waiting.update(router.waiting)
+    yield gauge(
+        "kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize",
+        "Requests that wait: for replicas, for bytes, for members",
+        [Sample(waiting[api], (("delayedOperation", name),)) for api, name in _PURGATORIES.items()],
+    )

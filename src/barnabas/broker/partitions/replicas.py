@@ -7,7 +7,8 @@ this broker leaves by `replica_removal`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 from barnabas.broker.cluster_view import ClusterView
@@ -99,6 +100,7 @@ class Replicas:
         threads: DiskThreads = LOOP_THREADS,
     ) -> None:
         metrics.declare(self._families)
+        metrics.declare(self._log_families)
         self.traffic = Traffic(metrics)
         self.view = view
         self.clock = clock
@@ -146,6 +148,16 @@ class Replicas:
         ):
             mbean = f"kafka.server:type=ReplicaManager,name={name}"
             yield gauge(mbean, sentence, [Sample(value)])
+
+    def _log_families(self) -> Iterator[Family]:
+        """The logs of all replicas here, which are read one by one as the page is rendered."""
+        for name, sentence, read in _OF_LOGS:
+            yield gauge(f"kafka.log:type=Log,name={name}", sentence, _of_logs(list(self), read))
+        yield gauge(
+            "kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
+            "Log directories that have failed",
+            [Sample(len(self._store.failed_directories))],
+        )
 
     # --- finding one -----------------------------------------------------------------------------
 
@@ -309,6 +321,20 @@ class Replicas:
             return False
         self._shortage.met(error)
         return True
+
+
+_OF_LOGS: tuple[tuple[str, str, Callable[[Log], int]], ...] = (
+    ("Size", "Bytes of a replica's segments", attrgetter("size_bytes")),
+    ("LogStartOffset", "The first offset of a replica's log", attrgetter("log_start_offset")),
+    ("LogEndOffset", "The offset of a replica's next record", attrgetter("log_end_offset")),
+    ("NumLogSegments", "Segments of a replica's log", lambda log: len(log.segments)),
+)
+
+
+def _of_logs(replicas: Sequence[Replica], read: Callable[[Log], int]) -> Iterator[Sample]:
+    for replica in replicas:
+        topic, partition = replica.topic_partition
+        yield Sample(read(replica.log), (("topic", topic), ("partition", str(partition))))
 
 
 def _is_under_replicated(replica: Replica) -> bool:

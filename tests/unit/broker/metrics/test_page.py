@@ -167,7 +167,7 @@ def test_the_names_are_those_that_the_jmx_exporter_gives_to_kafkas(node: Broker)
     server = node.server
     assert server is not None
     made = inside(node, lambda: page_of(server.metrics))
-    helps = re.findall(r"^# HELP (\w+) .+ \((\S+)\)$", made, re.MULTILINE)
+    helps = re.findall(r"^# HELP (\w+) .+ \((kafka\S+)\)$", made, re.MULTILINE)
     types = dict(re.findall(r"^# TYPE (\w+) (\w+)$", made, re.MULTILINE))
     assert len(types) == made.count("# TYPE "), "each name is declared once"
     beans = {f"{prefix}{name}" for prefix, names in KAFKAS.items() for name in names}

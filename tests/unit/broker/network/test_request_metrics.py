@@ -89,9 +89,9 @@ def test_in_3_each_wait_is_counted_where_there_is_one() -> None:
     """The total is their sum, and of most requests the local time alone."""
     registry = Registry()
     metrics = RequestMetrics(registry)
-    metrics.of("Produce").record(9, (0, 2 * MS, 0, 300 * MS))
-    metrics.of("Produce").record(9, (5 * MS, 2 * MS, 40 * MS, 0))
-    metrics.of("Produce").record(9, (10, 1 * MS, 10, 10), requests=8)
+    metrics.of("Produce", 9).record((0, 2 * MS, 0, 300 * MS))
+    metrics.of("Produce", 8).record((5 * MS, 2 * MS, 40 * MS, 0))
+    metrics.of("Produce", 9).record((10, 1 * MS, 10, 10), requests=8)
     found = samples(page_of(registry))
     sums = {
         phase: found[f'{REQUESTS}{phase}timems_sum{{request="Produce"}}']

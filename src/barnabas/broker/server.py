@@ -48,6 +48,7 @@ from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
     from barnabas.broker.metrics.listener import MetricsListener
+    from barnabas.broker.metrics.process_metrics import ProcessMetrics
     from barnabas.broker.runtime.disk_pulse import DiskPulse
     from barnabas.broker.security.server_tls import ServerTls
     from barnabas.cluster.remote_store import RemoteStore
@@ -96,6 +97,7 @@ class Server:
         self._authorizer: Authorizer = AllowAll()
         self.metrics = Registry()
         self._metrics_listener: MetricsListener | None = None
+        self._process_metrics: ProcessMetrics | None = None
         self._parts: Parts | None = None
         self._unready = "logs are being loaded"
         self._is_dynamic = False  # the tree's settings are in force, and followed
@@ -211,11 +213,20 @@ class Server:
             # Only here, so that a broker without metrics loads nothing for them.
             from barnabas.broker.metrics.listener import MetricsListener
             from barnabas.broker.metrics.page import page
+            from barnabas.broker.metrics.process_metrics import ProcessMetrics
 
             host = self.config.str("barnabas.metrics.host") or self.listeners[0].host
             self._metrics_listener = MetricsListener(partial(page, self.metrics), self.unready)
             await self._metrics_listener.bind(host, port)
             await self._metrics_listener.start()
+            self._process_metrics = ProcessMetrics(self.metrics)
+            self._process_metrics.start()
+
+    def _close_metrics(self) -> None:
+        if self._metrics_listener is not None:
+            self._metrics_listener.close()
+        if self._process_metrics is not None:
+            self._process_metrics.stop()
 
     def unready(self) -> str:
         """Why this broker does not serve clients now; empty if it does."""
@@ -425,8 +436,7 @@ class Server:
             and gives_away
         ):
             await parts.control.shutdown.run()
-        if self._metrics_listener is not None:
-            self._metrics_listener.close()
+        self._close_metrics()
         if parts is not None:
             await self._stop_serving(parts)
         for _, sock, _ in self._bound:
@@ -446,8 +456,7 @@ class Server:
         and no request under way is answered. What was written stays, and the next start recovers.
         """
         parts = self.parts
-        if self._metrics_listener is not None:
-            self._metrics_listener.close()
+        self._close_metrics()
         await self._stop_serving(parts)
         await asyncio.sleep(0)
         await self._leave_cluster(parts)

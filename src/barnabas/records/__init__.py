@@ -1,0 +1,29 @@
+"""What is inside a record batch: read, checked, built and rewritten; no I/O.
+
+The records of a batch are read in more than one way: one loop that does everything costs a
+microsecond a record, and most readers need less. All of them read the same records, or leave them
+to another, or say `CorruptData` (tests/property/test_record_readers.py compares them all).
+
+    reader                          of each record           for
+    record.walk_records             everything               replay of coordinators, tools, what the
+                                                             next one leaves; oracle of the tests
+    uniform_records.read_uniform    all but headers,         consumers, which have no numpy: 16
+                                    in columns of bytes      records of one layout on average
+    rewrite.Walk                    everything, keeps none   admission of batches in doubt, and for
+                                                             topics with rules for records; in
+                                                             steps, as it runs on the loop
+    plausibility.is_plausible       the first and the last   admission of all other batches: one
+                                                             search from the end (decision 18)
+    record_starts.walk_starts       its length               `fields`, and what compaction has
+                                                             walked before
+    columns.iterate_columns         everything, in Arrow     Spark and data frames, over all
+                                                             batches of a fetch; by the first of:
+      record_tables.rows_of           equal strides            256 records to a stretch on average
+      layout_classes.uniform_fields   few layouts, mixed       eight classes at most
+      fields.any_fields               any                      all others, and all errors
+    storage.compaction.sieve        key, times, tombstone    the cleaner, which hashes keys on the
+                                                             way, and keeps records as bytes
+
+`record_layout` says where the fields of one record begin; the readers of columns apply it to all
+that are alike. There are two writers: `record.BatchBuilder`, and `column_encoder` for columns.
+"""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 
 from barnabas.errors import CorruptData
+from barnabas.records.record_starts import walk_starts
 
 Integers = npt.NDArray[np.int64]
 Octets = npt.NDArray[np.uint8]
@@ -41,7 +42,12 @@ def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> I
             position += stride * run
         else:
             run = min(left, _WALK)
-            walked, position = _walk(data, position, run)
+            try:
+                walked, position = walk_starts(data, position, run)
+            except IndexError as cause:
+                raise CorruptData("a record reaches beyond its batch") from cause
+            if position > end:  # a length may be any number, and need not fit into an array
+                raise CorruptData("a record reaches beyond its batch")
             pieces.append(np.array(walked, np.int64))
         left -= run
     starts = np.concatenate([*pieces, [position]])
@@ -52,7 +58,7 @@ def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> I
 
 
 def _equal_run(data: bytes, position: int, end: int, limit: int) -> int:
-    """How many records from `position` on, `limit` at most, have one length.
+    """The number of records from `position` on, `limit` at most, that have one length.
 
     Records of one length start with the same varint, so comparing those octets at a fixed stride
     proves each next start by the one before it. On bytes, not on an array: most runs are short
@@ -75,25 +81,6 @@ def _equal_run(data: bytes, position: int, end: int, limit: int) -> int:
         if same < window:
             break
     return run
-
-
-def _walk(data: bytes, position: int, count: int) -> tuple[list[int], int]:
-    """`count` record starts from `position` on, and the position after the last of them."""
-    starts: list[int] = []
-    append = starts.append
-    try:
-        for _ in range(count):
-            append(position)
-            low = data[position]
-            if low < 0x80:
-                position += 1 + (low >> 1)
-            elif (high := data[position + 1]) < 0x80:
-                position += 2 + ((low & 0x7F | high << 7) >> 1)
-            else:
-                position += _length(data, position)
-    except IndexError:
-        raise CorruptData("a record reaches beyond its batch") from None
-    return starts, position
 
 
 def _length(data: bytes, position: int) -> int:

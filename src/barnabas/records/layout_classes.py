@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from barnabas.records.fields import Blobs, Fields, Integers, Octets
-from barnabas.records.layout import Layout, read_layout
+from barnabas.records.record_layout import Layout, read_layout
 
 Words = npt.NDArray[np.uint64]
 Chosen = npt.NDArray[np.bool_]

@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 
 from barnabas.records.fields import Integers, Octets, equal_width
-from barnabas.records.layout import Layout
 from barnabas.records.layout_classes import (
     HEAD_BYTES,
     Heads,
@@ -30,6 +29,7 @@ from barnabas.records.layout_classes import (
     layout_at,
     same_head,
 )
+from barnabas.records.record_layout import Layout
 
 _FEWEST_RECORDS = 256  # to a stretch, on average: there both ways cost the same
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from barnabas.records.batch import BatchHeader
-from barnabas.records.layout import Layout, read_layout
+from barnabas.records.record_layout import Layout, read_layout
 
 _FEWEST = 16  # records to a stretch, on average: with fewer the plain way is as fast
 _SLACK = 64

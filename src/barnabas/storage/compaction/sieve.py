@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from barnabas.errors import CorruptData
 from barnabas.records.batch import BatchHeader
+from barnabas.records.record_starts import walk_starts
 from barnabas.records.varint import finish_varint
 from barnabas.storage.compaction.key_map import NEWEST, TOMBSTONE, KeyMap, fold
 
@@ -159,7 +160,7 @@ def sift(section: Section, key_map: KeyMap, *, drops_tombstones: bool) -> Sifted
 def sift_marked(section: Section, marks: bytearray) -> Sifted:
     """`sift` by the marks of the records; no tombstone goes yet. CorruptData."""
     data = section.data
-    bounds = _bounds(*section)
+    bounds = _bounds(section)
     staying = [i for i, mark in enumerate(marks) if mark & NEWEST]
     runs: list[tuple[int, int]] = []
     deltas: list[int] = []
@@ -182,23 +183,16 @@ def sift_marked(section: Section, marks: bytearray) -> Sifted:
     return Sifted(runs, len(staying), deltas[0], max(deltas), has_tombstone)
 
 
-def _bounds(header: BatchHeader, data: bytes, at: int, end: int) -> list[int]:
-    """Where each record begins, and the last one ends. The fields were checked before."""
-    bounds = [at]
+def _bounds(section: Section) -> list[int]:
+    """The start of each record, and the end of the last one. `note_keys` has checked the fields."""
+    header = section.header
     try:
-        for _ in range(header.record_count):
-            raw, at = data[at], at + 1
-            if raw >= 0x80:
-                if data[at] < 0x80:
-                    raw, at = raw & 0x7F | data[at] << 7, at + 1
-                else:
-                    raw, at = finish_varint(data, at, raw)
-            at += raw >> 1
-            bounds.append(at)
+        bounds, end = walk_starts(section.data, section.begin, header.record_count)
     except IndexError as cause:
         raise _misfit(header) from cause
-    if at != end:
+    if end != section.end:
         raise _misfit(header)
+    bounds.append(end)
     return bounds
 
 

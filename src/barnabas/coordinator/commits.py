@@ -27,6 +27,8 @@ def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[Kafk
     generation = request.generation_id_or_member_epoch
     if group is None:
         return None if generation < 0 else IllegalGeneration
+    # No member whose progress it could overwrite: a tool, or a consumer that assigns its
+    # partitions.
     if group.state is GroupState.EMPTY and generation < 0:
         return None
     if not _names_a_member(request, generation):
@@ -56,14 +58,17 @@ def _names_a_member(request: Commit, generation: int) -> bool:
 
 def _check_member(group: Group, request: Commit, generation: int) -> type[KafkaError] | None:
     error = group.check_member(request.member_id, request.group_instance_id)
+    # GC-2: a zombie of an earlier generation must not overwrite its successor's progress.
     if error is None and generation != group.generation:
         return IllegalGeneration
     return error
 
 
 def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
-    """Those of the topics that members read, or may read; None: unknown, as the members are not
-    consumers."""
+    """The topics among these that members read, or may read.
+
+    None: unknown, as the members are not consumers.
+    """
     if group.state is GroupState.EMPTY:
         return ()
     if group.protocol_type != CONSUMER_PROTOCOL:
@@ -76,10 +81,13 @@ def retention_of(group: Group) -> tuple[int | None, Container[str] | None]:
 
     (since, topics): since None counts from each commit; topics None keeps everything (KIP-211).
     """
+    # KIP-211: no member has ever joined, so the time of each commit counts.
     if group.protocol_type is None:
         return None, ()
     if group.state is GroupState.EMPTY:
         return None if group.state_since_ms == NO_TIMESTAMP else group.state_since_ms, ()
+    # KIP-211: subscribed topics are in use however long ago their last commit is; of others the age
+    # of the commit counts.
     if group.state is GroupState.STABLE:
         return None, group.subscribed_topics()
     return None, None

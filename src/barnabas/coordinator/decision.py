@@ -76,7 +76,7 @@ class Markers(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What to do, in the order of the fields."""
+    """The outcome of an event, to be carried out in the order of the fields."""
 
     records: tuple[StateRecord, ...] = ()
     replies: tuple[Reply, ...] = ()
@@ -111,6 +111,7 @@ class Turn:
         self.replies.append(Reply(ticket, message, after))
 
     def decision(self) -> Decision:
+        # Many a timer has nothing left to do: one value for all of them.
         if not (self.records or self.replies or self.log_lines):
             return NOTHING
         return Decision(

@@ -120,13 +120,14 @@ class Group:
 
     def remove(self, member: Member) -> None:
         """Remove a member. Its requests must have been answered."""
-        assert member.joining is None and member.syncing is None, "it would wait for ever"
+        assert member.joining is None and member.syncing is None, "it would wait indefinitely"
         del self.members[member.member_id]
         if member.instance_id is not None:
             del self._static_ids[member.instance_id]
         self._count(member.protocols, -1)
         self.unsynced.discard(member.member_id)
         if self.leader_id == member.member_id:
+            # GC-2: of the members that are left, the one that joined first leads.
             self.leader_id = next(iter(self.members), None)
 
     def static_member(self, instance_id: str | None) -> Member | None:
@@ -137,6 +138,8 @@ class Group:
     def rename(self, member: Member, member_id: str) -> None:
         """Give a static member another member id; it keeps its place in the group."""
         old_id = member.member_id
+        # Rebuilt rather than popped and added, so that the member keeps its place in the order of
+        # joining.
         self.members = {
             member_id if key == old_id else key: value for key, value in self.members.items()
         }
@@ -180,7 +183,7 @@ class Group:
 
     @property
     def have_all_joined(self) -> bool:
-        """Whether every known member waits for the next generation."""
+        """Return whether every known member waits for the next generation."""
         return self._joined_count == len(self.members) and not self.pending
 
     def check_member(self, member_id: str, instance_id: str | None) -> type[KafkaError] | None:
@@ -189,6 +192,7 @@ class Group:
             current = self.static_member(instance_id)
             if current is None:
                 return UnknownMemberId
+            # KIP-345: another process has joined with this instance id since.
             if current.member_id != member_id:
                 return FencedInstanceId
         return None if member_id in self.members else UnknownMemberId
@@ -201,7 +205,8 @@ class Group:
     # --- protocols ----------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a client with these may join: it and all members must have one in common."""
+        """Return whether a client with these may join: it and all members must share one."""
+        # The first member decides what kind of group this is.
         if self.state is GroupState.EMPTY:
             return bool(protocol_type and protocols)
         size = len(self.members)
@@ -213,6 +218,8 @@ class Group:
         """The protocol with the most votes among those that all members support."""
         size = len(self.members)
         candidates = {name for name, count in self._support.items() if count == size}
+        # Each member has one vote, for its most preferred candidate; of equal ones the first
+        # counts.
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return max(votes, key=lambda name: votes[name])
 
@@ -222,7 +229,8 @@ class Group:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether members read the topic, or may read it."""
+        """Return whether members read the topic, or may read it."""
+        # Subscriptions that cannot be read might be to any topic, so it counts as in use.
         topics = self.subscribed_topics()
         return topics is None or topic in topics
 
@@ -230,6 +238,7 @@ class Group:
         """The topics of all members; None if subscriptions cannot be read."""
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
+        # No protocol has been chosen yet, so it is open which of a member's subscriptions counts.
         if self.members and self.protocol is None:
             return None
         topics: set[str] = set()
@@ -246,7 +255,7 @@ class Group:
 
     @property
     def is_unused(self) -> bool:
-        """Whether neither memory nor the offsets topic has anything of the group."""
+        """Return whether neither memory nor the offsets topic has anything of the group."""
         return self.state is GroupState.EMPTY and not self.is_stored and not self.pending
 
     def assignments(self) -> dict[str, bytes]:
@@ -279,6 +288,7 @@ class Group:
 
     def apply(self, value: GroupMetadataValue) -> None:
         """Apply the group's record, just appended or replayed. Known members stay."""
+        # By name: a static member that is back under another id is the same member (KIP-345).
         known = {member.name: member for member in self.members.values()}
         self.members, self._static_ids, self._support = {}, {}, Counter()
         self._joined_count = 0
@@ -289,16 +299,18 @@ class Group:
             member = known.pop(name, None)
             self.add(self._settled(member, stored, value.protocol or ""))
         assert not any(gone.joining or gone.syncing for gone in known.values()), (
-            "their requests would wait for ever"
+            "their requests would wait indefinitely"
         )
         self._joined_count = sum(member.joining is not None for member in self.members.values())
         self.protocol_type = value.protocol_type or None
         self.protocol = value.protocol
         self.generation = value.generation
         self.leader_id = value.leader
+        # Only these two states are ever written: a rebalance lives in memory alone.
         self.state = GroupState.STABLE if self.members else GroupState.EMPTY
         self.state_since_ms = value.current_state_timestamp
         self.is_stored = True
+        # The rebalance is over only now that its record is in the log.
         if self.ended is not None:
             self.events.append(self.ended)
             self.ended = self.rebalance = None
@@ -307,6 +319,7 @@ class Group:
         """The member updated from its record; its protocols beyond the chosen one stay."""
         if member is None:
             member = Member.of_record(self.group_id, protocol, stored)
+        # The record is the truth: the member's protocols have changed since it was written.
         elif member.subscription(protocol) != stored.subscription:
             member.protocols = ((protocol, bytes(stored.subscription)),)
         if member.member_id != stored.member_id:

@@ -1,4 +1,4 @@
-"""All groups of one partition of `__consumer_offsets`: the group coordinator, as a machine.
+"""All groups of one partition of `__consumer_offsets`: the group coordinator, as a machine (GC-2).
 
 A request or a deadline goes in, a `Decision` comes out. Hard state (the groups as they were last
 recorded, and all offsets) changes in `apply` and `end_transaction` alone. A decision must be
@@ -126,13 +126,16 @@ class Groups:
             attempt.refuse(turn, InvalidSessionTimeout, request.member_id)
         else:
             group = self._find(request.group_id)
+            # A member id comes from a coordinator, so a group that is unknown here cannot have it.
             if group is None and request.member_id:
                 attempt.refuse(turn, UnknownMemberId, request.member_id)
             else:
+                # The first member makes the group; if it is refused, the group is dropped again.
                 self._join(turn, group or Group(request.group_id, now.wall_ms), attempt)
         return turn.decision()
 
     def _join(self, turn: Turn, group: Group, attempt: Attempt) -> None:
+        # A group that so far had offsets alone gets members now.
         self.groups[group.group_id] = group
         joining.join(turn, group, attempt)
         self._drop_if_unused(group)
@@ -158,7 +161,7 @@ class Groups:
         return Decision((), (Reply(ticket, HeartbeatResponse(error_code=code), AT_ONCE),))
 
     def leave(self, ticket: int, request: LeaveGroupRequest, version: int, now: Now) -> Decision:
-        """LeaveGroup: of one member, or from version 3 on of several."""
+        """LeaveGroup: removes one member, or from version 3 on several."""
         turn = self._turn(now)
         if not request.group_id:
             turn.reply(ticket, LeaveGroupResponse(error_code=InvalidGroupId.code), AT_ONCE)
@@ -197,6 +200,7 @@ class Groups:
             group = self._find(group_id)
             if group is None:
                 code = GroupIdNotFound.code
+            # KIP-229: a group that has members is in use.
             elif group.state is not GroupState.EMPTY:
                 code = NonEmptyGroup.code
             else:
@@ -247,6 +251,7 @@ class Groups:
             return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
         topics = [topic.name for topic in request.topics]
         subscribed = commits.topics_in_use(group, topics)
+        # KIP-496: without subscriptions that can be read, any topic may be in use.
         if subscribed is None:
             answer = OffsetDeleteResponse(error_code=NonEmptyGroup.code)
             return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
@@ -303,10 +308,13 @@ class Groups:
         """Replay is over: every member has a whole session to send a heartbeat."""
         turn = self._turn(now)
         for group in self.groups.values():
+            # KIP-389: group.max.size has been lowered since; in the rebalance those that rejoin
+            # first stay.
             if len(group.members) > self.config.max_size:
                 why = Cause("the coordinator", "found more members than group.max.size")
                 rebalance.begin(turn, group, why)
             for member in group.members.values():
+                # It may have sent heartbeats to the former coordinator until a moment ago.
                 rebalance.prolong_session(turn, member)
         self._plan_examination(now.monotonic_ms)
         return turn.decision()
@@ -331,6 +339,7 @@ class Groups:
         return [decision for decision in decisions if decision is not NOTHING]
 
     def _expired(self, timer: Timer, now: Now) -> Decision:
+        # Groups that have offsets alone have no timers, so all of them are looked at in turn.
         if timer is self._examination:
             self._to_examine.extend({**self.groups, **dict.fromkeys(self.offsets.groups)})
             self._plan_examination(now.monotonic_ms)
@@ -367,12 +376,14 @@ class Groups:
         """Tombstones of offsets of deleted topics, and of those that have expired (KIP-211)."""
         records: dict[tuple[str, int], StateRecord] = {}
         since_ms, subscribed = commits.retention_of(group)
+        # KIP-211. Without a trusted clock nothing is removed by age.
         if subscribed is not None and wall_ms is not None:
             retention_ms = self.config.offsets_retention_ms
             for record in self.offsets.expired_tombstones(
                 group.group_id, wall_ms, retention_ms, since_ms, subscribed
             ):
                 records[_place(record)] = record
+        # A topic of the same name that is created later must not begin at these offsets.
         if self._deleted_topics:
             for record in self.offsets.tombstones(group.group_id, self._deleted_topics):
                 records[_place(record)] = record
@@ -387,6 +398,7 @@ class Groups:
         """The group; one with offsets alone exists as long as it has them."""
         group = self.groups.get(group_id)
         if group is None and group_id in self.offsets.groups:
+            # A passing object: it has no members, and nothing else of it would be kept.
             group = Group(group_id)
         return group
 
@@ -397,6 +409,7 @@ class Groups:
     def _shown_alive(self, group_id: str, member_id: str, now_ms: int) -> None:
         group = self.groups.get(group_id)
         member = None if group is None else group.members.get(member_id)
+        # As in Kafka, a commit is a sign of life like a heartbeat.
         if member is not None:
             self._timers.set(member.timer, now_ms + member.session_timeout_ms)
 
@@ -412,6 +425,7 @@ class Groups:
     def _forget_if_last(self, records: list[StateRecord], group: Group) -> None:
         """Remove a group without members if these tombstones remove its last offset."""
         is_empty = group.state is GroupState.EMPTY and not group.pending
+        # One tombstone for each offset at most, so as many of them as there are offsets are all.
         if is_empty and len(records) == self.offsets.count(group.group_id):
             self._forget(records, group)
 
@@ -473,6 +487,7 @@ def _matching(groups: Iterable[Group], wanted: ListGroupsRequest) -> list[Listed
     """The groups that match the filters on state and type, ignoring case; no filter: all."""
     states = {state.lower() for state in wanted.states_filter}
     types = {kind.lower() for kind in wanted.types_filter}
+    # KIP-848's type filter asks for groups of which there are none here.
     if types and _CLASSIC not in types:
         return []
     return [

@@ -45,7 +45,8 @@ _OWN_REBALANCE_TIMEOUT: Final = 1  # JoinGroup versions from which these exist
 _MEMBER_ID_FIRST: Final = 4
 _SKIP_ASSIGNMENT: Final = 9
 
-# A client id may be as long as a string can be, and so may a member id, which is longer.
+# A client id may be as long as a string can be, and so may a member id, which is longer: the UUID
+# and the record of the group have to fit, too.
 _LONGEST_PREFIX_CHARACTERS: Final = 8_000
 
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
@@ -62,7 +63,7 @@ class Caller(NamedTuple):
     new_id: str
     """A fresh random UUID as text, for the member id if one is needed."""
     version: int
-    """Of the API."""
+    """The version of the API."""
 
 
 class Attempt(NamedTuple):
@@ -99,6 +100,7 @@ def join(turn: Turn, group: Group, attempt: Attempt) -> None:
     if not _has_room(group, member_id, turn.config.max_size):
         attempt.refuse(turn, GroupMaxSizeReached, "")
         _turn_away(turn, group, member_id)
+    # As in Kafka, before the member id is looked at.
     elif not group.supports(request.protocol_type, attempt.protocols):
         attempt.refuse(turn, InconsistentGroupProtocol, member_id)
     elif not member_id:
@@ -120,6 +122,7 @@ def _has_room(group: Group, member_id: str, max_size: int) -> bool:
         return True
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING:
+        # KIP-389: of more members than allowed, those that rejoin first stay.
         is_waiting = member is not None and member.joining is not None
         return is_waiting or group.joined_count < max_size
     return member is not None or len(group.members) < max_size
@@ -142,6 +145,7 @@ def _join_without_id(turn: Turn, group: Group, attempt: Attempt) -> None:
     member = group.static_member(instance_id)
     if member is not None:
         _take_over(turn, group, attempt, member, member_id)
+    # KIP-394: clients that time out and retry would else leave a member behind each time.
     elif instance_id is None and caller.version >= _MEMBER_ID_FIRST:
         timer = group.pending[member_id] = Timer(group.group_id, member_id)
         turn.timers.set(timer, turn.now_ms + attempt.request.session_timeout_ms)
@@ -160,6 +164,7 @@ def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
     attempt.describe_to(member)
     if not group.members:
         group.protocol_type = request.protocol_type
+    # KIP-134: another newcomer prolongs the initial delay.
     if group.state is GroupState.PREPARING and group.generation == 0:
         group.has_newcomer = True
     group.add(member)
@@ -178,6 +183,7 @@ def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
     member = group.members[request.member_id]
     if group.state is GroupState.PREPARING:
         _park(turn, group, attempt, member)
+    # GC-2: another subscription concerns the whole group, in any state.
     elif member.protocols != attempt.protocols:
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "changed its subscription", request.reason))
@@ -200,11 +206,16 @@ def _park(turn: Turn, group: Group, attempt: Attempt, member: Member) -> None:
 
 def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
     """A static member is back under a new id; a client with the old one is fenced."""
+    # KIP-345: at most one process has the instance id; the former one, if it still waits, is
+    # fenced.
     refuse_join(turn, group, member, FencedInstanceId)
     refuse_sync(turn, member, FencedInstanceId)
     prolong_session(turn, member)
     if group.state is GroupState.STABLE:
         group.change_protocols(member, attempt.protocols)
+        # KIP-345: in a stable group that keeps its protocol, the member takes over the assignment
+        # it had: a rolling restart causes no rebalance. Otherwise its new subscription has to be
+        # assigned.
         if group.choose_protocol() == group.protocol:
             _replace(turn, group, attempt, member, member_id)
             return
@@ -229,6 +240,7 @@ def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_
     if value.leader == old_id:
         value.leader = member_id
     turn.records.append(record)
+    # KIP-814: the leader learns that it leads, but must not assign anything without a rebalance.
     skips_assignment = value.leader == member_id and attempt.caller.version >= _SKIP_ASSIGNMENT
     answer = JoinGroupResponse(
         generation_id=group.generation,

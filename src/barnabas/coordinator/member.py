@@ -98,6 +98,7 @@ def protocols_of(wanted: Iterable[JoinGroupRequestProtocol]) -> Protocols:
     """The protocols of a request, each name once, copied out of the request's frame."""
     named: dict[str, bytes] = {}
     for protocol in wanted:
+        # Copied: a view would keep the whole frame in memory for as long as the member lives.
         named.setdefault(protocol.name, bytes(protocol.metadata))
     return tuple(named.items())
 

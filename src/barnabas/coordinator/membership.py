@@ -1,4 +1,9 @@
-"""SyncGroup, Heartbeat and LeaveGroup: the requests of a generation's members."""
+"""SyncGroup, Heartbeat and LeaveGroup: the requests of a generation's members.
+
+Each is checked in Kafka's order: the member (is it one, and still the one with its instance id),
+then the generation, then the group's state. So a request of an earlier generation changes nothing,
+however late it arrives.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +49,17 @@ def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) ->
         return
     member = group.members[request.member_id]
     group.unsynced.discard(member.member_id)
+    # The last of them: the sync phase has ended in time.
     if not group.unsynced:
         turn.timers.cancel(group.timer)
+    # The assignment is in the log already; the answer waits until it is replicated.
     if group.state is GroupState.STABLE:
         prolong_session(turn, member)
         turn.reply(parked.ticket, synced_answer(group, member.assignment), group.known_after)
         return
     refuse_sync(turn, member, RebalanceInProgress)  # an abandoned one
     member.syncing = parked
+    # GC-2: only the leader's request carries assignments.
     if member.member_id == group.leader_id:
         settle(turn, group, {one.member_id: bytes(one.assignment) for one in request.assignments})
 
@@ -62,6 +70,7 @@ def _check_sync(group: Group, request: SyncGroupRequest) -> type[KafkaError] | N
         return error
     if request.generation_id != group.generation:
         return IllegalGeneration
+    # KIP-559: version 5 names the protocol, so that a proxy can read the assignment.
     if request.protocol_type is not None and request.protocol_type != group.protocol_type:
         return InconsistentGroupProtocol
     if request.protocol_name is not None and request.protocol_name != group.protocol:
@@ -72,6 +81,7 @@ def _check_sync(group: Group, request: SyncGroupRequest) -> type[KafkaError] | N
 def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: int) -> int:
     """The error code. Thousands of these arrive every second: no `Turn`, no record, no list."""
     member = group.members.get(request.member_id)
+    # The usual case takes one look-up; only here is it found out what is wrong.
     if member is None or member.instance_id != request.group_instance_id:
         error = group.check_member(request.member_id, request.group_instance_id)
         if error is not None:
@@ -79,6 +89,7 @@ def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: i
         member = group.members[request.member_id]
     if request.generation_id != group.generation:
         return IllegalGeneration.code
+    # Even while the group rebalances: the member is alive, and is given the time to rejoin.
     timers.set(member.timer, now_ms + member.session_timeout_ms)
     return RebalanceInProgress.code if group.state is GroupState.PREPARING else NONE
 
@@ -105,6 +116,7 @@ def _leave_one(turn: Turn, group: Group | None, identity: MemberIdentity) -> int
         member = group.static_member(identity.group_instance_id)
         if member is None:
             return UnknownMemberId.code
+    # KIP-394: it was handed out, and has not joined with it.
     elif identity.member_id in group.pending:
         forget_pending(turn, group, identity.member_id)
         return NONE

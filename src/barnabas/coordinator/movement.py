@@ -29,13 +29,13 @@ class Movement(NamedTuple):
     """The changes of a rebalance, in numbers of partitions."""
 
     moved: int
-    """That had an owner and have another one now; or UNKNOWN."""
+    """Partitions that had an owner and have another one now; or UNKNOWN."""
     taken: int
-    """That had an owner and have none now: revoked, if rebalances are cooperative (KIP-429)."""
+    """Partitions that had an owner and have none now: a cooperative rebalance revokes (KIP-429)."""
     given: int
-    """That had no owner and have one now."""
+    """Partitions that had no owner and have one now."""
     total: int
-    """That have an owner now."""
+    """Partitions that have an owner now."""
     moves: tuple[tuple[TopicPartition, str, str], ...]
     """(partition, from, to) of those that moved, by topic and number."""
     is_harmless: bool
@@ -43,9 +43,10 @@ class Movement(NamedTuple):
 
 
 def movement(is_consumers: bool, before: Assignments, after: Assignments) -> Movement:
-    """Compare two generations; `is_consumers`: the assignments are those of consumers."""
+    """Compare two generations; `is_consumers` says that the assignments are those of consumers."""
     changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     kept_all = all(not before.get(name) for name in changed)
+    # Connect and others have assignments of their own formats.
     if not is_consumers:
         return Movement(UNKNOWN, 0, 0, 0, (), kept_all)
     size = sum(map(len, before.values())) + sum(map(len, after.values()))

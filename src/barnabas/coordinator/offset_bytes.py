@@ -62,6 +62,7 @@ def decode_offset_commit(key: bytes, value: bytes) -> OffsetCommit | None:
         topic_end = topic_at + topic_size
         version, offset, leader_epoch, text_size = _VALUE_BEGIN.unpack_from(value)
         text_end = _VALUE_BEGIN.size + text_size
+        # Every length is checked against the bytes that there are.
         if (
             kind != _KEY_VERSION
             or version != _VALUE_VERSION

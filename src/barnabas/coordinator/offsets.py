@@ -80,7 +80,7 @@ class GroupOffsets(NamedTuple):
     pending: dict[int, dict[Place, Stored]]  # by producer id
 
     def is_stable(self, place: Place) -> bool:
-        """Whether no open transaction may change this offset any more."""
+        """Return whether no open transaction may change this offset any more."""
         return not self.pending or all(place not in one for one in self.pending.values())
 
     def places(self) -> list[Place]:
@@ -117,6 +117,7 @@ class Offsets:
         """
         group_id = request.group_id
         expires_ms = request.retention_time_ms
+        # Only versions 2 to 4 of OffsetCommit have a retention of their own (KIP-211).
         if expires_ms != _NOT_GIVEN:
             expires_ms = min(wall_ms + expires_ms, _END_OF_TIME_MS)
         answer = commit_answer(request)
@@ -149,6 +150,8 @@ class Offsets:
     ) -> Decision:
         """The records of an allowed commit in the producer's transaction."""
         group_id = request.group_id
+        # A plain commit may come without a group, as from old simple consumers; Kafka refuses this
+        # one.
         if not group_id:
             return _reply(ticket, transactional_answer(request, InvalidGroupId))
         answer = transactional_answer(request)
@@ -207,11 +210,14 @@ class Offsets:
             kept = {place: one for place, one in before.items() if one is not None}
             gone = before.keys() - kept.keys()
             places = [place for place in group.committed | kept if place not in gone]
+        # An answer that shows no offset above the high watermark waits for nothing.
         after = AT_ONCE
         topics: dict[str, list[OffsetFetchPartitionResponse]] = {}
         for place in places:
             is_replicated = place not in before
             stored = group.committed.get(place) if is_replicated else before[place]
+            # KIP-447: a consumer that takes over a partition must not begin before the offset that
+            # its predecessor's transaction is about to commit.
             if require_stable and not (is_replicated and group.is_stable(place)):
                 answer = no_offset(place[1], UnstableOffsetCommit.code)
             elif stored is None:
@@ -321,6 +327,7 @@ class Offsets:
         place = (intern(key.topic), key.partition)
         group = self.groups.get(key.group)
         if value is None:
+            # A fetch answers what was committed before, until the tombstone is replicated.
             if producer_id == NO_PRODUCER_ID and offset >= high_watermark:
                 known = None if group is None else group.committed.get(place)
                 self.unreplicated.add(offset, (key.group, place), known, None, high_watermark)
@@ -343,6 +350,7 @@ class Offsets:
                 self.unreplicated.add(offset, (key.group, place), known, stored, high_watermark)
             group.committed[place] = stored
             return
+        # KIP-98: it counts once the transaction's marker is in this partition.
         group.pending.setdefault(producer_id, {})[place] = stored
         self._open.setdefault(producer_id, {})[key.group] = None
 
@@ -354,6 +362,8 @@ class Offsets:
             if is_commit:
                 for place, stored in pending.items():
                     known = group.committed.get(place)
+                    # A plain commit that is later in the log than this record wins, wherever the
+                    # marker is.
                     if known is None or known[LOG_OFFSET] < stored[LOG_OFFSET]:
                         group.committed[place] = stored
                     self.unreplicated.on_committed(group_id, place, stored)
@@ -405,7 +415,7 @@ def _tombstone(group_id: str, place: Place) -> StateRecord:
 
 
 def _is_too_large(metadata: str, limit: int) -> bool:
-    """Whether it is longer than `limit` UTF-16 units, of which a character has one or two."""
+    """Return whether it is longer than `limit` UTF-16 units: a character has one or two."""
     return 2 * len(metadata) > limit and len(metadata.encode("utf-16-le")) // 2 > limit
 
 

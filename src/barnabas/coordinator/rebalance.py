@@ -49,6 +49,7 @@ def _prepare(turn: Turn, group: Group) -> None:
     for member in group.members.values():
         refuse_sync(turn, member, RebalanceInProgress)
     group.unsynced.clear()
+    # KIP-134: wait for more members, rather than rebalance for each of those that start together.
     if group.state is GroupState.EMPTY:
         delay_ms = turn.config.initial_rebalance_delay_ms
         group.has_newcomer = False
@@ -89,12 +90,15 @@ def on_phase_expired(turn: Turn, group: Group) -> None:
     """The group's own timer has expired."""
     if group.state is GroupState.PREPARING:
         until_ms = group.initial_until_ms
+        # KIP-134: a member joined during the delay, so it runs once more, up to the rebalance
+        # timeout.
         if until_ms is not None and group.has_newcomer and turn.now_ms < until_ms:
             group.has_newcomer = False
             delayed_ms = turn.now_ms + turn.config.initial_rebalance_delay_ms
             turn.timers.set(group.timer, min(delayed_ms, until_ms))
         else:
             _complete(turn, group)
+    # Kafka 3.x removes members that do not sync in time, lest the group wait for a dead leader.
     elif group.unsynced:
         for member_id in sorted(group.unsynced):
             member = group.members[member_id]
@@ -128,6 +132,7 @@ def _complete(turn: Turn, group: Group) -> None:
     """Begin the next generation with the joined members. Static ones may be late (KIP-345)."""
     group.initial_until_ms = None
     for member in [one for one in group.members.values() if one.joining is None]:
+        # KIP-345: a static member keeps its place until its session ends.
         if member.instance_id is None:
             note_cause(turn, group, cause(member, "did not rejoin in time"))
             _drop(turn, group, member)
@@ -135,6 +140,7 @@ def _complete(turn: Turn, group: Group) -> None:
         _become_empty(turn, group)
         return
     leader = group.members[group.leader_id or ""]
+    # The leader did not rejoin, and is static: another member that did leads this generation.
     if leader.joining is None:
         joined = next((one for one in group.members.values() if one.joining), None)
         if joined is None:
@@ -149,6 +155,7 @@ def _complete(turn: Turn, group: Group) -> None:
         parked = group.take_join(member)
         if parked is not None:
             turn.reply(parked.ticket, joined_answer(group, member), AT_ONCE)
+        # It has its member id now, and heartbeats with it: the session's own timeout applies.
         member.is_new = False
         prolong_session(turn, member)
     group.unsynced = set(group.members)
@@ -169,6 +176,8 @@ def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
 
     The group's state changes by the record, once it is in the log.
     """
+    # As in Kafka, the assignment is in the log before any member has it, so that the next
+    # coordinator knows what they work on.
     turn.records.append(group.record(assignments))
     for member in group.members.values():
         parked, member.syncing = member.syncing, None
@@ -246,6 +255,7 @@ def refuse_join(turn: Turn, group: Group, member: Member, error: type[KafkaError
     """Answer the member's parked JoinGroup, if any, with the error."""
     parked: Parked | None = group.take_join(member)
     if parked is not None:
+        # Without an id the client joins as a new member.
         member_id = "" if error is UnknownMemberId else member.member_id
         turn.reply(parked.ticket, refused_join(error, member_id, parked.version), AT_ONCE)
 

@@ -56,6 +56,7 @@ class RebalanceLog:
 
     def add(self, cause: Cause) -> None:
         """Add a cause."""
+        # A thousand members that join at once are one line, too.
         if len(self._causes) < _CAUSES_SHOWN:
             self._causes.append(cause)
         else:

@@ -163,11 +163,12 @@ def encode_record(key: Message, value: Message | None) -> KeyValue:
 
 
 def _encode_offset(key: OffsetCommitKey, value: Message | None) -> KeyValue:
-    """By hand, as nothing is written as often, except the rare ones with an expiry."""
+    """Encode an offset by hand, since nothing is written as often; one with an expiry is rare."""
     name = encode_offset_key(key.group, key.topic, key.partition)
     if value is None:
         return KeyValue(name, None)
     assert isinstance(value, OffsetCommitValue), f"{value} is no offset"
+    # Only version 1 has the field, which Kafka writes for commits of old clients alone.
     if value.expire_timestamp != -1:
         return KeyValue(name, _encode(value, _WITH_EXPIRY))
     return KeyValue(
@@ -191,6 +192,7 @@ def decode_group_record(key: bytes | None, value: bytes | None) -> InternalRecor
         if commit is not None:
             return _offset_record(commit)
     kind, body = _versioned(key)
+    # Kafka 4's records (KIP-848) have types of their own: a reader skips what it does not know.
     if kind not in _GROUP_KEYS:
         raise UnknownRecordType(kind)
     is_group = kind == GROUP_METADATA_TYPE

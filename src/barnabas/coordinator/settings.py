@@ -42,11 +42,11 @@ class TransactionConfig(NamedTuple):
     max_timeout_ms: int = 900_000
     """The longest timeout that a producer may ask for."""
     abort_interval_ms: int = 10_000
-    """Between two looks for transactions that have exceeded their timeout."""
+    """The time between two looks for transactions that have exceeded their timeout."""
     expiration_ms: int = 604_800_000
     """How long an unused transactional id is kept."""
     expiration_interval_ms: int = 3_600_000
-    """Between two looks for ids to remove."""
+    """The time between two looks for ids to remove."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> TransactionConfig:

@@ -50,6 +50,8 @@ class Timers:
     def set(self, timer: Timer, deadline_ms: int) -> None:
         """Set the timer's deadline, or move it."""
         timer.deadline_ms = deadline_ms
+        # Earlier than its entry: that one would wake too late. A later deadline leaves the entry
+        # alone.
         if deadline_ms < timer.queued_ms:
             if timer.queued_ms != NEVER:
                 self._forget_entry()
@@ -66,7 +68,7 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether `next` has anything to do."""
+        """Return whether `next` has anything to do."""
         return bool(self._heap) and self._heap[0][0] <= now_ms
 
     def next(self, now_ms: int) -> Timer | None:
@@ -76,8 +78,10 @@ class Timers:
         after a number of them.
         """
         queued_ms, _, timer = heapq.heappop(self._heap)
+        # The timer was cancelled, or has a newer entry.
         if queued_ms != timer.queued_ms:
             self._stale -= 1
+        # It was postponed, as by heartbeats: back into the heap, once for any number of them.
         elif timer.deadline_ms > now_ms:
             self._push(timer)
         else:
@@ -111,6 +115,7 @@ class TransactionTimeouts:
     def set(self, transactional_id: str, due_ms: int) -> None:
         """Have this id looked at once `due_ms` has passed, or earlier."""
         known_ms = self._set.get(transactional_id)
+        # A later time need not be noted: the caller looks earlier, and sets it again.
         if known_ms is None or due_ms < known_ms:
             self._set[transactional_id] = due_ms
             heapq.heappush(self._heap, (due_ms, transactional_id))

@@ -87,12 +87,12 @@ class Transaction(NamedTuple):
 
     @property
     def is_decided(self) -> bool:
-        """Whether the outcome is decided and markers are being written."""
+        """True from the decided outcome until every marker is written."""
         return self.status in _DECIDED
 
     @property
     def is_completed(self) -> bool:
-        """Whether the last transaction has ended, and no other has begun."""
+        """True when the last transaction has ended, and no other has begun."""
         return self.status in _COMPLETED
 
     @property
@@ -101,12 +101,13 @@ class Transaction(NamedTuple):
 
     @property
     def has_last_epoch(self) -> bool:
-        """Whether the next producer gets a new id instead of the next epoch."""
+        """True if the next producer gets a new id instead of the next epoch."""
         return self.producer_epoch >= LAST_EPOCH
 
     def check(self, producer_id: int, producer_epoch: int) -> None:
         """Check that this producer may change the transaction now; raises a KafkaError."""
         self.check_owner(producer_id, producer_epoch)
+        # The client retries: its next transaction cannot begin before the markers of this one.
         if self.is_decided:
             raise ConcurrentTransactions
 
@@ -136,6 +137,7 @@ class Transaction(NamedTuple):
 
     def with_fenced_producer(self, wall_ms: int) -> Transaction:
         """The transaction aborted under the next epoch, which is given to no producer."""
+        # KIP-98: markers with this epoch fence the producer in every partition it has written to.
         bumped = min(self.producer_epoch + 1, MAX_EPOCH)
         return self.with_outcome(False, wall_ms)._replace(producer_epoch=bumped)
 
@@ -155,6 +157,7 @@ class Transaction(NamedTuple):
     def record(self) -> StateRecord:
         """The transaction's record."""
         partitions = None
+        # Kafka writes null, and not an empty list, where no transaction has begun.
         if self.status is not TransactionStatus.Empty:
             partitions = [
                 TransactionPartitions(topic=topic, partition_ids=numbers)

@@ -103,7 +103,7 @@ class Transactions:
         self._transactions: dict[str, Transaction] = {}
         """The hard state, in the order of the last updates."""
         self._unmarked: dict[str, set[TopicPartition]] = {}
-        """Of decided transactions: the partitions not known to have their marker."""
+        """The partitions of decided transactions that are not known to have their marker."""
         self._uncompleted: dict[str, None] = {}
         """Transactions with all markers, until their Complete record is appended."""
         self._continued: dict[str, _Continued] = {}
@@ -114,7 +114,7 @@ class Transactions:
         self._abort_from_ms = self._forget_from_ms = self._complete_again_ms = 0
 
     def __iter__(self) -> Iterator[Transaction]:
-        """The least recently updated first."""
+        """Iterate over all transactions, the least recently updated one first."""
         return iter(self._transactions.values())
 
     def get(self, transactional_id: str) -> Transaction | None:
@@ -123,7 +123,7 @@ class Transactions:
     # --- InitProducerId --------------------------------------------------------------------------
 
     def needs_producer_id(self, transactional_id: str) -> bool:
-        """Whether the next `init_producer_id` needs a new producer id."""
+        """Return whether the next `init_producer_id` needs a new producer id."""
         transaction = self._transactions.get(transactional_id)
         if transaction is None:
             return True
@@ -155,6 +155,8 @@ class Transactions:
         assert name, "the handler refuses requests without a transactional id"
         claimed = _claimed_owner(request)
         timeout_ms = request.transaction_timeout_ms
+        # transaction.max.timeout.ms: an open transaction holds up every reader of committed
+        # records.
         if not 0 < timeout_ms <= self.config.max_timeout_ms:
             raise InvalidTransactionTimeout
         transaction = self._transactions.get(name)
@@ -164,6 +166,7 @@ class Transactions:
             raise ConcurrentTransactions
         ongoing = transaction if transaction is not None and transaction.is_ongoing else None
         current = transaction.owner if transaction else None
+        # A producer that starts (no claim), or one that continues after an error (KIP-360).
         if current is None or claimed is None or claimed == current:
             if ongoing is not None:
                 return self._fence(ticket, ongoing, now)
@@ -185,6 +188,7 @@ class Transactions:
         return Decision((record,), (Reply(ticket, answer),))
 
     def _next_owner(self, transaction: Transaction | None, spare_id: int | None) -> Owner:
+        # KIP-98: the next epoch fences every producer before it.
         if transaction is not None and not transaction.has_last_epoch:
             return Owner(transaction.producer_id, transaction.producer_epoch + 1)
         assert spare_id is not None, "called without the producer id that it needs"
@@ -246,6 +250,7 @@ class Transactions:
     ) -> tuple[StateRecord, ...]:
         if not transaction.is_ongoing:
             self._begin(transaction, now.monotonic_ms)
+        # All are known, as when a request is repeated: no record is needed.
         elif partitions <= transaction.partitions:
             return ()
         return (transaction.with_partitions(partitions, now.wall_ms).record(),)
@@ -265,7 +270,7 @@ class Transactions:
         producer_epoch: int,
         partitions: Iterable[TopicPartition],
     ) -> dict[TopicPartition, int]:
-        """Whether a producer may write to the partitions in its open transaction: error codes.
+        """Tell by error codes whether a producer may write to these in its open transaction.
 
         So no write can begin a transaction that is never ended (KIP-890).
         """
@@ -325,6 +330,8 @@ class Transactions:
         if (
             transaction is None
             or not transaction.is_decided
+            # A late report on an earlier transaction: this one has another epoch, or is not decided
+            # yet.
             or transaction.owner != (producer_id, producer_epoch)
         ):
             return NOTHING
@@ -332,6 +339,7 @@ class Transactions:
         unmarked.difference_update(partitions)
         if unmarked:
             return NOTHING
+        # The append below may be refused, for want of in-sync replicas: `expire` tries again.
         self._uncompleted[transactional_id] = None
         self._complete_again_ms = now.monotonic_ms + _RETRY_MS
         return Decision((transaction.with_all_markers(now.wall_ms).record(),))
@@ -382,6 +390,7 @@ class Transactions:
         name = key.transactional_id
         self._unmarked.pop(name, None)
         self._uncompleted.pop(name, None)
+        # A tombstone: the id has expired (KIP-98).
         if value is None:
             self._transactions.pop(name, None)
             self._continued.pop(name, None)
@@ -395,6 +404,7 @@ class Transactions:
             self._continued.pop(name, None)  # its producer has received its epoch
             return
         self._began_ms.pop(name, None)
+        # Its markers are still to be written, all of them: replay does not know of any.
         if transaction.is_decided:
             self._unmarked[name] = set(transaction.partitions)
 
@@ -440,6 +450,7 @@ class Transactions:
             decisions += [
                 Decision((each.with_all_markers(now.wall_ms).record(),)) for each in marked
             ]
+        # transaction.abort.timed.out.transaction.cleanup.interval.ms bounds how often, as in Kafka.
         if now_ms >= self._abort_from_ms and (late := self._late(now_ms)):
             self._abort_from_ms = now_ms + self.config.abort_interval_ms
             decisions += [self._time_out(transaction, now) for transaction in late]
@@ -452,6 +463,7 @@ class Transactions:
         late = []
         for name in self._timeouts.take(now_ms):
             transaction = self._transactions.get(name)
+            # The entry is of a transaction that has ended in time.
             if transaction is None or not transaction.is_ongoing:
                 continue
             due_ms = self._began_ms[name] + transaction.timeout_ms
@@ -476,8 +488,10 @@ class Transactions:
         tombstones: list[StateRecord] = []
         characters = 0
         for name, transaction in self._transactions.items():
+            # They are in the order of their last updates, so all others are younger.
             if transaction.updated_ms > until_ms:
                 break
+            # Not in the middle of a transaction, however old it is.
             if transaction.is_ongoing or transaction.is_decided:
                 continue
             if len(tombstones) >= _FORGOTTEN_AT_ONCE or characters >= _FORGOTTEN_CHARACTERS:
@@ -497,6 +511,7 @@ def _claimed_owner(request: InitProducerIdRequest) -> Owner | None:
     claimed = Owner(request.producer_id, request.producer_epoch)
     if claimed == _NO_OWNER:
         return None
+    # KIP-360: either both are sent, or none.
     if claimed.producer_id == NO_PRODUCER_ID or claimed.producer_epoch == _NO_OWNER.producer_epoch:
         raise InvalidRequest
     return claimed

@@ -65,6 +65,7 @@ class Unreplicated:
     def on_committed(self, group_id: str, place: Place, stored: Stored) -> None:
         """A transaction's offset counts, whose record is replicated as its marker is."""
         before = self._before.get(group_id, _NONE)
+        # What fetches answer until the plain commit after it is replicated.
         if place in before:
             known = before[place]
             if known is None or known[LOG_OFFSET] < stored[LOG_OFFSET]:
@@ -82,11 +83,14 @@ class Unreplicated:
             record = records.popleft()
             group_id, place = record.name
             before = self._before[group_id]
+            # A later record of this place is above the high watermark still: this one is what
+            # stands before it now.
             if self._newest[record.name] != record.offset:
                 known = before[place]
                 if known is None or known[LOG_OFFSET] < record.offset:  # else a transaction's
                     before[place] = record.stored
                 continue
+            # The newest record of the place is replicated, so committed and replicated value agree.
             del self._newest[record.name], before[place]
             if not before:
                 del self._before[group_id]

@@ -1,4 +1,4 @@
-"""Log lines about what peers do, of which strangers could cause any number.
+"""Limits the log lines about peers, of which strangers could cause any number.
 
 A client that is set up wrong connects again and again, a few times in a second, and one that is
 hostile as fast as it can, each time with another fault. So each reason is logged once per address

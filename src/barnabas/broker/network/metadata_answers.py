@@ -1,9 +1,9 @@
-"""Encoded answers to Metadata, which are the same for everyone who asks the same.
+"""Keeps encoded answers to Metadata, which are the same for all who ask the same.
 
 Two thousand partitions are described and encoded once, not three hundred times when three hundred
 clients start.
 
-    version, body of the request, listener, who asks --> body of the answer
+    version, body of the request, listener, client --> body of the answer
 
 Invariant: an answer is kept for as long as the cluster's image and the rights granted are the very
 objects from which it was built, and only if it holds no topic with an error: a denial is logged
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MOST_BYTES = 32 * 1024 * 1024  # of all that are kept, with their keys; then all are dropped
 _LONG_ANSWER = 2_000  # partitions; longer ones are encoded in a thread, so as not to block the loop
 
-_AGAIN: Final = b""  # in place of a body: its client went
+_AGAIN: Final = b""  # in place of a body: the client that built it has disconnected
 
 Build = Callable[[memoryview], Message | Coroutine[Any, Any, Any]]
 """Decodes the body of a request and handles it: what the handler returns."""

@@ -1,5 +1,5 @@
-"""The memory that all requests have while they are received, and until the large ones are taken
-apart (`queued.max.request.bytes`).
+"""Limits the memory of all requests while they are received, and of large ones until they are
+decoded (`queued.max.request.bytes`).
 
 Unless that is set it is an eighth of the machine's memory. A request that fits into a connection's
 buffer needs none of it. Requests that brokers send to each other have a part of their own: clients
@@ -50,7 +50,7 @@ def limit_bytes(config: BrokerConfig, machine_bytes: int) -> int:
 
 
 class RequestMemory:
-    """Serves all listeners of one broker."""
+    """The memory for requests of all listeners of one broker."""
 
     __slots__ = ("_clock", "_complaints", "_preferred", "_seen", "_stalled_ms", "_timer", "pool")
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LARGE_AT_ONCE_BYTES = 16 * 1024 * 1024  # of requests that are being taken apart
+_LARGE_AT_ONCE_BYTES = 16 * 1024 * 1024  # of requests that are being decoded
 
 Handler = Callable[[Context, Any], Outcome]
 Begin = Callable[["Route", Context, Message], Outcome]
@@ -107,7 +107,7 @@ class Router:
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
         self._max_entries = node.config.int("barnabas.request.max.entries")
         self._faults: RequestFaults | None = None
-        # Who has a quota from now on had none when its requests began to be repeated.
+        # A client that has a quota from now on had none when its requests began to be repeated.
         node.quotas.when_changed(self._repeated.clear)
 
     def inject(self, faults: RequestFaults | None) -> None:

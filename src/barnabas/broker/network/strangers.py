@@ -1,9 +1,9 @@
-"""Connections whose clients have not authenticated yet: how long they may take, and what they cost.
+"""Limits connections before their clients have authenticated: their time, and what they cost.
 
 From the moment that a connection is accepted its client has
 `barnabas.connection.login.deadline.ms`, a TLS handshake included. Until then it has a small buffer;
-what does not fit takes its part of a memory that all of them share, or waits. Of too many the one
-that has taken longest is closed, for one that knows its password is done in a moment.
+what does not fit takes its part of a memory that all of them share, or waits. If there are too
+many, the one that has taken longest is closed: one that knows its password is done in a moment.
 """
 
 from __future__ import annotations

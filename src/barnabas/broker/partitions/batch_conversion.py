@@ -1,8 +1,9 @@
 """Drives the preparation of batches whose topics ask for more than a look at their header.
 
 Most batches are ready at once. One that takes longer is what `Hold` is for: decompressing and
-compressing go to a thread, and between slices of its walk the loop serves everybody else. Of those
-that unpack to much one is worked on at a time, so that a thousand bombs need the memory of one.
+compressing go to a thread, and between slices of its walk the loop serves other connections. Of
+those that unpack to much one is worked on at a time, so that a thousand bombs need the memory of
+one.
 """
 
 from __future__ import annotations

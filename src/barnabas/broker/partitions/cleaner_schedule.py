@@ -52,9 +52,9 @@ class CleanerSchedule:
                     while await cleaner.clean_once():
                         pass
                 except Exception:
-                    # A mistake of ours, or a line of the child process that cannot be read. Without
+                    # A bug of ours, or a line of the child process that cannot be read. Without
                     # another look compacted logs would grow until the broker restarts.
-                    _log.exception("the look for something to compact failed")
+                    _log.exception("looking for a log to compact failed")
                 await cleaner.end()
                 await self._back_off()
         finally:

@@ -6,7 +6,7 @@
 
 Other log directories, and what they hold, are not touched. The broker itself fails with its last
 directory. A process that is out of file descriptors has no failed disk: such an error changes
-nothing here, and whoever met it tries again.
+nothing here, and the caller tries again.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class FailureReports:
         report: Report,
         failed: asyncio.Future[str],
     ) -> None:
-        """`failed` gets the reason why this broker cannot go on."""
+        """`failed` gets the reason why this broker cannot continue."""
         self._queue = queue
         self._logs = logs
         self._report = report

@@ -45,7 +45,7 @@ _SHORTEST_INTERVAL_MS = 100  # whatever is configured
 
 
 class _Round:
-    """Something to do again and again, as often as a config says."""
+    """A duty, and how often a config says that it is due."""
 
     __slots__ = ("action", "key", "longest_ms", "name", "times")
 
@@ -70,7 +70,7 @@ class _Round:
 
 
 class Housekeeping:
-    """Runs from `start` to `stop`; a round that fails is logged, and tried again at its time."""
+    """Runs the rounds from `start` to `stop`; one that fails is logged, and due again later."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Housekeeping:
                 if not self._replicas.is_short_of_descriptors(error):
                     _log.error("%s failed: %s", duty.name, error)
             except Exception:
-                # A mistake of ours, or a damaged file. The next round may not meet it.
+                # A bug of ours, or a damaged file, which the next round may not meet.
                 _log.exception("%s failed", duty.name)
 
     async def _stops_within(self, wait_ms: int) -> bool:

@@ -131,7 +131,7 @@ class LogChanges:
             self._keep_objects()
 
     def note_made(self) -> Steps[None]:
-        """Have the logs that were just made on disk, before anybody writes to them."""
+        """Have the logs that were just made on disk, before anything is written to them."""
         try:
             yield self._store.topic_ids.write
         except DirectoryError as error:

@@ -7,7 +7,7 @@ done in small steps in a thread, which is what a simulation and small tests want
 A pass is given up when its log is cut, deleted, moved or out of reach: the files of the log are
 then not what was cleaned. What moves to another directory is not cleaned until it is there, or the
 copy could have a record and lack the tombstone that has deleted it. A log that cannot be cleaned
-because it is corrupt is left alone from then on, and that is said once; the others go on.
+because it is corrupt is skipped from then on, and logged once; the others are still cleaned.
 """
 
 from __future__ import annotations
@@ -281,8 +281,8 @@ class LogCleaner:
             )
         if event.first_dirty_offset < job.end_offset:
             _log.info(
-                "%s has more keys than log.cleaner.dedupe.buffer.size has room for; the rest is "
-                "left to the next pass",
+                "%s has more keys than fit into log.cleaner.dedupe.buffer.size; the rest is left "
+                "for the next pass",
                 log.topic_partition,
             )
 

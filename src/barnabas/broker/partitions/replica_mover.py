@@ -1,4 +1,4 @@
-"""Moves one replica to another log directory, from its begin or a restart to its end.
+"""Moves one replica to another log directory, be it begun now or before a restart.
 
 Carries out what `replication.directory_move` says, in turns of 64 KiB: reading and flushing wait in
 threads, appending is what a follower does.

@@ -262,7 +262,7 @@ class Replicas:
     # --- other brokers ---------------------------------------------------------------------------
 
     def brokers_changed(self) -> None:
-        """Take over from the view which brokers are live: no high watermark waits for others."""
+        """Learn from the view which brokers are live: no high watermark waits for others."""
         live = self.view.live_brokers()
         if live == self._live:
             return
@@ -284,7 +284,7 @@ class Replicas:
     # --- configuration ---------------------------------------------------------------------------
 
     def log_config(self, topic: str, overrides: Mapping[str, str]) -> LogConfig:
-        """The settings of a topic's logs, whose own ones these are from now on."""
+        """Remember a topic's own settings, and return those of its logs."""
         self._overrides[topic] = overrides
         return self.config.value.log_config(overrides)
 

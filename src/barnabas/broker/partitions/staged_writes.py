@@ -3,9 +3,9 @@
     append --> dirty --> write --+-- no flush asked for --> it counts
                                  +-- a flush is due     --> sync in a thread --> it counts
 
-A flush that `flush.messages` or `flush.ms` asks for (ST-10) runs while appends go on, one at a time
-for a log. It lasts as long as more is to be flushed, and each of its syncs lets count what it has
-covered, however much was appended meanwhile: a steady stream of other records holds up no
+A flush that `flush.messages` or `flush.ms` asks for (ST-10) runs while appends continue, one at a
+time for a log. It lasts as long as more is to be flushed, and each of its syncs lets count what it
+has covered, however much was appended meanwhile: a steady stream of other records holds up no
 acknowledgement.
 """
 

@@ -1,11 +1,11 @@
-"""The broker's throttles of replication, as its settings have them (KIP-73, RE-13).
+"""The throttles of replication, as the broker's settings say (KIP-73, RE-13).
 
     leader.replication.throttled.rate       a leader leaves a partition out of a follower's answer
     follower.replication.throttled.rate     a follower leaves it out of its requests
 
 That happens to replicas which their topic lists (`leader.replication.throttled.replicas` and
 `follower....`) and which are not in sync, when the rate is used up. What is copied to those in sync
-counts, but never waits: a throttle holds up who moves, and no acknowledgement.
+counts, but never waits: a throttle holds up moves, and no acknowledgement.
 
     replica.alter.log.dirs.io.max.bytes.per.second
 

@@ -3,8 +3,8 @@
     limits by entity --(user, client id)--> ClientLimits --> one meter per limit and who shares it
 
 As long as there is no quota, nothing is measured, and a request pays for one look at `is_active`.
-Then only those are measured who have one. A meter lasts an hour after its last use; there is a
-most, above which those looked up first are forgotten: an invented client id must not cost memory.
+With quotas only clients that have one are measured. A meter lasts an hour after its last use; above
+a maximum those looked up first are forgotten: an invented client id must not cost memory.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class ClientQuotas:
         self._sweep_at_ms = 0
         self._listeners: list[Callable[[], None]] = []
         self.is_active = False
-        """Whether anybody has a quota."""
+        """Whether any client has a quota."""
 
     def when_changed(self, callback: Callable[[], None]) -> None:
         """Register a callback for each time that the limits change."""

@@ -60,7 +60,7 @@ def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
 
 
 def _check_address(name: str | None) -> None:
-    """Unlike Kafka, which looks up host names: an address would have to be looked up for ever."""
+    """Refuse host names, which Kafka looks up: they would have to be looked up again and again."""
     if name is None:
         return
     try:

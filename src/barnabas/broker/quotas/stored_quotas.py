@@ -1,4 +1,4 @@
-"""The quotas of the metadata tree, read at the start and followed: see `entity` for their places.
+"""Reads the quotas of the metadata tree, and follows them: see `entity` for their places.
 
 A value that cannot be used (written by hand, or by another version) is logged and left out.
 """

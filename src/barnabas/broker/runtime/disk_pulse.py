@@ -26,7 +26,7 @@ _SHORTEST_TICK_MS = 10
 
 
 class DiskPulse:
-    """Beats from `start` to `stop`."""
+    """Writes its small files from `start` to `stop`, and watches how long that takes."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class DiskPulse:
         self._seen = self._ticks = 0
 
     def start(self) -> None:
-        """Begin to beat."""
+        """Start both threads."""
         for name, run in (("barnabas-pulse", self._beat), ("barnabas-watch", self._watch)):
             threading.Thread(target=run, name=name, daemon=True).start()
 

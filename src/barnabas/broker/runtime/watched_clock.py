@@ -1,4 +1,4 @@
-"""A broker's clock, watched for jumps of the wall clock: the time by which records age.
+"""Watches a broker's clock for jumps of the wall clock, by which records age.
 
 It is read each second and whenever something is about to be removed by age, so that a jump is seen
 before anything is removed because of it. `clock_jumps` judges; here the clock is read and jumps are

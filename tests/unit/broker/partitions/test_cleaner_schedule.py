@@ -266,7 +266,7 @@ def test_what_goes_wrong_in_one_look_does_not_end_the_cleaning(
     cleaned.create("t")
     cleaned.fill("t")
     cleaning = cleaned.cleaning(log_cleaner_backoff_ms="100")
-    wait_until(lambda: "the look for something to compact failed" in caplog.text)
+    wait_until(lambda: "looking for a log to compact failed" in caplog.text)
     assert "JSONDecodeError" in caplog.text
     chatty.write_text("")
     wait_until(lambda: cleaned.log("t").first_dirty_offset > 30)

@@ -57,7 +57,7 @@ class OutboxWriter(Writer):
         self._open: dict[_Delivery, None] = {}
 
     def _begin(self, producer: Producer) -> None:
-        self._outbox = Outbox(producer, _SameLoop())
+        self._outbox = Outbox(producer.intake, _SameLoop())
         self._open = {}
 
     async def _flush(self, producer: Producer) -> None:
@@ -83,7 +83,7 @@ class OutboxWriter(Writer):
         topic, partition = writing.name
         history = self._around.history
         try:
-            checked = producer.check_record(ProducerRecord(topic, value, writing.key, partition))
+            checked = producer.intake.check(ProducerRecord(topic, value, writing.key, partition))
             delivery = self._put(checked)
         except BarnabasError as error:
             history.failed(writing, error)
@@ -95,7 +95,7 @@ class OutboxWriter(Writer):
         topic, partition = writing.name
         odd = ProducerRecord(topic, b"odd", None, partition, headers=_ODD_HEADER)
         try:
-            checked = producer.check_record(odd)
+            checked = producer.intake.check(odd)
         except (TypeError, BarnabasError):
             return  # as it should be
         self._put(checked)

@@ -50,7 +50,8 @@ class _Stager:
     def __init__(self, producer: Producer, topic: str) -> None:
         self._producer = producer
         self._topic = topic
-        self._config = producer.config
+        self._intake = producer.intake
+        self._config = self._intake.config
         self._codec = CODEC_NAMES.index(self._config.compression_type)
         self._partitioner = Partitioner(
             self._config.partitioner, SystemRandom(), self._config.batch_size
@@ -59,15 +60,15 @@ class _Stager:
 
     async def stage_columns(self, given: TopicColumns) -> None:
         """Send the rows of one topic."""
-        now_ms, most = self._producer.wall_ms(), self._config.max_request_size
+        now_ms, most = self._intake.wall_ms(), self._config.max_request_size
         rows = ColumnRows.of(given.values, given.keys, now_ms, most)
-        view = await self._producer.topic(given.topic)
+        view = await self._intake.topic(given.topic)
         if given.partitions is None:
             chosen = chosen_partitions(self._partitioner, given.topic, view.choice, rows)
         else:
             chosen = given_partitions(given.partitions, len(rows.times))
         for number, part in rows.by_partition(chosen):
-            self._producer.check_partition(view, number)
+            self._intake.check_partition(view, number)
             target = TopicPartition(given.topic, number)
             for batch, _ in part.batches(self._config.batch_size, self._codec):
                 await self._send(target, seal(*batch.build()), batch.count)
@@ -76,14 +77,14 @@ class _Stager:
         """Send rows that no columns can be made of, as `topic_columns` says."""
         builders: dict[TopicPartition, BatchBuilder] = {}
         for record in rows:
-            checked = self._producer.check_record(record)
+            checked = self._intake.check(record)
             target = await self._target(checked)
             builder = builders.setdefault(target, BatchBuilder(self._codec))
             full = builder.size_bytes + checked.size_bytes > self._config.batch_size
             if full and builder.record_count:
                 await self._send(target, builder.build(), builder.record_count)
                 builder = builders[target] = BatchBuilder(self._codec)
-            now_ms = self._producer.wall_ms()
+            now_ms = self._intake.wall_ms()
             builder.append(now_ms, checked.key, checked.value, checked.headers)
         for target, builder in builders.items():
             await self._send(target, builder.build(), builder.record_count)
@@ -105,12 +106,12 @@ class _Stager:
         return StagedBatch(place.partition, place.offset, target, rows)
 
     async def _target(self, record: CheckedRecord) -> TopicPartition:
-        view = await self._producer.topic(record.topic)
+        view = await self._intake.topic(record.topic)
         number = record.partition
         if number is None:
             number = self._partitioner.partition(record.topic, record.key, view.choice)
             if record.key is None:
                 self._partitioner.on_appended(record.topic, record.size_bytes)
         else:
-            self._producer.check_partition(view, number)
+            self._intake.check_partition(view, number)
         return TopicPartition(record.topic, number)

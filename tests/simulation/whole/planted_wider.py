@@ -19,8 +19,8 @@ from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.runtime.clock_jumps import ClockJumps
 from barnabas.broker.runtime.steps import Steps
 from barnabas.client.producer.batch import CheckedRecord, ProducerRecord
+from barnabas.client.producer.intake import Intake
 from barnabas.client.producer.partition_queue import PartitionQueue
-from barnabas.client.producer.producer import Producer
 from barnabas.client.sync.outbox import Outbox
 from barnabas.client.tasks import Tasks
 from barnabas.errors import BarnabasError
@@ -122,7 +122,7 @@ def _cleaner_that_keeps_what_was_aborted(patch: pytest.MonkeyPatch) -> None:
 def _drain_that_dies_of_an_odd_record(patch: pytest.MonkeyPatch) -> None:
     """And takes with it, in silence, all that is accepted from then on (PR-8)."""
 
-    def checked(self: Producer, record: ProducerRecord) -> CheckedRecord:
+    def checked(self: Intake, record: ProducerRecord) -> CheckedRecord:
         headers: Any = record.headers or ()
         if not headers:
             return check(self, record)
@@ -132,7 +132,7 @@ def _drain_that_dies_of_an_odd_record(patch: pytest.MonkeyPatch) -> None:
         while deliveries := self._take():
             for each in deliveries:
                 try:
-                    accepted = await self._producer.send_checked(each.record)
+                    accepted = await self._intake.send(each.record)
                 except (BarnabasError, ValueError) as error:
                     each.settle(None, error)
                 else:
@@ -144,8 +144,8 @@ def _drain_that_dies_of_an_odd_record(patch: pytest.MonkeyPatch) -> None:
         if self._drain is not None:
             await asyncio.wait([self._drain])
 
-    check = Producer.check_record
-    patch.setattr(Producer, "check_record", checked)
+    check = Intake.check
+    patch.setattr(Intake, "check", checked)
     patch.setattr(Outbox, "_drain_all", drain_all)
     patch.setattr(Outbox, "wait_until_drained", drained)
     patch.setattr(Tasks, "_on_end", lambda self, name, task: task.cancelled() or task.exception())

@@ -11,12 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from barnabas.client import arguments
-from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import ColumnOptions, ProducerBatch, ProducerRecord
 from barnabas.client.producer.batch_delivery import BatchDelivery
-from barnabas.client.producer.buffer_memory import BufferMemory
 from barnabas.client.producer.delivery import call_back
-from barnabas.client.producer.partitioner import Partitioner
 from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.extras import install_line
@@ -32,24 +29,18 @@ except ImportError as cause:
     raise ConfigError(f"send_columns needs numpy: {install_line('spark', ['numpy'])}") from cause
 
 if TYPE_CHECKING:
-    from barnabas.client.producer.producer import Producer
+    from barnabas.client.producer.intake import Intake
 
 
 class ColumnSender:
     """Sends the columns of one call of `send_columns`."""
 
-    def __init__(
-        self,
-        producer: Producer,
-        accumulator: Accumulator,
-        partitioner: Partitioner,
-        memory: BufferMemory,
-    ) -> None:
-        self._producer = producer
-        self._accumulator = accumulator
-        self._partitioner = partitioner
-        self._memory = memory
-        self._config = producer.config
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+        self._accumulator = intake.accumulator
+        self._partitioner = intake.partitioner
+        self._memory = intake.memory
+        self._config = intake.config
         self._codec = CODEC_NAMES.index(self._config.compression_type)
         self._deliveries: list[BatchDelivery] = []
         self._on_delivery: Callable[[BatchDelivery], Any] | None = None
@@ -66,15 +57,15 @@ class ColumnSender:
             raise TypeError(f"send_columns has no argument {', '.join(sorted(unknown))}")
         arguments.topic_name(topic)
         # A user's function takes one record: there is nothing to gain from columns.
-        if self._producer.prepares or self._partitioner.is_custom:
+        if self._intake.prepares or self._partitioner.is_custom:
             await self._send_each(_records(topic, values, keys, partition, timestamps_ms))
             return self._deliveries
-        times = self._producer.wall_ms() if timestamps_ms is None else timestamps_ms
+        times = self._intake.wall_ms() if timestamps_ms is None else timestamps_ms
         rows = ColumnRows.of(values, keys, times, self._config.max_request_size)
         wanted = None if partition is None else given_partitions(partition, len(rows.times))
         # Before any row is queued: a partition that does not exist refuses the call as a whole.
         numbers = [] if wanted is None else np.unique(wanted).tolist()
-        view = await self._producer.topic_with(topic, numbers)
+        view = await self._intake.topic_with(topic, numbers)
         if wanted is None:
             wanted = chosen_partitions(self._partitioner, topic, view.choice, rows)
         for number, part in rows.by_partition(wanted):
@@ -87,7 +78,7 @@ class ColumnSender:
         """Send row by row, for serializers, interceptors and partitioners of the user's own."""
         found: dict[ProducerBatch, tuple[list[int], list[int]]] = {}
         for row, record in enumerate(records):
-            delivery = await self._producer.send_record(record)
+            delivery = await self._intake.send_record(record)
             numbers, places = found.setdefault(delivery.batch, ([], []))
             numbers.append(row)
             places.append(delivery.index)
@@ -100,10 +91,10 @@ class ColumnSender:
         try:
             async with asyncio.timeout(limit_ms / 1000), self._memory.line:
                 await self._memory.wait(len(records.body))
-                batch = self._accumulator.append_sealed(name, records, self._producer.now_ms())
+                batch = self._accumulator.append_sealed(name, records, self._intake.now_ms())
         except TimeoutError:
             raise self._memory.full(name.topic, limit_ms) from None
-        self._producer.watch(batch)
+        self._intake.watch(batch)
         self._keep(BatchDelivery(batch, numbers, range(records.count)))
         await asyncio.sleep(0)  # the sender may take it
 

@@ -1,7 +1,10 @@
 """Takes records into their batches: checks each, chooses its partition, waits for room.
 
-The caller's side of a producer, below its public methods. Most records of a producer in a hurry
-have no key and no other wish: `join` queues them without a decision of their own.
+    ProducerRecord -- check --> CheckedRecord -- accept, or send, which waits --> Delivery
+
+The caller's side of a producer, below its public methods: the slow path, which makes every
+decision. Most records of a producer in a hurry need none, and take the fast one (`open_batches`)
+instead. What a record needs from the loop's side alone is after `check`, which any thread may call.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import CheckedRecord, ProducerBatch, ProducerRecord
 from barnabas.client.producer.buffer_memory import BufferMemory
 from barnabas.client.producer.delivery import Delivery, RecordMetadata
-from barnabas.client.producer.open_records import OpenRecords
+from barnabas.client.producer.open_batches import OpenBatches
 from barnabas.client.producer.partitioner import Partitioner
 from barnabas.client.producer.sender import Sender
 from barnabas.client.view import TopicView, unknown_partition
@@ -130,46 +133,46 @@ class Preparation:
 
 
 class Intake:
-    """Takes records in, for the producer on its loop and for the threads of the blocking one."""
+    """Takes records in, for the producer on its loop and for the threads of the blocking one.
+
+    It puts the parts of a producer together, and has them for the methods of `Producer`.
+    """
 
     def __init__(self, cluster: Cluster, config: ProducerConfig) -> None:
         self._cluster = cluster
-        self._config = config
-        self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
+        self.config = config
+        self._cluster.metadata.creates_topics = config.allow_auto_create_topics
         self.tasks = self._cluster.tasks
-        self.max_block_ms = self._config.max_block_ms
-        self.buffer_memory = self._config.buffer_memory
+        self.max_block_ms = self.config.max_block_ms
+        self.buffer_memory = self.config.buffer_memory
         self._clock = self._cluster.seams.clock
-        self._accumulator = Accumulator(self._config)
-        self._accumulator.check_loop = self._cluster.metadata.check_loop
-        self._transactions: Transactions | None = None
-        if self._config.transactional_id:
+        self.accumulator = Accumulator(self.config)
+        self.accumulator.check_loop = self._cluster.metadata.check_loop
+        self.transactions: Transactions | None = None
+        if self.config.transactional_id:
             # Imported only here: most producers start without it.
             from barnabas.client.producer.transactions import Transactions
 
-            self._transactions = Transactions(self._cluster, self._config, self._accumulator)
-        self._sender = Sender(self._cluster, self._accumulator, self._config, self._transactions)
-        if self._transactions is not None:
-            self._transactions.on_change = self._sender.wake
-        self._partitioner = Partitioner(
-            self._config.partitioner, self._cluster.seams.random, self._config.batch_size
+            self.transactions = Transactions(self._cluster, self.config, self.accumulator)
+        self.sender = Sender(self._cluster, self.accumulator, self.config, self.transactions)
+        if self.transactions is not None:
+            self.transactions.on_change = self.sender.wake
+        self.partitioner = Partitioner(
+            self.config.partitioner, self._cluster.seams.random, self.config.batch_size
         )
-        self._memory = BufferMemory(self._accumulator, self._sender.wake, self._check_open)
-        # By topic, the batch that records without a key join: nothing else is to be decided.
-        self._open: dict[str, ProducerBatch] = {}
-        self._open_partitions: dict[tuple[str, int], ProducerBatch] = {}  # for those with one
+        self.memory = BufferMemory(self.accumulator, self.sender.wake, self.check_open)
+        self.open_batches = OpenBatches(cluster, config, self.accumulator, self.partitioner)
         self._wall_ms = self._clock.wall_ms
-        self._preparation = _preparation(config)
+        self.preparation = _preparation(config)
         # Nothing is to be decided for a record that joins an open batch, not even its size.
-        self._joins = self._preparation is None and config.batch_size <= config.max_request_size
-        self.tasks.add_failure_listener(lambda error: self._memory.on_change())
-        self.tasks.add_failure_listener(lambda error: self._close_open())
-        if self._transactions is not None:
-            self._transactions.on_state = self._close_open
-        self._cluster.metadata.add_listener(self._close_open)
+        self._joins = self.preparation is None and config.batch_size <= config.max_request_size
+        self.tasks.add_failure_listener(lambda error: self.memory.on_change())
+        self.tasks.add_failure_listener(lambda error: self.open_batches.close())
+        if self.transactions is not None:
+            self.transactions.on_state = self.open_batches.close
+        self._cluster.metadata.add_listener(self.open_batches.close)
         self._growth = Growth(self._cluster.metadata, self._clock)
-        self._running = False
-        self._is_let_go = False  # its loop has ended, which was said
+        self.is_running = False  # between the producer's `start` and `close`
 
     def _accept(self, record: CheckedRecord) -> Delivery | None:
         """Queue a record without waiting; None if its topic is not known yet or there is no room.
@@ -178,97 +181,34 @@ class Intake:
         """
         topic = self._cluster.metadata.view.topics.get(record.topic)
         # Others wait for room already: this one may not overtake them.
-        if topic is None or self._memory.line.locked():
+        if topic is None or self.memory.line.locked():
             return None
         if record.partition is not None and record.partition not in topic.partitions:
             return None
-        if not self._accumulator.has_room(record.size_bytes):
+        if not self.accumulator.has_room(record.size_bytes):
             return None
         return self._append(record, topic)
-
-    def join(self, topic: str, value: Any, key: Any = None) -> Delivery | None:
-        """Queue a record in a batch that is open for such; None if anything is to be decided.
-
-        It does what `_append` does, for most records of a producer in a hurry, and inlines what it
-        can: it is called for every record.
-        """
-        try:
-            batch = self._open.get(topic) if key is None else self._open_for(topic, key)
-        except TypeError:  # a topic or key that cannot be looked up: the slow path refuses it
-            return None
-        if batch is None or type(value) is not bytes:
-            return None
-        added_bytes = len(value) + RECORD_OVERHEAD_BYTES
-        if key is not None:
-            added_bytes += len(key)
-        size_bytes = batch.size_bytes + added_bytes
-        accumulator = self._accumulator
-        used_bytes = accumulator.used_bytes + added_bytes
-        if size_bytes >= batch.limit_bytes or used_bytes > self.buffer_memory:
-            return None
-        batch.size_bytes = size_bytes
-        accumulator.used_bytes = used_bytes
-        records: OpenRecords = batch.records  # type: ignore[assignment]  # it is open
-        timestamp_ms = self._wall_ms()
-        index = len(records.values)
-        if key is not None:
-            records.keys[index] = key
-            batch.counted_bytes += added_bytes
-        records.timestamps.append(timestamp_ms)
-        records.values.append(value)
-        return Delivery(batch, index, timestamp_ms)
-
-    def join_checked(self, record: CheckedRecord) -> Delivery | None:
-        """Queue a checked record, as `join` does; None if anything is to be decided."""
-        topic, value, key, partition, timestamp_ms, headers, _ = record
-        if partition is None and timestamp_ms is None and not headers:
-            return self.join(topic, value, key)
-        return None
-
-    def _open_for(self, topic: str, key: Any) -> ProducerBatch | None:
-        """The batch that is open for this key, if any."""
-        if not self._open_partitions or type(key) is not bytes:
-            return None
-        view = self._cluster.metadata.view.topics.get(topic)
-        if view is None:
-            return None
-        partition = self._partitioner.partition(topic, key, view.choice)
-        return self._open_partitions.get((topic, partition))
-
-    def _close_open(self) -> None:
-        """Let no record join a batch until another decision has opened one."""
-        self._open_partitions.clear()
-        for topic in list(self._open):
-            self._count_open(topic)
-
-    def _count_open(self, topic: str) -> ProducerBatch | None:
-        """Have the partitioner count what has joined the topic's open batch, if there is one."""
-        batch = self._open.pop(topic, None)
-        if batch is not None:
-            self._partitioner.on_appended(topic, batch.size_bytes - batch.counted_bytes)
-            batch.counted_bytes = batch.size_bytes
-        return batch
 
     def _leave(self, topic: str, size_bytes: int) -> None:
         """Have the partitioner leave a full batch, if the stay has no room for another record.
 
         Else the next batch there would be begun for one or two records.
         """
-        left_bytes = self._partitioner.stays_bytes(topic)
+        left_bytes = self.partitioner.stays_bytes(topic)
         if left_bytes <= size_bytes + HEADER_BYTES:
-            self._partitioner.on_appended(topic, left_bytes)
+            self.partitioner.on_appended(topic, left_bytes)
 
-    def check_record(self, record: ProducerRecord) -> CheckedRecord:
+    def check(self, record: ProducerRecord) -> CheckedRecord:
         """The record to send, with copies of mutable fields (PR-1); in any thread.
 
         Interceptors and serializers are called. Raises as `send` for a record that cannot be sent,
         or not now.
         """
-        self._check_open()
-        if self._preparation is not None and isinstance(record, ProducerRecord):
-            record = self._preparation.prepare(record)
+        self.check_open()
+        if self.preparation is not None and isinstance(record, ProducerRecord):
+            record = self.preparation.prepare(record)
         checked = arguments.checked_record(record, self._cluster.metadata.view.topics)
-        most = self._config.max_request_size
+        most = self.config.max_request_size
         if checked.size_bytes > most:
             raise MessageTooLarge(
                 f"value: a record of {checked.size_bytes} bytes for {checked.topic} is larger "
@@ -276,11 +216,11 @@ class Intake:
             )
         return checked
 
-    def plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
-        """Check a value and a key, as `check_record` does; None if anything is to be decided."""
-        if not self._joins or not self._running or self.tasks.error is not None:
+    def check_plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
+        """Check a value and a key, as `check` does; None if anything is to be decided."""
+        if not self._joins or not self.is_running or self.tasks.error is not None:
             return None
-        if self._transactions is not None and not self._transactions.is_open:
+        if self.transactions is not None and not self.transactions.is_open:
             return None
         if type(value) is not bytes or (key is not None and type(key) is not bytes):
             return None
@@ -288,19 +228,28 @@ class Intake:
         try:
             if topic not in self._cluster.metadata.view.topics:
                 return None
-        except TypeError:  # refused later on
+        except TypeError:  # no topic's name: `check` refuses it
             return None
-        if size_bytes > self._config.max_request_size:
+        if size_bytes > self.config.max_request_size:
             return None
         record: CheckedRecord = _new_tuple(
             CheckedRecord, (topic, value, key, None, None, (), size_bytes)
         )
         return record
 
-    async def send_checked(self, record: CheckedRecord) -> Delivery:
-        """Queue a record that `check_record` returned. Raises as `send`."""
+    async def send_record(self, record: ProducerRecord) -> Delivery:
+        """Check a record and queue it. Raises as `Producer.send`."""
         try:
-            self._check_open()
+            checked = self.check(record)
+        except BarnabasError as error:
+            self.on_refused(error, record)
+            raise
+        return await self.send(checked)
+
+    async def send(self, record: CheckedRecord) -> Delivery:
+        """Queue a checked record once there is room. Raises as `Producer.send`."""
+        try:
+            self.check_open()
             delivery = self._accept(record) or await self._accept_later(record)
         except BarnabasError as error:
             self.on_refused(error, record)
@@ -311,10 +260,10 @@ class Intake:
             await asyncio.sleep(0)
         return delivery
 
-    def accept_checked(self, record: CheckedRecord) -> Delivery | None:
-        """Queue it as `send_checked` does; None where that would wait."""
+    def accept(self, record: CheckedRecord) -> Delivery | None:
+        """Queue a checked record, as `send` does; None where that would wait."""
         try:
-            self._check_open()
+            self.check_open()
             return self._accept(record)
         except BarnabasError as error:
             self.on_refused(error, record)
@@ -333,31 +282,27 @@ class Intake:
 
     async def wait_for_topic(self, topic: str) -> None:
         """Return once the topic is known. Raises as `send`."""
-        await self._cluster.metadata.topic(topic, self._config.max_block_ms)
-
-    @property
-    def config(self) -> ProducerConfig:
-        return self._config
+        await self._cluster.metadata.topic(topic, self.config.max_block_ms)
 
     @property
     def prepares(self) -> bool:
         """The producer has interceptors or serializers, which each record has to pass."""
-        return self._preparation is not None
+        return self.preparation is not None
 
     async def topic(self, name: str) -> TopicView:
         """The topic's metadata. Raises as `send`."""
-        self._check_open()
+        self.check_open()
         return await self._cluster.metadata.topic(
-            arguments.topic_name(name), self._config.max_block_ms
+            arguments.topic_name(name), self.config.max_block_ms
         )
 
     def unfinished_count(self) -> int:
         """The records that were accepted and have no outcome."""
-        return sum(batch.record_count for batch in self._accumulator.unfinished_batches)
+        return sum(batch.record_count for batch in self.accumulator.unfinished_batches)
 
     def acknowledged_count(self) -> int:
         """The records that were acknowledged since the start."""
-        return self._accumulator.statistics.acknowledged_records
+        return self.accumulator.statistics.acknowledged_records
 
     def wall_ms(self) -> int:
         return self._wall_ms()
@@ -365,86 +310,75 @@ class Intake:
     def now_ms(self) -> int:
         return self._clock.monotonic_ms()
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         """Raise unless a record may be sent now."""
-        self._check_running()
-        if self._transactions is not None:
-            self._transactions.check_open()
+        self.check_running()
+        if self.transactions is not None:
+            self.transactions.check_open()
 
-    def _check_running(self) -> None:
+    def check_running(self) -> None:
         self.tasks.check()
-        if not self._running or not self._sender.is_running:
+        if not self.is_running or not self.sender.is_running:
             raise ClientClosed("the producer is not running: call start() first, not after close")
 
     def on_refused(
         self, error: BarnabasError, record: ProducerRecord | CheckedRecord | None = None
     ) -> None:
         """Note that a record is not sent: an open transaction can only be aborted."""
-        if self._transactions is not None:
-            self._transactions.on_refused(error)
-        if self._preparation is not None and record is not None:
-            self._preparation.on_refused(record.topic, record.partition, error)
+        if self.transactions is not None:
+            self.transactions.on_refused(error)
+        if self.preparation is not None and record is not None:
+            self.preparation.on_refused(record.topic, record.partition, error)
 
     def _append(self, record: CheckedRecord, topic: TopicView) -> Delivery:
         partition = record.partition
         is_free = partition is None and record.key is None
         if is_free:
             # Records may have joined behind the partitioner's back: it decides by what they added.
-            batch = self._count_open(record.topic)
-            if batch and batch.size_bytes + record.size_bytes > self._config.batch_size:
+            batch = self.open_batches.count(record.topic)
+            if batch and batch.size_bytes + record.size_bytes > self.config.batch_size:
                 self._leave(record.topic, record.size_bytes)
         if partition is None:
-            partition = self._partitioner.partition(record.topic, record.key, topic.choice)
+            partition = self.partitioner.partition(record.topic, record.key, topic.choice)
         else:
             self.check_partition(topic, partition)
         timestamp_ms = record.timestamp_ms
         if timestamp_ms is None:
             timestamp_ms = self._wall_ms()
-        batch, index = self._accumulator.append(
+        batch, index = self.accumulator.append(
             TopicPartition(record.topic, partition),
             record,
             self._clock.monotonic_ms(),
             timestamp_ms,
         )
         if is_free:
-            self._partitioner.on_appended(record.topic, record.size_bytes)
-        self._keep_open(batch, is_free=is_free)
+            self.partitioner.on_appended(record.topic, record.size_bytes)
+        if self._may_keep_open():
+            self.open_batches.keep(batch, is_free=is_free)
         # A batch in the making waits for its linger.ms, for which the sender sleeps: only a new one
         # and a full one are news to it (PR-3).
         if index == 0:
             self.watch(batch)
-        elif batch.size_bytes >= self._config.batch_size:
-            self._sender.wake()
+        elif batch.size_bytes >= self.config.batch_size:
+            self.sender.wake()
         delivery = Delivery(batch, index, timestamp_ms)
-        if self._preparation is not None and self._preparation.has_interceptors:
-            batch.when_done(partial(self._preparation.on_outcome, delivery))
+        if self.preparation is not None and self.preparation.has_interceptors:
+            batch.when_done(partial(self.preparation.on_outcome, delivery))
         return delivery
 
-    def _keep_open(self, batch: ProducerBatch, *, is_free: bool) -> None:
-        """Let more records join this batch; those without a key as far as the partitioner stays."""
-        if not self._joins or not self._running or self._memory.line.locked():
-            return
-        if not batch.limit_bytes:
-            return
-        if self._transactions is not None and not self._transactions.is_open:
-            return
-        topic, partition = batch.topic_partition
-        # A custom partitioner is asked about each record: only it knows if the next one goes here.
-        if not self._partitioner.is_custom:
-            self._open_partitions[topic, partition] = batch
-        stays_bytes = self._partitioner.stays_bytes(topic) if is_free else 0
-        if stays_bytes > 0:
-            self._open[topic] = batch
-            batch.counted_bytes = batch.size_bytes
-            batch.limit_bytes = min(self._config.batch_size, batch.size_bytes + stays_bytes)
+    def _may_keep_open(self) -> bool:
+        """Records that join skip all checks, so a batch opens only while each of them passes."""
+        if not self._joins or not self.is_running or self.memory.line.locked():
+            return False
+        return self.transactions is None or self.transactions.is_open
 
     def watch(self, batch: ProducerBatch) -> None:
         """Watch a new batch: its end makes room, and a transaction waits for it."""
-        batch.when_done(self._memory.on_change)
+        batch.when_done(self.memory.on_change)
         self._cluster.metadata.on_use(batch.topic_partition.topic)
-        if self._transactions is not None:
-            self._transactions.track(batch.topic_partition, batch)
-        self._sender.wake()
+        if self.transactions is not None:
+            self.transactions.track(batch.topic_partition, batch)
+        self.sender.wake()
 
     def check_partition(self, topic: TopicView, partition: int) -> None:
         if partition not in topic.partitions:
@@ -452,7 +386,7 @@ class Intake:
 
     async def topic_with(self, name: str, partitions: Iterable[int]) -> TopicView:
         """The topic's metadata, with all these partitions, as `send` waits for one of them."""
-        limit_ms = self._config.max_block_ms
+        limit_ms = self.config.max_block_ms
         topic = await self.topic(name)
         try:
             async with asyncio.timeout(limit_ms / 1000):
@@ -468,16 +402,16 @@ class Intake:
 
     async def _accept_later(self, record: CheckedRecord) -> Delivery:
         """Queue a record once its topic is known and there is room, within `max.block.ms`."""
-        limit_ms = self._config.max_block_ms
+        limit_ms = self.config.max_block_ms
         metadata = self._cluster.metadata
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 topic = await metadata.topic(record.topic, limit_ms)
                 if record.partition is not None:
                     topic = await self._growth.wait_for(topic, record.partition)
-                async with self._memory.line:
-                    self._close_open()  # none may overtake those in line
-                    await self._memory.wait(record.size_bytes)
+                async with self.memory.line:
+                    self.open_batches.close()  # none may overtake those in line
+                    await self.memory.wait(record.size_bytes)
                     return self._append(record, topic)
         except TimeoutError:
             # Which of the waits took the time? The topic's, the partition's, or that for room.
@@ -485,7 +419,7 @@ class Intake:
                 topic = metadata.view.topics[record.topic]
                 raise unknown_partition(topic, record.partition) from None
             if self.knows_topic(record.topic):
-                raise self._memory.full(record.topic, limit_ms) from None
+                raise self.memory.full(record.topic, limit_ms) from None
             # Not asked for any more, so that a mistyped name is not looked up for five minutes.
             last_said = metadata.view.topic_error(record.topic)
             metadata.forget(record.topic)

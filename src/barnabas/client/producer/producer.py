@@ -32,7 +32,7 @@ from barnabas.client.producer.batch_delivery import BatchDeliveries, BatchDelive
 from barnabas.client.producer.delivery import Delivery, wait_until_flushed
 from barnabas.client.producer.intake import Intake
 from barnabas.counted import counted
-from barnabas.errors import BarnabasError, ConfigError, CorruptData, MessageTooLarge
+from barnabas.errors import ConfigError, CorruptData, MessageTooLarge
 from barnabas.records.batch import CODEC_MASK, HEADER_BYTES, read_header, seal, verify_crc
 from barnabas.types import TopicPartition
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from barnabas.client.producer.transactions import Transactions
 
 
-class Producer(Intake):
+class Producer:
     """Sends records to topics, within one event loop.
 
     Options are Kafka's (see `ProducerConfig`), as keywords with underscores, as a mapping with
@@ -67,17 +67,20 @@ class Producer(Intake):
         **options: Unpack[ProducerOptions],
     ) -> None:
         servers, given = split(bootstrap_servers, options)
-        common, config = configure(ProducerConfig, given)
-        super().__init__(Cluster(servers, common, seams or system_seams()), config)
+        common, self._config = configure(ProducerConfig, given)
+        self._cluster = Cluster(servers, common, seams or system_seams())
+        self.intake = Intake(self._cluster, self._config)
+        self._join = self.intake.open_batches.join
+        self._is_let_go = False  # its loop has ended, which was reported
 
     # ---- life ----
 
     async def start(self) -> None:
         """Connect. Raises NoBrokersAvailable."""
         await self._cluster.start()
-        self._sender.on_cancelled = self._let_go
-        self._sender.start()
-        self._running = True
+        self.intake.sender.on_cancelled = self._let_go
+        self.intake.sender.start()
+        self.intake.is_running = True
 
     async def flush(self, timeout_ms: float | None = None) -> None:
         """Return once everything accepted so far has its outcome; raises none of them.
@@ -94,13 +97,13 @@ class Producer(Intake):
         self._cluster.metadata.check_loop()
         try:
             async with asyncio.timeout(limit_s):
-                await wait_until_flushed(self._accumulator, self._sender.wake)
+                await wait_until_flushed(self.intake.accumulator, self.intake.sender.wake)
         except TimeoutError:
             raise TimeoutError(
-                f"{counted(self.unfinished_count(), 'record')} not acknowledged after "
+                f"{counted(self.intake.unfinished_count(), 'record')} not acknowledged after "
                 "timeout_ms, and still queued"
             ) from None
-        self.tasks.check()
+        self.intake.tasks.check()
 
     async def close(self, timeout_ms: float | None = None) -> None:
         """Flush, then disconnect; an open transaction is aborted. More calls do nothing.
@@ -113,26 +116,28 @@ class Producer(Intake):
         Raises:
             ClientFailed: as `flush`.
         """
-        if not self._running:
+        if not self.intake.is_running:
             return
         limit_s = _seconds(timeout_ms)
         self._cluster.metadata.check_loop()
-        self._running = False
-        self._close_open()
+        self.intake.is_running = False
+        self.intake.open_batches.close()
         try:
             async with asyncio.timeout(limit_s):
-                if self._transactions is not None:
-                    await self._transactions.close()
+                if self.intake.transactions is not None:
+                    await self.intake.transactions.close()
                 await self.flush()
         except TimeoutError:
-            self._accumulator.fail_all(closed_too_early())
+            self.intake.accumulator.fail_all(closed_too_early())
         finally:
             # Nothing is sent from here on: a record without an outcome has only an error to get.
-            await self._sender.close()
+            await self.intake.sender.close()
             await self._cluster.close()
-            self._accumulator.fail_waiting(ClientClosed("the producer was closed before that"))
-            if self._preparation is not None:
-                self._preparation.close()
+            self.intake.accumulator.fail_waiting(
+                ClientClosed("the producer was closed before that")
+            )
+            if self.intake.preparation is not None:
+                self.intake.preparation.close()
 
     def purge(self) -> int:
         """Fail every record that is not in flight with RecordsPurged; returns their number.
@@ -140,23 +145,23 @@ class Producer(Intake):
         In flight are batches that were sent and have no answer yet: they get their outcome.
         An open transaction that loses records so can only be aborted.
         """
-        self._check_running()
+        self.intake.check_running()
         error = RecordsPurged("the record was not sent: purge() was called before")
-        return self._accumulator.fail_waiting(error)
+        return self.intake.accumulator.fail_waiting(error)
 
     def statistics(self) -> dict[str, float]:
         """Return what the producer has done and holds: numbers by name, units in the names.
 
         `_total` counts since the start. Cheap: nothing is counted per record.
         """
-        accumulator = self._accumulator
+        accumulator = self.intake.accumulator
         return {
             **accumulator.statistics.as_dict(),
-            "records_unfinished": self.unfinished_count(),
+            "records_unfinished": self.intake.unfinished_count(),
             "batches_unfinished": len(accumulator.unfinished_batches),
             "batches_in_flight": accumulator.in_flight_count,
             "buffer_used_bytes": accumulator.used_bytes,
-            "buffer_memory_bytes": self.buffer_memory,
+            "buffer_memory_bytes": self._config.buffer_memory,
         }
 
     metrics = statistics
@@ -175,24 +180,21 @@ class Producer(Intake):
 
     def __del__(self) -> None:
         # Not by `__dict__`: one that is made now would keep all alive until the next collection.
-        if getattr(self, "_running", False) and not self._is_let_go:
-            self._let_go(self.unfinished_count())
+        intake: Intake | None = getattr(self, "intake", None)  # None: its options were refused
+        if intake is not None and intake.is_running and not self._is_let_go:
+            self._let_go(self.intake.unfinished_count())
 
     def _let_go(self, lost: int) -> None:
         """Warn that the loop has ended, or the producer was dropped with it, before `close`."""
         self._is_let_go = True
         say_lost(lost, repr(self))
-        if self._running:
+        if self.intake.is_running:
             unclosed = f"unclosed {self!r}: use it in an async with block"
             warnings.warn(unclosed, ResourceWarning, stacklevel=2, source=self)
 
-    def __dir__(self) -> list[str]:
-        # Its own methods; those of `Intake` are for the blocking producer.
-        return [name for name in vars(Producer) if not name.startswith("_")]
-
     def __repr__(self) -> str:
         servers = ",".join(f"{host}:{port}" for host, port in self._cluster.servers)
-        state = "running" if self._running else "not running"
+        state = "running" if self.intake.is_running else "not running"
         return f"Producer({servers!r}, client_id={self._cluster.config.client_id!r}, {state})"
 
     # ---- transactions ----
@@ -250,11 +252,11 @@ class Producer(Intake):
         await self._required_transactions().abort()
 
     def _required_transactions(self) -> Transactions:
-        if self._transactions is None:
+        if self.intake.transactions is None:
             raise ConfigError("this producer has no transactions: give it a transactional.id")
-        if not self._running:
+        if not self.intake.is_running:
             raise ClientClosed("the producer is not running: call start() first, not after close")
-        return self._transactions
+        return self.intake.transactions
 
     # ---- sending ----
 
@@ -290,12 +292,12 @@ class Producer(Intake):
             print((await delivery).offset)
         """
         on_delivery = rest.pop("on_delivery", None) if rest else None
-        delivery = None if rest else self.join(topic, value, key)
+        delivery = None if rest else self._join(topic, value, key)
         if delivery is None:
             if on_delivery is not None:
                 arguments.callback(on_delivery, "on_delivery")
             record = ProducerRecord(topic, value, key, **rest)  # type: ignore[misc]
-            delivery = await self.send_record(record)
+            delivery = await self.intake.send_record(record)
         if on_delivery is not None:
             delivery.add_done_callback(on_delivery)
         return delivery
@@ -305,15 +307,10 @@ class Producer(Intake):
         if type(record) is ProducerRecord:
             topic, value, key, partition, timestamp_ms, headers = record
             if partition is None and timestamp_ms is None and not headers:
-                joined = self.join(topic, value, key)
+                joined = self._join(topic, value, key)
                 if joined is not None:
                     return joined
-        try:
-            checked = self.check_record(record)
-        except BarnabasError as error:
-            self.on_refused(error, record)
-            raise
-        return await self.send_checked(checked)
+        return await self.intake.send_record(record)
 
     @overload
     async def send_many(
@@ -382,7 +379,7 @@ class Producer(Intake):
         """
         from barnabas.client.producer.column_sender import ColumnSender
 
-        sender = ColumnSender(self, self._accumulator, self._partitioner, self._memory)
+        sender = ColumnSender(self.intake)
         return await sender.send(topic, values, keys, rest)
 
     async def send_batch(
@@ -394,7 +391,7 @@ class Producer(Intake):
         and is not split. Raises as `send`, and CorruptData if it is not a batch or fails its
         checksum.
         """
-        self._check_open()
+        self.intake.check_open()
         name = arguments.topic_partition(topic_partition)
         encoded = _as_new(arguments.data(batch, "batch") or b"")
         most = self._config.max_request_size
@@ -402,18 +399,18 @@ class Producer(Intake):
             raise MessageTooLarge(
                 f"batch: {len(encoded)} bytes for {name}, more than {most} (max.request.size)"
             )
-        await self.topic_with(name.topic, [name.partition])
-        async with self._memory.line:
-            await self._memory.wait(len(encoded))
-            now_ms = self._clock.monotonic_ms()
-            made = self._accumulator.append_encoded(name, encoded, now_ms)
-            self.watch(made)
+        await self.intake.topic_with(name.topic, [name.partition])
+        async with self.intake.memory.line:
+            await self.intake.memory.wait(len(encoded))
+            now_ms = self.intake.now_ms()
+            made = self.intake.accumulator.append_encoded(name, encoded, now_ms)
+            self.intake.watch(made)
         return Delivery(made, 0, read_header(encoded).base_timestamp)
 
     async def partitions_for(self, topic: str) -> list[int]:
         """The numbers of a topic's partitions, as a broker has them now; also between transactions.
         Raises as `send`."""
-        self._check_running()
+        self.intake.check_running()
         metadata = self._cluster.metadata
         metadata.forget(arguments.topic_name(topic))
         return list((await metadata.topic(topic, self._config.max_block_ms)).partitions)
@@ -429,7 +426,7 @@ class Producer(Intake):
 
             partition = random.choice(await producer.available_partitions_for("orders"))
         """
-        self._check_running()
+        self.intake.check_running()
         view = await self._cluster.metadata.topic(
             arguments.topic_name(topic), self._config.max_block_ms
         )

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from barnabas.client.errors import BufferFull, ClientClosed
 from barnabas.client.escalation import raise_on_loop
 from barnabas.client.producer.batch import CheckedRecord
-from barnabas.client.producer.producer import Producer
+from barnabas.client.producer.intake import Intake
 from barnabas.client.sync.delivery import SyncDelivery
 from barnabas.errors import BarnabasError
 from barnabas.shielded import again, shielded
@@ -51,11 +51,12 @@ class _Line:
 class Outbox:
     """Takes records from any thread, and hands them to the producer on its loop, in order."""
 
-    def __init__(self, producer: Producer, thread: Loop) -> None:
-        self._producer = producer
+    def __init__(self, intake: Intake, thread: Loop) -> None:
+        self._intake = intake
+        self._open_batches = intake.open_batches
         self._thread = thread
-        self._max_block_ms = producer.max_block_ms
-        self._most_line_bytes = producer.buffer_memory  # in all of them
+        self._max_block_ms = intake.max_block_ms
+        self._most_line_bytes = intake.buffer_memory  # in all of them
         self._lock = threading.Lock()  # guards what follows
         self._changed = threading.Condition(self._lock)
         self._waiting: list[SyncDelivery] = []
@@ -64,7 +65,7 @@ class Outbox:
         self._line_bytes = 0
         self._is_drained = True  # no drain is running or scheduled
         self._is_closed = False
-        producer.tasks.add_failure_listener(self.fail)
+        intake.tasks.add_failure_listener(self.fail)
         # Used on the loop only:
         self._drain: asyncio.Task[None] | None = None
         self._passing: deque[SyncDelivery] = deque()  # taken by the drain, but not passed on
@@ -92,7 +93,7 @@ class Outbox:
     def _is_crowded(self, record: CheckedRecord) -> bool:
         if self._waiting_bytes > _MOST_BYTES:
             return True
-        if self._producer.knows_place(record):
+        if self._intake.knows_place(record):
             return False
         line = self._lines.get(record.topic)
         if line is None:
@@ -157,7 +158,7 @@ class Outbox:
     def _start_drain(self) -> None:
         if self._drain is None and not self._passes_now():
             self._passed = asyncio.get_running_loop().create_future()
-            self._drain = self._producer.tasks.start("the outbox", self._drain_all())
+            self._drain = self._intake.tasks.start("the outbox", self._drain_all())
 
     def _passes_now(self) -> bool:
         """Pass few records on at once, if none needs a wait; True if the outbox is empty.
@@ -183,7 +184,7 @@ class Outbox:
         if delivery.record.topic in self._serving:
             return False
         try:
-            accepted = self._producer.accept_checked(delivery.record)
+            accepted = self._intake.accept(delivery.record)
         except BaseException as error:
             _refuse(delivery, error)
             return True
@@ -226,14 +227,14 @@ class Outbox:
         """Have the record join an open batch, as most do; False if anything is to be decided."""
         if delivery.record.topic in self._serving:
             return False
-        joined = self._producer.join_checked(delivery.record)
+        joined = self._open_batches.join_record(delivery.record)
         if joined is not None:
             delivery.settle(joined, None)
         return joined is not None
 
     async def _pass_on(self, delivery: SyncDelivery) -> None:
         topic = delivery.record.topic
-        if self._producer.knows_place(delivery.record):
+        if self._intake.knows_place(delivery.record):
             serving = self._serving.get(topic)
             if serving is not None:  # its line goes first, and as fast as there is room
                 await asyncio.gather(shielded(serving), return_exceptions=True)
@@ -246,7 +247,7 @@ class Outbox:
             line.size_bytes += size_bytes
             self._line_bytes += size_bytes
         if topic not in self._serving:
-            self._serving[topic] = self._producer.tasks.start(
+            self._serving[topic] = self._intake.tasks.start(
                 f"waiting for topic {topic!r}", self._serve(topic, line)
             )
 
@@ -254,10 +255,10 @@ class Outbox:
         """Send a line's records once its topic is known, or fail them."""
         try:
             try:
-                await self._producer.wait_for_topic(topic)
+                await self._intake.wait_for_topic(topic)
             except Exception as error:  # any error is the records' outcome
                 if isinstance(error, BarnabasError):
-                    self._producer.on_refused(error)
+                    self._intake.on_refused(error)
                 _settle_all(line.deliveries, error)
             while line.deliveries:
                 await self._send(line.deliveries.popleft())
@@ -272,7 +273,7 @@ class Outbox:
 
     async def _send(self, delivery: SyncDelivery) -> None:
         try:
-            accepted = await self._producer.send_checked(delivery.record)
+            accepted = await self._intake.send(delivery.record)
         except asyncio.CancelledError:
             delivery.settle(None, ClientClosed("the producer was closed before that"))
             raise

@@ -71,8 +71,9 @@ class SyncProducer(BlockingClient[Producer]):
     ) -> None:
         producer = Producer(bootstrap_servers, **options)
         super().__init__(producer)
-        self._max_block_s = producer.max_block_ms / 1000
-        self._outbox = Outbox(producer, self._thread)
+        self._intake = producer.intake
+        self._max_block_s = self._intake.max_block_ms / 1000
+        self._outbox = Outbox(self._intake, self._thread)
         self._callbacks = CallbackThread("barnabas-producer-callbacks", self._thread.keep)
         self._farewell.finish = partial(_finish, producer, self._outbox, self._callbacks)
 
@@ -110,7 +111,7 @@ class SyncProducer(BlockingClient[Producer]):
         if on_delivery is not None:
             arguments.callback(on_delivery, "on_delivery")
             self._wait_for_callbacks()
-        record = None if rest else self._client.plain(topic, value, key)
+        record = None if rest else self._intake.check_plain(topic, value, key)
         if record is None:
             record = self._check_record(ProducerRecord(topic, value, key, **rest))  # type: ignore[misc]
         delivery = SyncDelivery(self, record, on_delivery)
@@ -243,7 +244,8 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.run(self._end(scope, None))
 
     def __dir__(self) -> list[str]:
-        return [name for name in dir(self._client) if name != "start"]
+        # A user's methods, without those that deliveries call.
+        return [name for name in vars(Producer) if name != "start" and not name.startswith("_")]
 
     def __repr__(self) -> str:
         return f"Sync{self._client!r}"
@@ -319,11 +321,11 @@ class SyncProducer(BlockingClient[Producer]):
 
     def _check_record(self, record: ProducerRecord) -> CheckedRecord:
         try:
-            return self._client.check_record(record)
+            return self._intake.check(record)
         except BarnabasError as error:
             refused = error
             if self._thread.is_alive:
-                self._thread.call_soon(lambda: self._client.on_refused(refused, record))
+                self._thread.call_soon(lambda: self._intake.on_refused(refused, record))
             raise
 
     # ---- on the loop ----
@@ -333,9 +335,9 @@ class SyncProducer(BlockingClient[Producer]):
     ) -> list[Delivery]:
         await self._outbox.wait_until_drained()
         if together is None:
-            return [await self._client.send_checked(record) for record in records]
+            return [await self._intake.send(record) for record in records]
         for record in records:
-            together.add(await self._client.send_checked(record))
+            together.add(await self._intake.send(record))
         return []
 
     async def _send_columns(
@@ -390,8 +392,8 @@ async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread)
     """Close a producer that was dropped; the number of records that were not acknowledged."""
     # What was acknowledged before does not count, nor what is acknowledged from here on.
     outbox.refuse()
-    owed = outbox.count() + producer.unfinished_count()
-    before = producer.acknowledged_count()
+    owed = outbox.count() + producer.intake.unfinished_count()
+    before = producer.intake.acknowledged_count()
     try:
         await _close(producer, outbox, MOST_S * 1000)
         async with asyncio.timeout(MOST_S):
@@ -400,7 +402,7 @@ async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread)
         _log.warning("callbacks of %r take too long, and are given up", producer)
     finally:
         callbacks.end()
-    return max(0, owed - (producer.acknowledged_count() - before))
+    return max(0, owed - (producer.intake.acknowledged_count() - before))
 
 
 def _ends_at(timeout_ms: float | None) -> float | None:

@@ -1,0 +1,126 @@
+"""The fast path of a record: it joins a batch that is open, and nothing is decided for it.
+
+    send --> join --> the open batch of its topic, or of its key's partition
+               `--> None: to `Intake`, which decides, and may open the batch for those that follow
+
+A batch is open once a record was appended to it by a decision, as far as the same decision holds
+for the next ones: those without a key until the partitioner leaves the partition, those with a key
+until `batch.size`. New metadata, a transaction's change of state, a full buffer and a failure close
+all of them, so that what has to be decided again is. Open batches take no headers, no timestamps
+and no explicit partitions, and bytes only: whatever else there is takes the slow path.
+
+Invariant: a batch closes before anything else of its partition is queued behind it (`limit_bytes`
+is 0 then), so a record that joins keeps its place in the partition's order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ProducerConfig
+from barnabas.client.producer.accumulator import Accumulator
+from barnabas.client.producer.batch import CheckedRecord, ProducerBatch
+from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.partitioner import Partitioner
+from barnabas.records.record import RECORD_OVERHEAD_BYTES
+
+if TYPE_CHECKING:
+    from barnabas.client.producer.open_records import OpenRecords
+
+
+class OpenBatches:
+    """The batches of one producer that records may join without a decision of their own."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        partitioner: Partitioner,
+    ) -> None:
+        self._metadata = cluster.metadata
+        self._wall_ms = cluster.seams.clock.wall_ms
+        self._batch_size = config.batch_size
+        self._buffer_memory = config.buffer_memory
+        self._accumulator = accumulator
+        self._partitioner = partitioner
+        self._by_topic: dict[str, ProducerBatch] = {}  # for records without a key
+        self._by_partition: dict[tuple[str, int], ProducerBatch] = {}  # for those with one
+
+    def join(self, topic: str, value: Any, key: Any = None) -> Delivery | None:
+        """Queue a record in a batch that is open for such; None if anything is to be decided.
+
+        It does what `Intake` does for a record that it appends, and inlines what it can: it is
+        called for every record.
+        """
+        try:
+            batch = self._by_topic.get(topic) if key is None else self._for_key(topic, key)
+        except TypeError:  # a topic or key that cannot be looked up: the slow path refuses it
+            return None
+        if batch is None or type(value) is not bytes:
+            return None
+        added_bytes = len(value) + RECORD_OVERHEAD_BYTES
+        if key is not None:
+            added_bytes += len(key)
+        size_bytes = batch.size_bytes + added_bytes
+        accumulator = self._accumulator
+        used_bytes = accumulator.used_bytes + added_bytes
+        if size_bytes >= batch.limit_bytes or used_bytes > self._buffer_memory:
+            return None
+        batch.size_bytes = size_bytes
+        accumulator.used_bytes = used_bytes
+        records: OpenRecords = batch.records  # type: ignore[assignment]  # it is open
+        timestamp_ms = self._wall_ms()
+        index = len(records.values)
+        if key is not None:
+            records.keys[index] = key
+            batch.counted_bytes += added_bytes
+        records.timestamps.append(timestamp_ms)
+        records.values.append(value)
+        return Delivery(batch, index, timestamp_ms)
+
+    def join_record(self, record: CheckedRecord) -> Delivery | None:
+        """Queue a checked record, as `join` does; None if anything is to be decided."""
+        topic, value, key, partition, timestamp_ms, headers, _ = record
+        if partition is None and timestamp_ms is None and not headers:
+            return self.join(topic, value, key)
+        return None
+
+    def keep(self, batch: ProducerBatch, *, is_free: bool) -> None:
+        """Let more records join this batch; those without a key as far as the partitioner stays."""
+        if not batch.limit_bytes:
+            return
+        topic, partition = batch.topic_partition
+        # A custom partitioner is asked about each record: only it knows if the next one goes here.
+        if not self._partitioner.is_custom:
+            self._by_partition[topic, partition] = batch
+        stays_bytes = self._partitioner.stays_bytes(topic) if is_free else 0
+        if stays_bytes > 0:
+            self._by_topic[topic] = batch
+            batch.counted_bytes = batch.size_bytes
+            batch.limit_bytes = min(self._batch_size, batch.size_bytes + stays_bytes)
+
+    def close(self) -> None:
+        """Let no record join a batch until another decision has opened one."""
+        self._by_partition.clear()
+        for topic in list(self._by_topic):
+            self.count(topic)
+
+    def count(self, topic: str) -> ProducerBatch | None:
+        """Have the partitioner count what has joined the topic's open batch, if there is one."""
+        batch = self._by_topic.pop(topic, None)
+        if batch is not None:
+            self._partitioner.on_appended(topic, batch.size_bytes - batch.counted_bytes)
+            batch.counted_bytes = batch.size_bytes
+        return batch
+
+    def _for_key(self, topic: str, key: Any) -> ProducerBatch | None:
+        """The batch that is open for this key, if any."""
+        if not self._by_partition or type(key) is not bytes:
+            return None
+        view = self._metadata.view.topics.get(topic)
+        if view is None:
+            return None
+        partition = self._partitioner.partition(topic, key, view.choice)
+        return self._by_partition.get((topic, partition))

@@ -156,7 +156,7 @@ class Replicas:
         yield gauge(
             "kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
             "Log directories that have failed",
-            [Sample(len(self._store.failed_directories))],
+            [Sample(len(self._store.directories.failed))],
         )
 
     # --- finding one -----------------------------------------------------------------------------

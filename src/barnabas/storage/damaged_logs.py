@@ -104,7 +104,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
             raise DirectoryError(log.directory.path, cause) from cause
         return log.directory.path
 
-    def directory_failed(self, directory: LogDirectory) -> None:
+    def on_directory_failed(self, directory: LogDirectory) -> None:
         """A directory is offline, and what lies there with it."""
         for name, log in list(self._logs.items()):
             if log.directory is directory:

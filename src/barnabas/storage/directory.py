@@ -240,7 +240,7 @@ class LogDirectory:
         """Whether the file, as this broker has read or written it, names the partition."""
         return topic_partition in self._written.get(name, ())
 
-    def checkpointed(self, name: str, topic_partition: TopicPartition) -> int:
+    def checkpoint_offset(self, name: str, topic_partition: TopicPartition) -> int:
         """The partition's offset in the file, as far as this broker knows; 0 if none."""
         return self._written.get(name, {}).get(topic_partition, 0)
 

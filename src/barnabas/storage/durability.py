@@ -88,34 +88,34 @@ class Durability:
 
     # --- what happens to the log -----------------------------------------------------------------
 
-    def segment_begun(self) -> None:
+    def on_segment_begun(self) -> None:
         """The directory has to list a new segment."""
         self._names += 1
 
-    def snapshot_written(self, offset: int) -> None:
+    def on_snapshot_written(self, offset: int) -> None:
         self._snapshot_offset = offset
         self._names += 1
 
-    def begins_at(self, offset: int) -> None:
+    def on_start_raised(self, offset: int) -> None:
         """The segments below are removed."""
         self._begin_offset = offset
 
-    def segments_replaced(self) -> None:
+    def on_segments_replaced(self) -> None:
         """Some are replaced by one that is durable, except for its name."""
         self._replacements += 1
         self._names += 1
 
-    def moved(self, directory: Path) -> None:
+    def on_renamed(self, directory: Path) -> None:
         """The directory has another name now, which is not durable yet."""
         self._directory = directory
-        self._epochs.moved(directory)
+        self._epochs.on_renamed(directory)
         self._names += 1
 
-    def closed(self) -> None:
+    def on_closed(self) -> None:
         """All of it has been synced, and nothing is written any more."""
         self._whole_at = self.recovery_point
 
-    def truncated(self, offset: int) -> None:
+    def on_truncated(self, offset: int) -> None:
         """The log ends there now; later records above it are new."""
         with self._counting:
             self.recovery_point = min(self.recovery_point, offset)
@@ -195,7 +195,7 @@ class Durability:
             self._names,
             self._replacements,
             self._snapshot_offset,
-            self._epochs.unsaved(),
+            self._epochs.take_unsaved(),
         )
 
     def sync(self, unsynced: Unsynced) -> None:
@@ -216,7 +216,7 @@ class Durability:
         if unsynced.epochs is not None or not has_names:
             self._files.sync(self._directory)
         if unsynced.epochs is not None:
-            self._epochs.saved(unsynced.epochs)
+            self._epochs.on_saved(unsynced.epochs)
         if not has_names:
             self._files.sync(self._directory.parent)
             self._names_synced = max(self._names_synced, unsynced.names)

@@ -70,7 +70,7 @@ class LeaderEpochs:
         self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
         """The newest epoch; -1 if there is none."""
 
-    def _changed(self) -> None:
+    def _on_change(self) -> None:
         self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
         self._version += 1
 
@@ -86,14 +86,14 @@ class LeaderEpochs:
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))
-        self._changed()
+        self._on_change()
 
     def take_over(self, other: LeaderEpochs) -> None:
         """Become the epochs of another log, which has the same end."""
         self._entries = list(other.entries)
-        self._changed()
+        self._on_change()
 
-    def moved(self, directory: Path) -> None:
+    def on_renamed(self, directory: Path) -> None:
         """The directory has another name now."""
         self._path = directory / FILE_NAME
 
@@ -120,16 +120,16 @@ class LeaderEpochs:
         kept = [entry for entry in self._entries if entry.start_offset < offset]
         if len(kept) != len(self._entries):
             self._entries = kept
-            self._changed()
+            self._on_change()
 
     def truncate_from_start(self, offset: int) -> None:
         """Remove epochs that end before the offset; the one that holds it begins there now."""
         i = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         if i and (i > 1 or self._entries[0].start_offset < offset):
             self._entries[:i] = [EpochEntry(self._entries[i - 1].epoch, offset)]
-            self._changed()
+            self._on_change()
 
-    def unsaved(self) -> Unsaved | None:
+    def take_unsaved(self) -> Unsaved | None:
         """The content for `save`; None if the file has it durably."""
         if self._version == self._saved_version:
             return None
@@ -137,7 +137,7 @@ class LeaderEpochs:
 
     def save(self, unsaved: Unsaved) -> None:
         """Write it, unless a later version is there; suits a thread. It is durable once the
-        directory is synced; then call `saved`."""
+        directory is synced; then call `on_saved`."""
         with self._writing:
             if self._written_version < unsaved.version:
                 temporary = self._path.with_name(self._path.name + ".tmp")
@@ -145,6 +145,6 @@ class LeaderEpochs:
                 self._files.replace(temporary, self._path)
                 self._written_version = unsaved.version
 
-    def saved(self, unsaved: Unsaved) -> None:
+    def on_saved(self, unsaved: Unsaved) -> None:
         """Note that this version is durable."""
         self._saved_version = max(self._saved_version, unsaved.version)

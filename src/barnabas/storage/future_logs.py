@@ -185,7 +185,7 @@ class FutureLogs:
         log.first_dirty_offset = 0  # what it was is not known any more: clean all of it
         self._logs[name], self._homes[name] = log, directory
 
-    def began(self, logs: Mapping[TopicPartition, Log], *, is_complete: bool) -> None:
+    def on_all_open(self, logs: Mapping[TopicPartition, Log], *, is_complete: bool) -> None:
         """All directories are open: drop what belongs to no replica. DirectoryError."""
         for name, future in list(self._logs.items()):
             log = logs.get(name)
@@ -254,7 +254,7 @@ class FutureLogs:
             self._files.replace(future.directory, path)
         except OSError as cause:
             raise DirectoryError(target.path, cause) from cause
-        future.moved(path)
+        future.on_renamed(path)
         self._forget(name, releases=False)
         self._leaving[name] = _Leaving(source, target, current.topic_id or _NO_ID)
         return target
@@ -270,7 +270,7 @@ class FutureLogs:
         """Whether a replica that was replaced still has the plain name."""
         return name in self._leaving
 
-    def completed(self, name: TopicPartition, target: LogDirectory) -> None:
+    def on_completed(self, name: TopicPartition, target: LogDirectory) -> None:
         """The replaced replica is renamed durably. Suits a thread; DirectoryError."""
         self._note(target, self._moves.get(target, set()) - {name})
 
@@ -290,7 +290,7 @@ class FutureLogs:
         finally:
             self.leave(name)
 
-    def directory_failed(self, failed: LogDirectory, names: Iterable[TopicPartition]) -> None:
+    def on_directory_failed(self, failed: LogDirectory, names: Iterable[TopicPartition]) -> None:
         """A directory is offline with these current replicas: what moves from or to there stays as
         it is, for a start after the repair."""
         for name in [*names, *self.names_in(failed)]:

@@ -61,7 +61,7 @@ class Gaps:
         replace_file(self._files, self._directory / FILE_NAME, b"%d" % end)
         self.end = end
 
-    def moved(self, directory: Path) -> None:
+    def on_renamed(self, directory: Path) -> None:
         """The directory has another name now."""
         self._directory = directory
 

@@ -345,7 +345,7 @@ class Log:
             active.write_out()
             self.producer_state.take_snapshot(self.log_end_offset, may_wait=True)
             segment = self._segments.begin(base_offset)
-            self._durability.segment_begun()
+            self._durability.on_segment_begun()
         return segment
 
     # --- read ------------------------------------------------------------------------------------
@@ -427,7 +427,7 @@ class Log:
             begin_offset = segments[count].base_offset
             self.raise_log_start(begin_offset)
             # The rest needs no descriptor, and a sync under way may miss the files at once.
-            self._durability.begins_at(begin_offset)
+            self._durability.on_start_raised(begin_offset)
             self.swaps.undo()
             taken = segments.take_first(count)
             segments.discards.discard(taken, now_ms + self._config.file_delete_delay_ms)
@@ -496,14 +496,14 @@ class Log:
         with self._failing():
             return self.swaps.finish(now_ms + self._config.file_delete_delay_ms)
 
-    def moved(self, directory: Path) -> None:
+    def on_renamed(self, directory: Path) -> None:
         """The directory has another name now."""
         self.directory = directory
-        self._segments.moved(directory)
-        self._durability.moved(directory)
-        self.producer_state.moved(directory)
-        self.swaps.moved(directory)
-        self.gaps.moved(directory)
+        self._segments.on_renamed(directory)
+        self._durability.on_renamed(directory)
+        self.producer_state.on_renamed(directory)
+        self.swaps.on_renamed(directory)
+        self.gaps.on_renamed(directory)
 
     def take_over(self, other: Log) -> None:
         """Replace a log whose batches this one has: know its producers and epochs, too."""
@@ -570,7 +570,7 @@ class Log:
             self.producer_state.take_snapshot(self.log_end_offset)
         if not self._durability.is_whole(self.log_end_offset):
             self._sync(self._unsynced())
-            self._durability.closed()
+            self._durability.on_closed()
         self.release()
 
     def release(self) -> None:

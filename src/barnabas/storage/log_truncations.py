@@ -105,5 +105,5 @@ class LogTruncations:
         for home, cuts in done.items():
             self._checkpoints.lower(home, tuple(cuts))
             for cut in cuts.values():
-                cut.has_become_durable()
+                cut.on_durable()
         return failed

@@ -89,7 +89,8 @@ class OffsetCheckpoints:
         for file in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS):
             with directory.checkpointing[file]:
                 is_above = any(
-                    directory.checkpointed(file, name) > (self._offset(directory, file, name) or 0)
+                    directory.checkpoint_offset(file, name)
+                    > (self._offset(directory, file, name) or 0)
                     for name in names
                 )
             if is_above:

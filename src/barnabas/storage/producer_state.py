@@ -72,7 +72,7 @@ class ProducerState:
         if len(self.producers):
             self._snapshot_offset = -1  # its own may lack some: the next one is not omitted
 
-    def moved(self, directory: Path) -> None:
+    def on_renamed(self, directory: Path) -> None:
         """The directory has another name now; no snapshot may be due."""
         self._directory = directory
 
@@ -92,7 +92,7 @@ class ProducerState:
             self._due = _Due(path, offset, self.producers.states())
         else:
             write_snapshot(self._files, self._directory, offset, self.producers)
-            self._durability.snapshot_written(offset)
+            self._durability.on_snapshot_written(offset)
         self._snapshot_offset = offset
 
     def void_snapshot(self) -> None:
@@ -124,7 +124,7 @@ class ProducerState:
                     self._files.remove(temporary)
                 else:
                     self._files.replace(temporary, due.path)
-                    self._durability.snapshot_written(due.offset)
+                    self._durability.on_snapshot_written(due.offset)
                     due.is_written = True
         except FileNotFoundError:
             return  # the log was deleted in the meantime

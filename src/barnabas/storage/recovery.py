@@ -229,11 +229,11 @@ class _Opening:
                 if batch.header.partition_leader_epoch > epochs.latest:
                     epochs.assign(batch.header.partition_leader_epoch, batch.header.base_offset)
             segment.release()
-        unsaved = epochs.unsaved()
+        unsaved = epochs.take_unsaved()
         assert unsaved is not None
         epochs.save(unsaved)
         self.files.sync(self.directory)
-        epochs.saved(unsaved)
+        epochs.on_saved(unsaved)
         return epochs
 
     def _end_offset(self) -> int:

@@ -44,7 +44,7 @@ def recover(
     log = open_log(files, path, name, config, start)
     try:
         log.segments[-1].write_out()
-        unsaved = log.epochs.unsaved()
+        unsaved = log.epochs.take_unsaved()
         if unsaved is not None and LeaderEpochs(files, path).entries != log.epochs.entries:
             # Durably, as the broker takes what it finds in this file for durable.
             log.epochs.save(unsaved)

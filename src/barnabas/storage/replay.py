@@ -73,7 +73,7 @@ def replay_in_steps(
             segment.release()
 
 
-def replayed(
+def find_in_steps(
     files: Files,
     directory: Path,
     segments: Sequence[Segment],

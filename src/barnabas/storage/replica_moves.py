@@ -83,7 +83,7 @@ class ReplicaMoves:
         self._checkpoints.write_in(left, *ALL)
         if home is not None:  # not deleted in the meantime
             self._checkpoints.write_in(home, *ALL)
-            self._futures.completed(name, home)
+            self._futures.on_completed(name, home)
 
     def checkpoint(self, path: Path) -> None:
         """Write all checkpoints of one directory; suits a thread. DirectoryError."""

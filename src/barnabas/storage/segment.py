@@ -527,7 +527,7 @@ class Segment:
             suffixes.append(ABORTED_INDEX_SUFFIX)
         return [self.path(each) for each in suffixes]
 
-    def moved(self, directory: Path) -> None:
+    def on_renamed(self, directory: Path) -> None:
         """The directory has another name now."""
         self.directory = directory
         self.offset_index.path = self.path(OFFSET_INDEX_SUFFIX)

@@ -234,11 +234,11 @@ class Segments(Sequence[Segment]):
         self._all[i : i + len(some)] = [new]
         self._close(some)
 
-    def moved(self, directory: Path) -> None:
+    def on_renamed(self, directory: Path) -> None:
         """The directory has another name now."""
         self.directory = directory
         for segment in self._all:
-            segment.moved(directory)
+            segment.on_renamed(directory)
 
     def _close(self, taken: Sequence[Segment]) -> None:
         self._opened = tuple(each for each in self._opened if each not in taken)

@@ -158,7 +158,7 @@ class LogStore:
                         raise unusable(directory.path, cause) from cause  # it is no disk's fault
                     self.fail_directory(directory.path, unusable(directory.path, cause))
             try:
-                self.futures.began(self._logs, is_complete=self._is_complete())
+                self.futures.on_all_open(self._logs, is_complete=self._is_complete())
             except DirectoryError as cause:
                 self.fail_directory(cause.directory, unusable(cause.directory, cause))
             if not self.directories:
@@ -359,8 +359,8 @@ class LogStore:
         if directory is None:
             return []
         names = self._checkpoints.names_in(directory)
-        self.damaged.directory_failed(directory)
-        self.futures.directory_failed(directory, names)
+        self.damaged.on_directory_failed(directory)
+        self.futures.on_directory_failed(directory, names)
         for name in names:
             del self._homes[name]
             self.high_watermarks.pop(name, None)

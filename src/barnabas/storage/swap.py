@@ -106,14 +106,14 @@ class Swaps:
         swap, self._begun = self._begun, None
         if swap is None:
             return False
-        self._durability.segments_replaced()
+        self._durability.on_segments_replaced()
         self._segments.discards.discard(swap.replaced, due_ms)
         for each in swap.replaced[1:]:
             self._files.remove(snapshot_path(self._directory, each.base_offset))
         self._segments.replace(swap.replaced, swap.finish())
         return True
 
-    def moved(self, directory: Path) -> None:
+    def on_renamed(self, directory: Path) -> None:
         """The directory has another name now; no swap may be under way."""
         self._directory = directory
 

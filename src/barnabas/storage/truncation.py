@@ -30,7 +30,7 @@ from barnabas.storage.files import Files
 from barnabas.storage.gaps import Gaps
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.producers import Producers
-from barnabas.storage.replay import replayed
+from barnabas.storage.replay import find_in_steps
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.storage.segments import Segments
 from barnabas.storage.snapshot import snapshot_offsets, snapshot_path
@@ -96,7 +96,9 @@ class Cut:
     def find_producers(self, segments: Segments, snapshots: list[int], offset: int) -> None:
         """Have `learn` find the producers at the new end, `offset`; `snapshots`: those that
         remain."""
-        self.replay = partial(replayed, self._files, self._directory, segments, snapshots, offset)
+        self.replay = partial(
+            find_in_steps, self._files, self._directory, segments, snapshots, offset
+        )
 
     def make_durable(self) -> None:
         """All but `before_writes`; waits for the disk, and suits a thread. OSError, after which it
@@ -116,11 +118,11 @@ class Cut:
                 self._files.sync(path)
             if self.gaps is not None:
                 self.gaps.note(self.gaps.end)
-            unsaved = None if self.epochs is None else self.epochs.unsaved()
+            unsaved = None if self.epochs is None else self.epochs.take_unsaved()
             if self.epochs is not None and unsaved is not None:
                 self.epochs.save(unsaved)
                 self._files.sync(self._directory)
-                self.epochs.saved(unsaved)
+                self.epochs.on_saved(unsaved)
 
     def learn(self) -> Iterator[None]:
         """Find the producers, in small steps, between which other tasks may run."""
@@ -142,7 +144,7 @@ class Cut:
         """`settle` has nothing left to wait for."""
         return self._is_durable and self.replay is None
 
-    def has_become_durable(self) -> None:
+    def on_durable(self) -> None:
         """`before_writes` has been done as well."""
         self._is_durable = True
 
@@ -209,7 +211,7 @@ class Truncation:
         snapshots = cut.begin(self._segments, offset, is_all=is_all)
         cut.gaps = self._gaps if self._gaps.cut(offset) else None
         self.last_offset = offset
-        self._durability.truncated(offset)
+        self._durability.on_truncated(offset)
         state.keep_snapshots(max(snapshots, default=min(log_start_offset, offset)))
         if is_all:
             state.clear()

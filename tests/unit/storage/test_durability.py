@@ -183,7 +183,7 @@ def test_st_8_a_sync_does_not_put_the_recovery_point_above_a_cut_made_meanwhile(
     log = open_at(tmp_path)
     append(log, batch(10))
     durability = log._durability
-    cut = threading.Thread(target=durability.truncated, args=(4,))
+    cut = threading.Thread(target=durability.on_truncated, args=(4,))
 
     def turn() -> None:
         cut.start()

@@ -19,10 +19,10 @@ def _epochs(directory: Path, *entries: tuple[int, int]) -> LeaderEpochs:
 
 
 def _save(epochs: LeaderEpochs) -> None:
-    unsaved = epochs.unsaved()
+    unsaved = epochs.take_unsaved()
     if unsaved is not None:
         epochs.save(unsaved)
-        epochs.saved(unsaved)
+        epochs.on_saved(unsaved)
 
 
 def _text(directory: Path) -> str:
@@ -103,27 +103,27 @@ def test_an_empty_file_has_no_epochs(tmp_path: Path) -> None:
 
 def test_no_change_waits_for_the_disk(tmp_path: Path) -> None:
     epochs = LeaderEpochs(OsFiles(), tmp_path)
-    assert epochs.unsaved() is None
+    assert epochs.take_unsaved() is None
     epochs.assign(0, 0)
     epochs.assign(1, 5)
     epochs.truncate_from_end(5)
     epochs.assign(2, 5)
     assert not list(tmp_path.iterdir())
     _save(epochs)
-    assert epochs.unsaved() is None
-    assert LeaderEpochs(OsFiles(), tmp_path).unsaved() is None
+    assert epochs.take_unsaved() is None
+    assert LeaderEpochs(OsFiles(), tmp_path).take_unsaved() is None
     assert _text(tmp_path) == "0\n2\n0 0\n2 5\n"
 
 
 def test_what_changes_during_a_save_is_not_taken_for_saved(tmp_path: Path) -> None:
     epochs = LeaderEpochs(OsFiles(), tmp_path)
     epochs.assign(0, 0)
-    taken = epochs.unsaved()
+    taken = epochs.take_unsaved()
     assert taken is not None
     epochs.assign(1, 5)
     epochs.save(taken)
-    epochs.saved(taken)
-    later = epochs.unsaved()
+    epochs.on_saved(taken)
+    later = epochs.take_unsaved()
     assert later is not None
     assert list(later.entries) == [(0, 0), (1, 5)]
 
@@ -131,9 +131,9 @@ def test_what_changes_during_a_save_is_not_taken_for_saved(tmp_path: Path) -> No
 def test_an_earlier_save_does_not_replace_a_later_one(tmp_path: Path) -> None:
     """Two threads may be at it."""
     epochs = _epochs(tmp_path, (0, 0))
-    earlier = epochs.unsaved()
+    earlier = epochs.take_unsaved()
     epochs.assign(1, 5)
-    later = epochs.unsaved()
+    later = epochs.take_unsaved()
     assert earlier is not None and later is not None
     epochs.save(later)
     epochs.save(earlier)
@@ -142,4 +142,4 @@ def test_an_earlier_save_does_not_replace_a_later_one(tmp_path: Path) -> None:
 
 def test_a_lost_file_is_written_again(tmp_path: Path) -> None:
     epochs = LeaderEpochs(OsFiles(), tmp_path, is_lost=True)
-    assert epochs.unsaved() is not None
+    assert epochs.take_unsaved() is not None

@@ -157,7 +157,7 @@ class ReplicaMover:
             await self._in_lane(cut.make_durable)
             if cut.before_writes is not None:
                 await self._in_lane(cut.before_writes)
-            cut.has_become_durable()
+            cut.on_durable()
             if future.unsettled is cut:
                 future.settle()
 

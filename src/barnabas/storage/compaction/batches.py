@@ -87,15 +87,15 @@ def _retimed(
             at = following
 
 
-def emptied(header: BatchHeader) -> bytes:
+def empty_batch(header: BatchHeader) -> bytes:
     """The batch without any record, kept for the producer state in its header."""
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON)
     empty = header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0)
     return seal(empty, b"")
 
 
-def modernised(records: Sequence[Record], codec: int, horizon_ms: int) -> bytes:
-    """What stays of messages of magic 0 or 1, at least one, as a batch of magic 2."""
+def convert_messages(records: Sequence[Record], codec: int, horizon_ms: int) -> bytes:
+    """Convert what stays of messages of magic 0 or 1, at least one, to a batch of magic 2."""
     first, last = records[0], records[-1]
     base_timestamp = first.timestamp if horizon_ms == NO_HORIZON else horizon_ms
     is_stamped = first.timestamp_type == LOG_APPEND_TIME_TYPE

@@ -18,8 +18,6 @@ from pathlib import Path
 from barnabas.errors import CorruptData
 from barnabas.records.batch import read_header
 from barnabas.records.control_records import read_marker
-from barnabas.storage.compaction.cleaned_segment import CleanedSegment
-from barnabas.storage.compaction.groups import grouped
 from barnabas.storage.compaction.job import (
     Event,
     Finished,
@@ -28,15 +26,24 @@ from barnabas.storage.compaction.job import (
     Progress,
     Replacement,
     Source,
+    group_sources,
 )
 from barnabas.storage.compaction.key_map import KeyMap
 from barnabas.storage.compaction.stored_batches import Stored, stored_batches
 from barnabas.storage.compaction.survival import Survival, add_keys
 from barnabas.storage.compaction.transactions import Transactions
 from barnabas.storage.files import Files
-from barnabas.storage.leftovers import discard_cleaned
-from barnabas.storage.segment import LOG_SUFFIX, Segment
-from barnabas.storage.transaction_index import Aborted
+from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
+from barnabas.storage.leftovers import CLEANED, discard_cleaned
+from barnabas.storage.segment import (
+    ABORTED_INDEX_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    Segment,
+    Sizes,
+)
+from barnabas.storage.transaction_index import ABORTED_ENTRY_BYTES, Aborted
 
 
 class Compaction:
@@ -82,7 +89,7 @@ class Compaction:
             self._job.delete_retention_ms,
         )
         try:
-            for group in grouped(self._job, end_offset):
+            for group in group_sources(self._job, end_offset):
                 yield from self._clean(group, survival)
         finally:
             if self._cleaned is not None:
@@ -219,3 +226,47 @@ class Compaction:
             written.max_timestamp,
             self._job.index_interval_bytes,
         )
+
+
+class CleanedSegment(Segment):
+    """The segment that a pass writes, in files with the suffix `.cleaned` until the swap."""
+
+    __slots__ = ()
+
+    @classmethod
+    def create(cls, files: Files, directory: Path, base_offset: int) -> CleanedSegment:
+        """Create one in new files: a cleaner whose broker was killed may still be writing to its
+        own."""
+        segment = cls(files, directory, base_offset, Sizes(0, 0, 0))
+        segment.remove()
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            files.write(segment.path(suffix), b"")
+        return segment
+
+    def path(self, suffix: str) -> Path:
+        path = super().path(suffix)
+        return path.with_name(path.name + CLEANED)
+
+    def finish(self) -> Sizes:
+        """Write everything, and make it durable; returns the sizes of its files."""
+        self.write_out()
+        for path in self.paths():
+            self._files.sync(path)
+        self.release()
+        return Sizes(
+            self.size_bytes,
+            len(self.offset_index) * OFFSET_ENTRY.size,
+            len(self.time_index) * TIME_ENTRY.size,
+            0 if self.aborted is None else len(self.aborted) * ABORTED_ENTRY_BYTES,
+        )
+
+    def remove(self) -> None:
+        """Remove all of its files."""
+        self.release()
+        for suffix in (
+            LOG_SUFFIX,
+            OFFSET_INDEX_SUFFIX,
+            TIME_INDEX_SUFFIX,
+            ABORTED_INDEX_SUFFIX,
+        ):
+            self._files.remove(self.path(suffix))

@@ -18,7 +18,7 @@ from barnabas.records.batch import HEADER_BYTES, BatchHeader
 from barnabas.records.compression import NONE, PlainTooLarge, decompress
 from barnabas.records.control_records import read_marker
 from barnabas.records.record import DEFAULT_LIMIT_BYTES, Record, records_of
-from barnabas.storage.compaction.batches import NO_HORIZON, emptied, modernised, rebuild
+from barnabas.storage.compaction.batches import NO_HORIZON, convert_messages, empty_batch, rebuild
 from barnabas.storage.compaction.job import Producers
 from barnabas.storage.compaction.key_map import NEWEST, TOMBSTONE, KeyMap, fold
 from barnabas.storage.compaction.sieve import Section, Sifted, note_keys, sift, sift_marked
@@ -166,7 +166,7 @@ class Survival:
         if len(kept) == len(records) and not has_tombstone:
             return stored.raw
         horizon_ms = self._horizon_ms if has_tombstone else NO_HORIZON
-        return modernised(kept, stored.header.codec, horizon_ms)
+        return convert_messages(kept, stored.header.codec, horizon_ms)
 
     def _stays(self, record: Record) -> bool:
         key_map = self._key_map
@@ -185,7 +185,7 @@ class Survival:
             is_needed = header.last_offset == last.last_offset
         else:
             is_needed = header.is_control and header.producer_epoch == last.producer_epoch
-        return emptied(header) if is_needed else None
+        return empty_batch(header) if is_needed else None
 
 
 def _horizon_of(header: BatchHeader) -> int:

@@ -1,4 +1,4 @@
-"""What is inside a record batch: read, checked, built and rewritten; no I/O.
+"""Record batches: read, checked, built and rewritten, without I/O.
 
 The records of a batch are read in more than one way: one loop that does everything costs a
 microsecond a record, and most readers need less. All of them read the same records, or leave them

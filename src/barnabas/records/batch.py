@@ -84,7 +84,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Of the whole batch, header included."""
+        """The size of the whole batch, header included."""
         return self.batch_length + LOG_OVERHEAD_BYTES
 
     @property
@@ -105,7 +105,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether `base_timestamp` is the time from which tombstones may go (KIP-534)."""
+        """`base_timestamp` is the time from which tombstones may go (KIP-534)."""
         return bool(self.attributes & DELETE_HORIZON)
 
 
@@ -199,7 +199,7 @@ def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
-    """Whether the whole batch at `position` matches the checksum in its header."""
+    """Return whether the whole batch at `position` matches the checksum in its header."""
     view = memoryview(buffer)
     end = position + header.size_bytes
     if end > len(view):

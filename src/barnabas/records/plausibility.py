@@ -41,7 +41,7 @@ _TAIL_BYTES = 512  # besides twice the average record
 
 
 def is_plausible(records: memoryview, now_ms: int) -> bool:
-    """Whether a batch passes; True as well for one that `admit` refuses by its header alone."""
+    """Return whether a batch passes; one that `admit` refuses by its header alone does."""
     if len(records) < HEADER_BYTES:
         return True
     attributes, last_delta, base, newest, count = _FIELDS.unpack_from(records, _FIELDS_AT)
@@ -56,7 +56,7 @@ def is_plausible(records: memoryview, now_ms: int) -> bool:
 
 
 def is_one_record(records: memoryview) -> bool:
-    """Whether an uncompressed batch of matching size has one record, and its time."""
+    """An uncompressed batch of matching size has one record, and its time."""
     size = len(records)
     if size < HEADER_BYTES + _MIN_RECORD_BYTES:
         return False
@@ -71,8 +71,8 @@ def is_one_record(records: memoryview) -> bool:
 
 
 def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: bool) -> bool:
-    """Whether an uncompressed batch begins and ends with the first and last of so many records,
-    two at least.
+    """An uncompressed batch begins and ends with the first and last of so many records, two at
+    least.
 
     `span_ms`: from the base timestamp to the largest one; `any_time`: any record may have that.
     """
@@ -105,7 +105,7 @@ def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: 
 
 
 def _is_framed(records: memoryview, codec: int, count: int) -> bool:
-    """Whether compressed records are framed by their codec, and may be so many."""
+    """Compressed records are framed by their codec, and may be so many."""
     try:
         return (
             count * _MIN_RECORD_BYTES
@@ -126,8 +126,8 @@ def _end_of_long_first(records: memoryview, length: int) -> int:
 
 
 def _is_last(records: memoryview, count: int, span_ms: int, any_time: bool) -> bool:
-    """Whether the last record has the offset delta `count - 1`; and, unless `any_time`, the
-    largest timestamp is its own or the first one's."""
+    """The last record has the offset delta `count - 1`; and, unless `any_time`, the largest
+    timestamp is its own or the first one's."""
     number, expected = _varint(count - 1), _after_length(span_ms, count)
     body_bytes = len(records) - HEADER_BYTES
     tail_bytes = min(2 * (body_bytes // count) + _TAIL_BYTES, body_bytes)
@@ -144,7 +144,7 @@ def _is_last(records: memoryview, count: int, span_ms: int, any_time: bool) -> b
 
 
 def _has_last(tail: bytes, number: bytes, span_ms: int) -> bool:
-    """Whether a record with this offset delta, and a time up to the span, ends with the batch."""
+    """A record with this offset delta, and a time up to the span, ends with the batch."""
     at = len(tail)
     for _ in range(_MAX_CANDIDATES):
         at = tail.rfind(number, 0, at)
@@ -162,7 +162,7 @@ def _has_last(tail: bytes, number: bytes, span_ms: int) -> bool:
 
 
 def _is_preceded_by_length(tail: bytes, at: int) -> bool:
-    """Whether the bytes before `at` are the length of a record from there to the end."""
+    """The bytes before `at` are the length of a record from there to the end."""
     return tail.endswith(_varint(len(tail) - at), 0, at)
 
 

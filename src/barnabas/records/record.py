@@ -46,7 +46,7 @@ DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 
 _MIN_RECORD_BYTES = 7
 RECORD_OVERHEAD_BYTES = 31
-"""The most that a record has beside key, value and headers: lengths, attributes, deltas, count."""
+"""The most that a record has besides key, value and headers: lengths, attributes, deltas, count."""
 
 
 class Record(NamedTuple):
@@ -102,7 +102,7 @@ class BatchBuilder:
 
     @property
     def size_bytes(self) -> int:
-        """Of the batch before compression."""
+        """The size of the batch before compression."""
         return HEADER_BYTES + len(self._body)
 
     @property

@@ -1,4 +1,7 @@
-"""Where a record's fields begin. Readers of columns apply the layout of one record to all alike."""
+"""The layout of a record: where its fields begin.
+
+Readers of columns apply the layout of one record to all that are alike.
+"""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Walk:
         self.max_timestamp = NO_TIMESTAMP
 
     def step(self, record_count: int) -> bool:
-        """Walk at most so many records; whether there are more. CorruptData."""
+        """Walk at most so many records; returns whether there are more. CorruptData."""
         end = min(self._index + record_count, self._header.record_count)
         try:
             self._walk_to(end)
@@ -100,7 +100,7 @@ class Walk:
         return False
 
     def _walk_to(self, end_index: int) -> None:
-        """As in `record`, nearly every varint is one byte and is read in place."""
+        """Walk up to a record. Nearly every varint is one byte, read in place: see `record`."""
         data = self._plain
         at = self._at
         total = len(data)
@@ -195,7 +195,7 @@ def rewrite(header: BatchHeader, plain: bytes, *, codec: int, level: int | None)
 def correct_max_timestamp(records: memoryview, header: BatchHeader, timestamp_ms: int) -> None:
     """Replace the producer's maximum by the true one, and compute the checksum.
 
-    Retention and the time index trust the header, so a wrong one would keep records for ever.
+    Retention and the time index trust the header, so a wrong one would keep records indefinitely.
     """
     corrected = header._replace(max_timestamp=timestamp_ms)
     records[:HEADER_BYTES] = seal(corrected, records[HEADER_BYTES:])[:HEADER_BYTES]

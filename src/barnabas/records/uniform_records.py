@@ -70,7 +70,7 @@ def _layout_at(data: bytes, start: int) -> Layout | None:
 
 
 def _run(data: bytes, position: int, layout: Layout, most: int) -> int:
-    """How many records from `position` on have this layout.
+    """The number of records from `position` on that have this layout.
 
     Each start follows from the length of the record before it, which has been compared.
     """
@@ -97,7 +97,7 @@ def _run(data: bytes, position: int, layout: Layout, most: int) -> int:
 
 
 def _offsets_follow(data: bytes, position: int, layout: Layout, first: int, run: int) -> bool:
-    """Whether the offset deltas of `run` records are `first`, `first` + 1 and so on."""
+    """The offset deltas of `run` records are `first`, `first` + 1 and so on."""
     width = layout.key_length_at - layout.offset_delta
     end = position + run * layout.size
     columns = [

@@ -89,12 +89,12 @@ class Limits(NamedTuple):
 
     @property
     def needs_preparation(self) -> bool:
-        """Whether the records themselves matter, so that `prepare` must precede the append."""
+        """The records themselves matter, so `prepare` must precede the append."""
         return self.codec != _PRODUCERS_CODEC or self.needs_walk
 
     @property
     def needs_walk(self) -> bool:
-        """Whether each record must be looked at, whatever the codec."""
+        """Each record must be looked at, whatever the codec."""
         return (
             self.needs_key
             or self.timestamp_before_max_ms != _UNBOUNDED_MS
@@ -147,7 +147,7 @@ def _target(config: LogConfig) -> tuple[int, int | None]:
 
 
 def is_transactional(records: memoryview) -> bool:
-    """Whether the batch is marked as part of a transaction; nothing else is checked."""
+    """Return the transaction flag of a batch, of which nothing else is checked."""
     return len(records) > ATTRIBUTES_LOW_AT and bool(records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL)
 
 
@@ -238,8 +238,10 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
 
 
 def _is_cut(records: memoryview) -> bool:
-    """Whether there is no whole batch, in Kafka's order of checks: it says INVALID_RECORD for none,
-    and CORRUPT_MESSAGE for one that there cannot be."""
+    """Return whether there is no whole batch, in Kafka's order of checks.
+
+    It says INVALID_RECORD for none, and CORRUPT_MESSAGE for one that there cannot be.
+    """
     if len(records) < LOG_OVERHEAD_BYTES:
         return True
     (length,) = _INT32.unpack_from(records, _LENGTH_AT)
@@ -308,7 +310,7 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
         return records
     header = header._replace(max_timestamp=walk.max_timestamp)
     again = partial(rewrite, header, plain, codec=limits.codec, level=limits.level)
-    # Snappy works block by block: in a thread beside a busy loop each block waits for the GIL.
+    # Snappy works block by block: in a thread, while the loop is busy, each block waits for the GIL.
     if len(plain) <= _INLINE_BYTES or limits.codec in (NONE, SNAPPY):
         rewritten = again()
     else:

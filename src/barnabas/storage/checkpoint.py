@@ -5,8 +5,8 @@
     test 0 4711             <topic> <partition> <offset>, in `leader-epoch-checkpoint`
     test 1 815              <epoch> <start offset>
 
-A reader finds the old text or the new one, never a mixture: the new one is written to a file beside
-it, made durable, and renamed over it. An empty file and a missing one have no entries.
+A reader finds the old text or the new one, never a mixture: the new one is written to another
+file, made durable, and renamed over it. An empty file and a missing one have no entries.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Lookup:
                 copy.release()
 
     def is_of(self, log: Log) -> bool:
-        """Whether the log is the one searched, apart from appends."""
+        """Return whether the log is still the one searched, apart from appends."""
         now = log.segments
         return (
             self._state == _state_of(log)

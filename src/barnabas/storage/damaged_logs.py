@@ -29,13 +29,13 @@ _log = logging.getLogger(__name__)
 
 
 class DamagedLog(NamedTuple):
-    """Is one damaged log, as it was found."""
+    """One damaged log, as it was found."""
 
     directory: LogDirectory
     offsets: Mapping[str, int]
     """Its entries, by the checkpoint's file name."""
     topic_id: bytes | None
-    """Was noted at its creation; None if that is not known."""
+    """The id noted at its creation; None if that is not known."""
     error: CorruptData
 
 
@@ -67,14 +67,14 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         self._logs[name] = log
 
     def check(self, name: TopicPartition) -> None:
-        """Raise OSError if a log of this name cannot be made beside the damaged one."""
+        """Raise OSError if there is a damaged log of this name: no other can be made."""
         log = self._logs.get(name)
         if log is not None:
             path = log.directory.path_of(name)
             raise OSError(errno.EIO, f"a log there is damaged: {log.error}", str(path))
 
     def are_in(self, directory: LogDirectory) -> bool:
-        """Whether any lies in this directory, which is not clean then."""
+        """Return whether one lies in this directory, which is not marked clean then."""
         return any(log.directory is directory for log in self._logs.values())
 
     def offsets_in(self, directory: LogDirectory, file: str) -> dict[TopicPartition, int]:

@@ -65,7 +65,7 @@ class UnusableDirectory(ConfigError):
 
 
 def unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
-    """What to say of a directory that is broken."""
+    """The error that says what to do about a directory that is broken."""
     if isinstance(cause, OSError):
         what = f"{cause.strerror} ({cause.filename})" if cause.filename else str(cause.strerror)
         return UnusableDirectory(
@@ -200,7 +200,7 @@ class LogDirectory:
         replace_file(self._files, self.path / _CLEAN_MARKER, _CLEAN_MARKER_TEXT)
 
     def may_have_lost(self, boot_id: bytes) -> bool:
-        """Whether records written here may be lost: after a crash of the whole machine.
+        """Return whether records written here may be lost: after a crash of the whole machine.
 
         After a `kill -9` the page cache has what the disk has not. `boot_id` identifies the
         machine's boot, and is empty where that is not known. A new directory has lost all it had.
@@ -237,7 +237,7 @@ class LogDirectory:
         return offsets
 
     def is_in_checkpoint(self, name: str, topic_partition: TopicPartition) -> bool:
-        """Whether the file, as this broker has read or written it, names the partition."""
+        """The file names the partition, as this broker has read or written it."""
         return topic_partition in self._written.get(name, ())
 
     def checkpoint_offset(self, name: str, topic_partition: TopicPartition) -> int:
@@ -333,7 +333,7 @@ class LogDirectory:
 
 
 def future_name_fits(topic_partition: TopicPartition) -> bool:
-    """Whether a replica can be moved at all: its future name is not cut, as in Kafka."""
+    """A replica with a longer name cannot be moved: its future name is not cut, as in Kafka."""
     return len(f"{topic_partition}.{'0' * 32}{_FUTURE_SUFFIX}") <= _MAX_NAME
 
 

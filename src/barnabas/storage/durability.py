@@ -21,7 +21,7 @@ from barnabas.storage.snapshot import snapshot_path
 
 
 class Durable(NamedTuple):
-    """What is on disk for sure when a log is opened."""
+    """The part of a log that is on disk for sure when it is opened."""
 
     recovery_point: int
     indexed_point: int
@@ -140,7 +140,7 @@ class Durability:
     # --- syncs -----------------------------------------------------------------------------------
 
     def is_due(self, end_offset: int, config: LogConfig, now_ms: int) -> bool:
-        """Whether records have to be flushed now: there are too many, or they are too old.
+        """Records have to be flushed now: there are too many, or they are too old.
 
         Their age counts from the first call after the recovery point has moved.
         """
@@ -155,11 +155,11 @@ class Durability:
         )
 
     def is_whole(self, end_offset: int) -> bool:
-        """Whether nothing has changed since every file was complete and durable."""
+        """Nothing has changed since every file was complete and durable."""
         return self._whole_at == end_offset
 
     def has_rolled(self, begin_offset: int) -> bool:
-        """Whether any segment before the one that begins there is not fully durable."""
+        """Some segment before the one that begins there is not fully durable."""
         return min(self.recovery_point, self._indexed_point) < begin_offset
 
     def take(

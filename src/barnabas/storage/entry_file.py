@@ -2,7 +2,7 @@
 
 The newest entries wait in memory and go to the file a page at a time, so an idle partition costs
 neither descriptor nor mapping; older ones are read from the file. It is complete only after
-`write_out`: it is trusted below the recovery point and after a clean stop, and otherwise rebuilt
+`write_out`: it is trusted below the recovery point and after a clean stop, and otherwise rebuilt.
 from the log, so the order of writes does not matter.
 """
 
@@ -45,7 +45,7 @@ class EntryFile:
 
     @property
     def is_cold(self) -> bool:
-        """Whether reading an entry may have to wait for the disk; OSError."""
+        """Reading an entry may have to wait for the disk. OSError."""
         if not self._stored:
             return False
         return self._file is None or not self._file.is_cached(0, self.stored_bytes)

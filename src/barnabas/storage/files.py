@@ -58,7 +58,7 @@ class File(SharedFile, Protocol):
     def size(self) -> int: ...
 
     def is_cached(self, position: int, size: int) -> bool:
-        """Whether these bytes can probably be read without waiting for the disk."""
+        """Return whether these bytes can probably be read without waiting for the disk."""
         ...
 
     def warm(self, position: int, size: int) -> None:
@@ -338,15 +338,17 @@ def _lock(descriptor: int) -> None:
 
 
 def _locks_open_files() -> bool:
-    """Whether locks per open file are taken: on macOS the structure has another layout."""
+    """Locks per open file are taken on Linux alone: on macOS the structure has another layout."""
     import fcntl
 
     return sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
 
 
 def _is_open_here(path: Path) -> bool:
-    """Whether this process has the file open: then it holds the lock, and must not even open the
-    file again, as closing that descriptor would release the lock."""
+    """Return whether this process has the file open, and so holds the lock.
+
+    Then it must not even open the file again: closing that descriptor would release the lock.
+    """
     try:
         wanted = os.stat(path)
     except FileNotFoundError:

@@ -121,8 +121,11 @@ class FutureLogs:
     def found_twice(
         self, name: TopicPartition, one: LogDirectory, other: LogDirectory
     ) -> tuple[LogDirectory, LogDirectory]:
-        """Of two directories with this replica, the one that it left, and the one it was moved to:
-        a crash came in between, and `leave_all` does the rest. ConfigError if it was no move."""
+        """Return which of two directories the replica has left, and to which it was moved.
+
+        A crash came in the middle of the move; `leave_all` does the rest. ConfigError if it was no
+        move.
+        """
         there = [each for each in (one, other) if name in self._moves[each]]
         if len(there) != 1:
             raise ConfigError(
@@ -267,7 +270,7 @@ class FutureLogs:
             self._set_aside(leaving.source, name, path, DELETED_SUFFIX, leaving.topic_id)
 
     def is_leaving(self, name: TopicPartition) -> bool:
-        """Whether a replica that was replaced still has the plain name."""
+        """A replica that was replaced still has the plain name."""
         return name in self._leaving
 
     def on_completed(self, name: TopicPartition, target: LogDirectory) -> None:

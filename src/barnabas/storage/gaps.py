@@ -1,4 +1,4 @@
-"""Legitimate gaps in a log's offsets, noted in `.barnabas_gaps.deleted` beside its segments.
+"""Legitimate gaps in a log's offsets, noted in `.barnabas_gaps.deleted` in its directory.
 
     4711    the log has gaps below this offset only, and is on disk up to there; empty: 0
 

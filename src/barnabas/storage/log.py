@@ -150,7 +150,7 @@ class Log:
 
     @property
     def recovery_checkpoint(self) -> int:
-        """Where a start after a crash has to begin to scan: the offset for the checkpoint."""
+        """The offset for the checkpoint: a start after a crash begins to scan in its segment."""
         return self._durability.checkpoint
 
     @property
@@ -302,7 +302,7 @@ class Log:
 
     @property
     def has_staged(self) -> bool:
-        """Whether anything waits for `write_staged`."""
+        """Something waits for `write_staged`."""
         return bool(self._segments.active.staged)
 
     def write_staged(self) -> None:
@@ -516,7 +516,7 @@ class Log:
     # --- on disk ---------------------------------------------------------------------------------
 
     def due_flush(self, now_ms: int) -> bool:
-        """Whether `flush.messages` or `flush.ms` asks for a flush now (ST-10)."""
+        """Return whether `flush.messages` or `flush.ms` asks for a flush now (ST-10)."""
         return self._durability.is_due(self.log_end_offset, self._config, now_ms)
 
     def flush(self) -> None:

@@ -17,7 +17,7 @@ class LogAbandoned(OSError):
 
 
 def refusal(directory: Path, *, is_abandoned: bool) -> OSError:
-    """What each use of a failed log raises."""
+    """The error that each use of a failed log raises."""
     if is_abandoned:
         return LogAbandoned(directory)
     reason = "an earlier write failed; repair the disk and restart the broker"

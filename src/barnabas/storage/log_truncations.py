@@ -8,8 +8,8 @@ answer. What remains waits for the disk or takes long, and is done for all of th
     settle   in a thread: the files are cut and synced, and the checkpoints that exceed the logs are
              lowered, once for each directory
 
-Whoever writes to a log before that does the rest for this log alone (`Log.settle`), so nothing is
-written behind records that may come back.
+A write to a log before that does the rest for this log alone (`Log.settle`), so nothing is written
+behind records that may come back.
 """
 
 from __future__ import annotations

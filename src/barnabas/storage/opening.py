@@ -28,16 +28,16 @@ from barnabas.types import TopicPartition
 
 
 class Opened(NamedTuple):
-    """Is one log of the directory, opened or damaged."""
+    """One log of the directory, opened or damaged."""
 
     name: TopicPartition
     log: Log | DamagedLog
     high_watermark: int
-    """Is the checkpointed one, but not beyond the log's end."""
+    """The checkpointed one, but not beyond the log's end."""
     is_back: bool
-    """Whether its recovery point is below the checkpointed one."""
+    """Its recovery point is below the checkpointed one."""
     is_cut: bool
-    """Whether it ends below the checkpointed high watermark."""
+    """It ends below the checkpointed high watermark."""
 
 
 class Opening:

@@ -44,7 +44,7 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
 def settle_topic_id(
     files: Files, directory: Path, noted: bytes | None, *, is_empty: bool
 ) -> bytes | None:
-    """As `read_topic_id`, where a power cut may have damaged the file.
+    """Read the topic id where a power cut may have damaged the file, and repair that.
 
     `noted`: the id from `topic_ids`. A log that `is_empty` and has none was not created completely;
     it may belong to any topic.

@@ -1,4 +1,4 @@
-"""What one log knows of its producers at its end, and the snapshots of it.
+"""The producers of one log as of its end, and the snapshots of them.
 
 Owns which offset the newest snapshot has, and where the batches with a producer end: a truncation
 above that point changes nothing here.

@@ -189,7 +189,7 @@ class Producers:
         return self._transactions.stable_below(high_watermark)
 
     def check(self, header: BatchHeader) -> Appended | None:
-        """Whether this producer's data batch may be appended.
+        """Check that this producer's data batch may be appended.
 
         Returns the batch in the log that it repeats, else None. Raises
         InvalidProducerEpoch for an older epoch, OutOfOrderSequenceNumber for a gap,
@@ -228,14 +228,17 @@ class Producers:
         return None
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        """Whether a batch without a sequence may be appended for a producer; as `check`."""
+        """Check the epoch of a batch without a sequence. InvalidProducerEpoch if it is older."""
         producer = self.get(producer_id)
         if producer is not None and producer_epoch < producer.epoch:
             raise _fenced(producer_id, producer_epoch, producer.epoch)
 
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
-        """Whether a coordinator's marker may be appended; InvalidProducerEpoch, or
-        TransactionCoordinatorFenced if a later coordinator has written one already."""
+        """Check that a coordinator's marker may be appended.
+
+        InvalidProducerEpoch, or TransactionCoordinatorFenced if a later coordinator has written one
+        already.
+        """
         producer = self.get(producer_id)
         if producer is None:
             return

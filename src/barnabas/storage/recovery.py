@@ -185,7 +185,8 @@ class _Opening:
         return odd
 
     def _add_found(self, base_offset: int, sizes: dict[str, int]) -> bool:
-        """Whether its indexes can be used, as far as is visible without the log."""
+        """Add a segment; returns whether its indexes can be used, as far as is visible without the
+        log."""
 
         def size(suffix: str) -> int:
             return sizes.get(segment_path(self.directory, base_offset, suffix).name, -1)
@@ -335,7 +336,7 @@ class _Opening:
         return self.segments[i + 1].base_offset if i + 1 < len(self.segments) else NO_END
 
     def _is_hole(self, end_offset: int, i: int) -> bool:
-        """Whether records were lost between this offset and the i-th segment."""
+        """Records were lost between this offset and the i-th segment."""
         if i == len(self.segments) or self.gaps_end == UNKNOWN:
             return False
         return self.segments[i].base_offset > max(end_offset, self.gaps_end)

@@ -45,12 +45,14 @@ class Unscanned(NamedTuple):
     path: Path
     start: Start
     size_bytes: int
-    """Is about what follows the recovery point."""
+    """About what follows the recovery point."""
 
 
 def are_worth_it(processes: int, files: Files, logs: Sequence[Unscanned]) -> bool:
-    """Whether other processes can recover these logs, and sooner than this one alone: only the
-    machine's own disk can be reached from there."""
+    """Return whether other processes can recover these logs, and sooner than this one alone.
+
+    Only the machine's own disk can be reached from there.
+    """
     if processes < 2 or type(files) is not OsFiles:
         return False
     return sum(each.size_bytes for each in logs) >= LEAST_BYTES

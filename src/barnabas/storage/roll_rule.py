@@ -45,7 +45,7 @@ class RollRule(NamedTuple):
     def is_due(
         self, segment: Segment, size_bytes: int, last_offset: int, timestamp: int, wall_ms: int
     ) -> bool:
-        """Whether a batch with this last offset and largest timestamp needs a new segment.
+        """Return whether a batch with this last offset and largest timestamp needs a new segment.
 
         An empty segment takes any batch whose offset its indexes can express. Age is measured by
         the records' own times, by the clock only where the first batch has none.
@@ -75,7 +75,7 @@ class RollRule(NamedTuple):
 
 
 def is_overdue(segment: Segment, config: LogConfig, wall_ms: int) -> bool:
-    """Whether a compacted log's active segment has a record that is to be compacted by now."""
+    """A compacted log's active segment has a record that is to be compacted by now (KIP-354)."""
     before_ms = wall_ms - config.max_compaction_lag_ms
     if before_ms <= 0 or not config.is_compacted or not segment.size_bytes:
         return False  # with the default lag no segment is asked, which would open its file

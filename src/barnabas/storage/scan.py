@@ -212,7 +212,7 @@ class _Found:
 
     def take_slowly(self) -> bool:
         """Take the batch at `position` whatever its size, and messages of old formats up to the
-        next batch; whether there was any."""
+        next batch; returns whether there was any."""
         begin = self.position
         for batch in _whole_batches(self._segment, begin):
             position, header = batch
@@ -235,7 +235,7 @@ class _Found:
         return self.position > begin
 
     def _is_followed(self, batch: Located) -> bool:
-        """Whether the next batch, if there is one, begins above the end of this one.
+        """The next batch, if there is one, begins above the end of this one.
 
         No checksum covers a base offset. One that reads too high leaves a gap before its batch, as
         compaction does; but then the next one seems to begin within it.

@@ -71,9 +71,9 @@ class DamagedBatch(CorruptData):
     ) -> None:
         super().__init__(f"{path}, byte {position}: {cause}")
         self.position = position
-        """Is the position where the batch begins."""
+        """The position where the batch begins."""
         self.offset = offset
-        """Ends the batch before it; None if the search began here."""
+        """The offset behind the batch before it; None if the search began here."""
 
 
 class Segment:
@@ -131,7 +131,7 @@ class Segment:
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int) -> Segment:
-        """A new, empty segment. Files that a crash left under these names are emptied."""
+        """Create an empty segment. Files that a crash left under these names are emptied."""
         paths = [
             segment_path(directory, base_offset, suffix)
             for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
@@ -215,7 +215,7 @@ class Segment:
             self.time_index.append(timestamp, self._offset_of_max_timestamp - self.base_offset)
 
     def fits(self, last_offset: int) -> bool:
-        """Whether the offset, relative to the base, fits into 31 bits."""
+        """Return whether the offset, relative to the base, fits into 31 bits."""
         return 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     # --- times -----------------------------------------------------------------------------------
@@ -425,7 +425,7 @@ class Segment:
         return (self._file or self.open_file()).pread(size, position)
 
     def is_cold(self, offset: int) -> bool:
-        """Whether `locate` may have to wait for the disk."""
+        """Return whether `locate` may have to wait for the disk."""
         if self._file is None:
             return True
         if offset in self._marks:
@@ -439,7 +439,7 @@ class Segment:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the next read of the log file has to open it."""
+        """The next read of the log file has to open it."""
         return self._file is None
 
     def copy(self) -> Segment:
@@ -480,8 +480,10 @@ class Segment:
         self._marks.clear()
 
     def truncate(self, offset: int) -> bool:
-        """End the segment before the batch that holds `offset`, and its indexes with it; whether
-        that is before its end. The file is left to `Cut`."""
+        """End the segment before the batch that holds `offset`, and its indexes with it.
+
+        Returns whether that is before its end. The file is left to `Cut`.
+        """
         position: int | None
         try:
             position = self.locate(offset)

@@ -117,7 +117,7 @@ class Segments(Sequence[Segment]):
             raise
 
     def is_cold(self, offset: int, max_bytes: int) -> bool:
-        """Whether a read from there may have to wait for the disk before it knows its bytes."""
+        """Return whether a read from there may wait for the disk before it knows its bytes."""
         active = self.active
         if offset >= active.base_offset:
             return active.is_cold(offset)
@@ -158,7 +158,7 @@ class Segments(Sequence[Segment]):
         return i
 
     def _end_position(self, i: int, end_offset: int) -> int:
-        """Where in segment `i` a reader has to stop."""
+        """The position in segment `i` at which a reader has to stop."""
         segment = self._all[i]
         following = i + 1
         if following < len(self._all):
@@ -223,7 +223,7 @@ class Segments(Sequence[Segment]):
         return taken
 
     def has(self, some: Sequence[Segment]) -> bool:
-        """Whether these are adjacent here, in this order, and none of them is active."""
+        """Return whether these are adjacent here, in this order, and none of them is active."""
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         found = self._all[i : i + len(some)]
         return len(found) == len(some) and all(map(is_, found, some)) and i + len(some) < len(self)

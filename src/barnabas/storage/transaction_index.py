@@ -80,7 +80,7 @@ class AbortedIndex(EntryFile):
         return found
 
     def is_sound(self, base_offset: int) -> bool:
-        """Whether every entry is possible in the segment from `base_offset` on."""
+        """Every entry is possible in the segment from `base_offset` on."""
         last_offset = base_offset - 1
         try:
             for first in range(0, self.count, _READ_AT_ONCE):

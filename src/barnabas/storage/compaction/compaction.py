@@ -141,7 +141,7 @@ class Compaction:
     def _map_source(
         self, source: Source, transactions: Transactions
     ) -> Generator[Progress, None, bool]:
-        """Add a source's keys; whether all of them are in the map now."""
+        """Add a source's keys; returns whether all of them are in the map now."""
         first_offset, key_map = self._job.first_dirty_offset, self._key_map
         segment = self._segment(source)
         position = segment.index_position(first_offset) if first_offset > source.base_offset else 0
@@ -195,7 +195,7 @@ class Compaction:
         return self._cleaned
 
     def _look(self, stored: Stored, survival: Survival) -> bytes | None:
-        """What stays of a batch; None: nothing."""
+        """Count a batch, and return what stays of it; None if nothing does."""
         self._bytes_read += stored.header.size_bytes
         self._records_read += max(1, stored.header.record_count)
         kept = survival.of(stored)

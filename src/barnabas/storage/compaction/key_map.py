@@ -99,8 +99,10 @@ class KeyMap:
         """Base offsets of batches with unknown keys, which are too large to be opened."""
 
     def has_room(self, header: BatchHeader) -> bool:
-        """Whether a batch may be added whole. The first one always may: a pass that adds nothing
-        would be repeated for ever."""
+        """Return whether a batch may be added whole.
+
+        The first one always may: a pass that adds nothing would be repeated indefinitely.
+        """
         most = self._most_entries - header.record_count
         if self._entries > most and self._added > self._most_entries // _MARKS_SHARE:
             self._thin()

@@ -36,7 +36,7 @@ class Section(NamedTuple):
 
 
 class Sifted(NamedTuple):
-    """What stays of a batch."""
+    """The part of a batch that stays."""
 
     runs: list[tuple[int, int]]
     """Begin and end of the records that stay, in the data; adjacent ones are one run."""

@@ -96,7 +96,7 @@ class Survival:
         """How many batches stay because they are too large."""
 
     def of(self, stored: Stored) -> bytes | None:
-        """What stays of the batch; None: nothing. CorruptData."""
+        """Return what stays of the batch; None if nothing does. CorruptData."""
         self.to_index = None
         try:
             return self._of(stored)

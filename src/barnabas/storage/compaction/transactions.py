@@ -27,7 +27,8 @@ class Transactions:
         self._committing: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Whether a batch of data belongs to a transaction that was aborted."""
+        """Return whether a batch of data belongs to an aborted transaction, and note that it was
+        met."""
         self._begin_up_to(header.last_offset)
         if not header.is_transactional:
             return False

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.cluster_view import ClusterView
-from barnabas.broker.controller.event_loop import ControllerSettings
+from barnabas.broker.controller.controller_settings import ControllerSettings
 from barnabas.broker.controller.runner import ControllerRunner
 from barnabas.cluster.controller_requests import (
     ControlRequest,

@@ -26,7 +26,7 @@ from barnabas.broker.configs.dynamic_config import (
 )
 from barnabas.broker.configs.inter_broker_version import NAME as INTER_BROKER_VERSION
 from barnabas.broker.configs.inter_broker_version import writes_isrs
-from barnabas.broker.controller.event_loop import ControllerSettings
+from barnabas.broker.controller.controller_settings import ControllerSettings
 from barnabas.broker.controller.runner import ControllerRunner
 from barnabas.broker.controller.stray_logs import StrayLogs
 from barnabas.broker.coordinator.coordinators import Coordinators

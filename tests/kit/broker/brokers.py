@@ -13,7 +13,7 @@ from typing import Any
 
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.configs.current_config import CurrentConfig
-from barnabas.broker.controller.event_loop import ControllerSettings
+from barnabas.broker.controller.controller_settings import ControllerSettings
 from barnabas.broker.controller.registration import ensure_base
 from barnabas.broker.controller.runner import ControllerRunner
 from barnabas.broker.inter_broker import control_plane_wire, update_metadata_wire

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.controller.broker_channels import Deliver
-from barnabas.broker.controller.event_loop import ControllerSettings
+from barnabas.broker.controller.controller_settings import ControllerSettings
 from barnabas.broker.controller.runner import ControllerRunner
 from barnabas.clock import SystemClock, SystemRandom
 from barnabas.cluster.controller_requests import (

@@ -38,7 +38,7 @@ def is_enabled(context: Context) -> bool:
 
 
 def is_missing(context: Context, name: str) -> bool:
-    """Whether the topic does not exist, and the client may know that."""
+    """Return whether the topic does not exist, and the client may know that."""
     return (
         name not in context.node.image.topics
         and name not in INTERNAL_TOPICS
@@ -51,6 +51,7 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
     failures: Failures = {}
     allowed = []
     for name in missing:
+        # SE-1: the right to create any topic, or this one.
         if _may_create(context, name):
             allowed.append(name)
         else:
@@ -68,9 +69,11 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
     except NotController:
         return failures | dict.fromkeys(allowed, LeaderNotAvailable())
     except RequestTimedOut:
+        # As Kafka answers while a topic is being created: the client asks again.
         outcomes = [LeaderNotAvailable()] * len(new)
     quota = mutation_quota(context)
     for topic, outcome in zip(new, outcomes, strict=True):
+        # Counted where something was, or still is, created (KIP-599).
         if not isinstance(outcome, KafkaError) or isinstance(outcome, LeaderNotAvailable):
             quota.take(topic.partitions)
         if isinstance(outcome, TopicAlreadyExists):

@@ -48,7 +48,7 @@ _MAX_BACKOFF_S = 1.0
 
 
 class BrokerChannel:
-    """To one registration of one broker."""
+    """A channel to one registration of one broker."""
 
     __slots__ = (
         "_answered",
@@ -128,6 +128,7 @@ class BrokerChannel:
         while True:
             try:
                 codes = await self._ask(pending)
+            # Both end the work of this channel, at once: another try would get the same answer.
             except (StaleControllerEpoch, StaleBrokerEpoch):
                 raise
             except KafkaError as error:
@@ -159,6 +160,7 @@ class BrokerChannel:
     async def _ask(self, pending: PendingRequest) -> Codes:
         request, image = pending
         epoch = self.broker.epoch
+        # With the addresses of the leaders, which the receiver may not know yet.
         if isinstance(request, LeaderAndIsr):
             message, version = wire.leader_and_isr_request(request, epoch, image.brokers)
             answer = await self._exchange(LEADER_AND_ISR, message, version)

@@ -75,6 +75,8 @@ class BrokerChannels:
         self._connect_to(image)
         for broker_id, request in requests:
             if broker_id == self._broker_id:
+                # In the order of decisions, and awaited: what is committed is in effect here when
+                # `send` returns.
                 await self._carry_out(request)
             elif broker_id in self._channels:
                 self._channels[broker_id].send(request, image)
@@ -128,6 +130,7 @@ class BrokerChannels:
                 _log.error("%s was not carried out: %s", type(part).__name__, error)
                 # As of a broker elsewhere, nothing is known then of what it hosts.
                 codes = {} if isinstance(part, LeaderAndIsr) else None
+            # An UpdateMetadata has no codes for partitions.
             if not isinstance(part, UpdateMetadata):
                 self._answered(self._broker_id, part, _codes(part, codes))
 

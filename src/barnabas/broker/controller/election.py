@@ -1,4 +1,4 @@
-"""Whether this broker is controller, and how it becomes that: its session, its terms, their end.
+"""The election of this broker as controller: its session, its terms, and their end (ZK-3).
 
     register -> try to be elected -> controller: serve until the term ends -> watch the controller
         ^               ^______________________________________________________|
@@ -19,11 +19,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from barnabas.broker.controller.broker_channels import BrokerChannels
-from barnabas.broker.controller.event_loop import (
-    ControllerContext,
-    ControllerSettings,
-    ControllerTerm,
-)
+from barnabas.broker.controller.controller_settings import ControllerContext, ControllerSettings
+from barnabas.broker.controller.event_loop import ControllerTerm
 from barnabas.broker.controller.peer_connection import Codes
 from barnabas.broker.controller.registration import (
     Elected,
@@ -111,11 +108,11 @@ class ControllerElection:
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker is the controller."""
+        """True while this broker is the controller."""
         return self._term is not None
 
     def configure(self, settings: ControllerSettings) -> None:
-        """The broker's settings have changed."""
+        """Take over the broker's changed settings."""
         self._settings = settings
         if self._term is not None:
             self._term.configure(settings)
@@ -129,11 +126,13 @@ class ControllerElection:
         """
         self._broker = broker
         self._cluster_id = cluster_id
+        # Before the registration: its own session may end while it is being written.
         self._store.on_session(self._session_changed)
         await self._register(broker)
         try:
             await self._try_to_be_elected()
         except (MetadataError, KafkaError) as error:
+            # No other broker could be controller, so a start without one would serve nothing.
             if self._context.peers is None:
                 raise
             await self._resign(error)
@@ -177,6 +176,7 @@ class ControllerElection:
         return store.session_state is SessionState.EXPIRED or store.session_id != self._session_id
 
     def _session_changed(self, state: SessionState) -> None:
+        # ZK-5: another broker may be controller by now, so nothing more is decided in this term.
         if self._is_session_over and self._term is not None:
             self._term.events.end(SessionExpired(layout.CONTROLLER, "the session is over"))
         self._due.set()
@@ -198,7 +198,7 @@ class ControllerElection:
         self._registered(registered.epoch)
 
     async def withdraw_loss_warning(self) -> None:
-        """This broker's registration warns of no lost records from now on."""
+        """Have this broker's registration warn of no lost records from now on."""
         assert self._broker is not None
         self._broker = self._broker._replace(may_have_lost=False)
         data = layout.encode_broker(self._broker, self._clock.wall_ms())
@@ -262,6 +262,7 @@ class ControllerElection:
     async def _watch_controller(self) -> None:
         """Return when there may be none, or when the session is over."""
         self._due.clear()
+        # Watch first, then read: a change in between sets the event again.
         self._store.watch(layout.CONTROLLER, self._due.set)
         node = await self._store.read(layout.CONTROLLER)
         if node is None:
@@ -313,7 +314,7 @@ class ControllerElection:
 
 
 def _is_doubtful(error: Exception) -> bool:
-    """Whether it only means that the store holds something else than was assumed."""
+    """Return whether it only means that the store holds something else than was assumed."""
     if isinstance(error, SessionExpired):
         return False
     is_deposed = isinstance(error, BadVersion) and error.path == layout.CONTROLLER_EPOCH

@@ -17,11 +17,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Set
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.controller import tool_requests
-from barnabas.broker.controller.broker_channels import BrokerChannels, Deliver
+from barnabas.broker.controller.broker_channels import BrokerChannels
+from barnabas.broker.controller.controller_settings import ControllerContext, ControllerSettings
 from barnabas.broker.controller.event_queue import EventQueue, Request
 from barnabas.broker.controller.log_ends import LogEndQuery
 from barnabas.broker.controller.peer_connection import Codes
@@ -36,7 +36,6 @@ from barnabas.broker.controller.topic_deletion import TopicDeletions
 from barnabas.broker.controller.topic_nodes import TopicNodes
 from barnabas.broker.inter_broker import isr_change_notifications as isr_notifications
 from barnabas.broker.inter_broker import log_dir_event_notifications as log_dir_notifications
-from barnabas.clock import Random
 from barnabas.cluster import layout
 from barnabas.cluster.controller_requests import (
     ControlRequest,
@@ -46,22 +45,19 @@ from barnabas.cluster.controller_requests import (
 )
 from barnabas.cluster.image import ClusterImage
 from barnabas.cluster.loading import (
-    LatestEpochOf,
     children,
     load_brokers,
 )
-from barnabas.cluster.store import BadVersion, MetadataStore
+from barnabas.cluster.store import BadVersion
 from barnabas.controller.broker_versions import why_left_out
-from barnabas.controller.controller import Controller, Decision, Settings
+from barnabas.controller.controller import Controller, Decision
 from barnabas.controller.counts import Counts
 from barnabas.controller.decision import Send, split
 from barnabas.errors import NONE, KafkaError, KafkaStorageError, NotController
-from barnabas.metrics import Counter
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.controller.peer_connection import Peers
-    from barnabas.config import BrokerConfig
+    pass
 
 _log = logging.getLogger(__name__)
 
@@ -79,47 +75,7 @@ _WATCHED = (
 _MAX_ATTEMPTS = 5
 """At one decision; then the writer in its way is no leader that has changed its ISR."""
 
-NewMachine = Callable[[int, ClusterImage, Settings], Controller]
-"""Makes the machine of a term: a simulation has some with a planted bug."""
-
 _Outcome = tuple[object, KafkaError | None]
-
-
-class ControllerSettings(NamedTuple):
-    """The part of the broker's configuration that a controller uses."""
-
-    session_timeout_ms: int = 18_000
-    timeout_ms: int = 30_000
-    rebalance_every_s: int = 0  # 0: never
-    max_imbalance_percent: int = 10
-    machine: Settings = Settings()
-
-    @classmethod
-    def of(cls, config: BrokerConfig) -> ControllerSettings:
-        rebalances = config.bool("auto.leader.rebalance.enable")
-        every_s = config.int("leader.imbalance.check.interval.seconds")
-        return cls(
-            config.int("zookeeper.session.timeout.ms"),
-            config.int("controller.socket.timeout.ms"),
-            every_s if rebalances else 0,
-            config.int("leader.imbalance.per.broker.percentage"),
-            Settings(
-                config.int("min.insync.replicas"), config.bool("unclean.leader.election.enable")
-            ),
-        )
-
-
-class ControllerContext(NamedTuple):
-    """The collaborators of a controller on this broker, the same in every term."""
-
-    store: MetadataStore
-    view: ClusterView
-    random: Random
-    deliver: Deliver
-    latest_epoch_of: LatestEpochOf
-    peers: Peers | None
-    new_machine: NewMachine
-    unclean_elections: Counter
 
 
 class ControllerTerm:
@@ -191,7 +147,7 @@ class ControllerTerm:
         return self._controller
 
     def configure(self, settings: ControllerSettings) -> None:
-        """The broker's settings have changed."""
+        """Take over the broker's changed settings."""
         if settings.machine != self._settings.machine and self._controller is not None:
             self.events.defaults_changed = True
             self.events.wake()
@@ -214,6 +170,8 @@ class ControllerTerm:
         # Watch first, then read: a change in between makes another round.
         for path, callback in self._on_change.items():
             store.watch(path, callback)
+        # Ids that an earlier controller announced: a tool of an old Kafka may have removed them
+        # (KIP-516).
         known = self._context.view.image.topics
         ids = {name: topic.topic_id for name, topic in known.items()}
         topics = await self._topics.unknown((), ids)
@@ -232,6 +190,8 @@ class ControllerTerm:
         log_election(image, self.image, known_live)
         await self._channels.send(self._removed_topics(), self.image)
         self._query_log_ends()
+        # What was left there while there was no controller, or another one, is processed in the
+        # first round.
         self.events.path_changed(layout.DELETE_TOPICS)
         self.events.path_changed(log_dir_notifications.PATH)
         self.events.path_changed(layout.ISR_CHANGES)
@@ -240,7 +200,7 @@ class ControllerTerm:
         await self._round()
 
     def _removed_topics(self) -> list[Send]:
-        """This broker may know topics that are gone; the others find out by themselves."""
+        """The removal of topics that only this broker still knows; the others notice themselves."""
         gone = self._context.view.image.topics.keys() - self.image.topics.keys()
         if not gone:
             return []
@@ -259,7 +219,7 @@ class ControllerTerm:
             await self._round()
 
     def close(self, error: Exception) -> None:
-        """The term is over: every caller is sent to the next controller."""
+        """Send every caller to the next controller: the term is over."""
         self.events.end(error)
         if self._timer is not None:
             self._timer.cancel()
@@ -277,7 +237,7 @@ class ControllerTerm:
         self._timer = self._next_rebalance()
 
     def is_deletion_blocked(self, topic: str) -> bool:
-        """Whether the deletion of a topic waits for a broker or log directory that has failed."""
+        """Return whether the deletion of a topic waits for a failed broker or log directory."""
         return self._deletions.is_blocked(topic, self.image)
 
     async def until_deleted(self, topic: str) -> None:
@@ -285,12 +245,13 @@ class ControllerTerm:
         await self._deletions.until_removed(topic)
 
     def on_answer(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
-        """A broker has answered a request of this controller epoch."""
+        """Note a broker's answer to a request of this controller epoch."""
         if self._controller is None:
             # The request is of an earlier term; after reading the store this one sends all again.
             return
         if isinstance(request, LeaderAndIsr):
             self._note_reports(broker_id, codes)
+        # A replica that only stops is not confirmed: nothing waits for it.
         elif isinstance(request, StopReplica) and request.delete:
             self._deletions.on_answer(broker_id, request, codes)
             if self._deletions.without_replicas():
@@ -337,12 +298,15 @@ class ControllerTerm:
         events = self.events
         events.begin_round()
         changed, events.changed_paths = events.changed_paths, {}
+        # A watch fires once: each is set again before anything is read.
         for path in changed:
             self._context.store.watch(path, self._on_change[path])
+        # First of all: a round of a controller that has been replaced must decide nothing.
         if layout.CONTROLLER in changed:
             await self._check_still_elected()
         if events.defaults_changed:
             await self._apply_defaults()
+        # Brokers before topics: new partitions are led by those that are live now.
         if layout.BROKER_IDS in changed:
             await self._process_brokers()
         if events.versions_changed:
@@ -358,12 +322,14 @@ class ControllerTerm:
         await self._process_replica_reports()
         await self._process_deleted_logs()
         await self._process_log_ends()
+        # After everything that the store knew before: answers are based on it.
         await self._process_requests()
         await self._tool_requests.process(changed, lambda: self.image)
         if events.rebalance_is_due:
             events.rebalance_is_due = False
             percent = self._settings.max_imbalance_percent
             await self._carry_out(lambda machine: machine.rebalance_leaders(percent))
+        # Last, as topics that were created before they were to be deleted are known by now.
         if layout.DELETE_TOPICS in changed:
             await self._process_deletions()
         await self._complete_deletions()
@@ -375,7 +341,7 @@ class ControllerTerm:
             raise NotController("another broker has been elected")
 
     async def _apply_defaults(self) -> None:
-        """Other defaults for all topics: leaders are elected by them as after an election."""
+        """Apply other defaults for all topics: leaders are elected by them as after an election."""
         self.events.defaults_changed = False
         self._machine.configure(self._settings.machine)
         await self._carry_out(lambda machine: machine.on_elected(self._deletions))
@@ -447,7 +413,7 @@ class ControllerTerm:
             await self._carry_out(lambda machine: machine.topics_added(list(added.values())))
 
     async def _process_changed_topics(self) -> None:
-        """A topic whose node has changed may have more partitions."""
+        """Look for new partitions of the topics whose nodes have changed."""
         changed, self.events.changed_topics = self.events.changed_topics, {}
         topics = [
             self.image.topics[name]
@@ -467,9 +433,10 @@ class ControllerTerm:
             await self._carry_out(lambda machine: machine.configs_changed(configs))
 
     async def _process_log_dir_events(self) -> None:
-        """The broker is sent everything that it hosts; its answer names what it has lost."""
+        """Send such a broker everything that it hosts; its answer names what it has lost."""
         store = self._context.store
         for broker_id in await log_dir_notifications.take(store, self.elected.version):
+            # A broker that has left since is sent everything when it registers again.
             if broker_id in self.image.brokers:
                 hosted = log_dir_notifications.everything_hosted(
                     self.image, broker_id, {*self._deletions}
@@ -477,11 +444,12 @@ class ControllerTerm:
                 await self._channels.send([hosted], self.image)
 
     async def _process_isr_changes(self) -> None:
-        """Every broker is sent the ISRs that leaders have written themselves."""
+        """Send every broker the ISRs that leaders have written themselves (RE-9)."""
         store = self._context.store
         found = await isr_notifications.read_announced(store)
         self._machine.states_read(await isr_notifications.read_states(store, found.partitions))
         await self._carry_out(lambda machine: machine.isrs_announced(found.partitions))
+        # Removed last: a controller that takes over before that processes them once more.
         await isr_notifications.remove(store, found.paths, self.elected.version)
 
     async def _process_deleted_logs(self) -> None:
@@ -545,6 +513,8 @@ class ControllerTerm:
 
     async def _carry_out(self, decide: Callable[[Controller], Decision]) -> None:
         """Decide, commit, apply, send; in this order, or nothing."""
+        # RE-9: a leader may have written its ISR since the state was read; then all is decided
+        # again.
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             decision = decide(self._machine)
             overtaken = await self._commit(decision)
@@ -553,6 +523,7 @@ class ControllerTerm:
             if attempt == _MAX_ATTEMPTS or not await self._caught_up(decision):
                 raise overtaken
         before = self.image
+        # Only what is committed is applied, and only what is applied is sent.
         self._machine.apply(decision)
         log_reassignments(isr_notifications.states_written(decision.operations), before, self.image)
         self._context.unclean_elections.increment(decision.unclean_elections)
@@ -561,27 +532,29 @@ class ControllerTerm:
         await self._channels.send(decision.requests, self.image)
 
     async def _commit(self, decision: Decision) -> BadVersion | None:
-        """An error where a leader may have been faster, and nothing of it has been committed."""
+        """Commit; return the error if a leader may have been faster, and nothing is committed."""
         for number, operations in enumerate(split(decision.operations)):
+            # Between two commits the term may have ended: then nothing more is written.
             if self.events.ended is not None:
                 raise self.events.ended
             try:
                 await self._context.store.commit(operations)
             except BadVersion as error:
+                # Of the first commit only: after it, part of the decision has happened.
                 if number == 0 and layout.partition_of_state(error.path) is not None:
                     return error
                 raise
         return None
 
     async def _caught_up(self, decision: Decision) -> bool:
-        """Read the state nodes that it would have written; whether any differed from the image."""
+        """Read the state nodes that it would have written; return whether any differed."""
         names = isr_notifications.states_written(decision.operations)
         states = await isr_notifications.read_states(self._context.store, names)
         return self._machine.states_read(states)
 
 
 def _decide(request: Request, outcomes: list[_Outcome], machine: Controller) -> Decision:
-    """The decision; its answer, or the error by which nothing is decided, goes to the list."""
+    """Decide; the answer, or the error by which nothing is decided, goes to the list."""
     try:
         decision, answer = request.decide(machine)
     except KafkaError as error:

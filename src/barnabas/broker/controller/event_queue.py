@@ -24,7 +24,7 @@ Reports = dict[tuple[int, int], dict[TopicPartition, bool]]
 
 
 class Request(NamedTuple):
-    """For the machine to decide; `answer` gets what it returns beside the decision."""
+    """A request for the machine to decide; `answer` gets what it returns with the decision."""
 
     decide: Callable[[Controller], tuple[Decision, Any]]
     answer: asyncio.Future[Any]
@@ -52,9 +52,10 @@ class ReplicaReports:
     def add(
         self, broker_id: int, broker_epoch: int, names: Iterable[TopicPartition], *, is_lost: bool
     ) -> None:
-        """A live broker has lost these, or hosts them; earlier reports of them are dropped."""
+        """Add a live broker's report of these replicas, in place of its earlier ones."""
         names = list(names)
         for (reporter, _), reported in self._waiting.items():
+            # Of any registration: the newest report is the truth about the disk.
             if reporter == broker_id:
                 for name in names:
                     reported.pop(name, None)
@@ -62,7 +63,7 @@ class ReplicaReports:
         reported.update(dict.fromkeys(names, is_lost))
 
     def last(self, broker_id: int, broker_epoch: int, name: TopicPartition) -> bool | None:
-        """Whether the replica was reported lost last; None if no report of it is left here."""
+        """Return whether the replica was reported lost last; None: no report of it is left here."""
         for reports in (self._waiting, self._taken):
             for epoch in (broker_epoch, ANY_EPOCH) if reports else ():
                 is_lost = reports.get((broker_id, epoch), {}).get(name)
@@ -71,7 +72,7 @@ class ReplicaReports:
         return None
 
     def take(self) -> Reports:
-        """All that wait; they count as before until they are processed."""
+        """Take all that wait; they count as before until they are processed."""
         self._taken, self._waiting = self._waiting, {}
         return self._taken
 
@@ -123,41 +124,41 @@ class EventQueue:
     # --- what comes in ---------------------------------------------------------------------------
 
     def path_changed(self, path: str) -> None:
-        """The children of a watched node may have changed."""
+        """Note that the children of a watched node may have changed."""
         self.changed_paths[path] = None
         self.wake()
 
     def topic_changed(self, topic: str) -> None:
-        """The node of a topic has changed."""
+        """Note that the node of a topic has changed."""
         self.changed_topics[topic] = None
         self.wake()
 
     def config_changed(self, topic: str) -> None:
-        """The config of a topic has changed."""
+        """Note that the config of a topic has changed."""
         self.changed_configs[topic] = None
         self.wake()
 
     def replicas_lost(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = ANY_EPOCH
     ) -> None:
-        """A live broker has lost these with a log directory."""
+        """Note that a live broker has lost these with a log directory (KIP-112)."""
         self.replica_reports.add(broker_id, broker_epoch, names, is_lost=True)
         self.wake()
 
     def replicas_hosted(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int
     ) -> None:
-        """A live broker hosts these again, which it had lost."""
+        """Note that a live broker hosts these again, which it had lost."""
         self.replica_reports.add(broker_id, broker_epoch, names, is_lost=False)
         self.wake()
 
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> None:
-        """A broker has deleted its logs of partitions that it is to host no longer."""
+        """Note that a broker has deleted its logs of partitions that have moved away from it."""
         self.deleted_logs.setdefault(broker_id, {}).update(dict.fromkeys(names))
         self.wake()
 
     def log_ends_read(self, ends: LogEnds) -> None:
-        """Some replicas have answered where their logs end."""
+        """Note where the logs of some replicas end."""
         self.log_ends.append(ends)
         self.wake()
 
@@ -188,7 +189,7 @@ class EventQueue:
         self.wake()
 
     def wake(self) -> None:
-        """Another round is due."""
+        """Make another round due."""
         self._due.set()
 
     def end(self, error: Exception) -> None:
@@ -208,6 +209,8 @@ class EventQueue:
     def begin_round(self) -> None:
         """Leave what comes in from now on to another round."""
         self._due.clear()
+        # A call from before this moment is served by this round; later callers wait for the next
+        # one.
         self._served, self._waiting = [*self._served, *self._waiting], []
 
     def end_round(self) -> None:
@@ -228,7 +231,7 @@ class EventQueue:
             answer.set_exception(error)
 
     def close(self, error: Exception) -> None:
-        """The term is over: every caller gets the error."""
+        """Give every caller the error: the term is over."""
         waiting = [*self._served, *self._waiting, *(each.answer for each in self.requests)]
         self._served, self._waiting, self.requests = [], [], []
         for future in waiting:

@@ -112,6 +112,7 @@ class LogEndQuery:
             for each in topic.partitions:
                 name = TopicPartition(topic.topic, each.partition_index)
                 diverging = each.diverging_epoch
+                # It may have the partition in another epoch, or not yet at all: it is asked again.
                 if each.error_code != NONE:
                     _log.info(
                         "broker %d returns no log end offset of %s: error %d",

@@ -25,11 +25,11 @@ Deposed = Callable[[Exception], None]
 
 
 class PeerConnection(Protocol):
-    """To one broker."""
+    """A connection to one broker."""
 
     @property
     def is_open(self) -> bool:
-        """Whether requests can be sent."""
+        """True while requests can be sent."""
         ...
 
     @property

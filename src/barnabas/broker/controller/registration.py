@@ -55,6 +55,8 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
         ]
         node = await store.read(layout.CLUSTER_ID)
         known = None if node is None else layout.decode_cluster_id(node.data)
+        # As in Kafka (InconsistentClusterId): logs of another cluster would be taken for this
+        # one's.
         if known is not None and cluster_id not in (None, known):
             raise ConfigError(
                 f"the data belongs to cluster {cluster_id}, the metadata to cluster {known}: "
@@ -90,6 +92,7 @@ async def register(
                 return broker._replace(epoch=await _announce(store, path, broker, clock))
             continue
         left_ms = deadline_ms - clock.monotonic_ms()
+        # ZK-2: another broker has this id, and is alive.
         if left_ms <= 0 or node.owner == store.session_id:
             raise ConfigError(
                 f"broker.id={broker.broker_id} is taken by a broker that is running; "
@@ -118,6 +121,7 @@ async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock:
     except OutcomeUnknown as error:
         absent = error
     node = await store.read(path)
+    # The commit has happened, whatever its answer was. The czxid is the broker epoch (KIP-380).
     if node is not None and node.owner == store.session_id:
         return node.czxid
     raise absent
@@ -136,6 +140,7 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
     else:
         epoch, version = layout.decode_epoch(node.data), node.version
     operations += [
+        # One commit: no broker is controller without having raised the epoch (ZK-3).
         Create(
             layout.CONTROLLER,
             layout.encode_controller(broker_id, clock.wall_ms()),
@@ -143,10 +148,12 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
         ),
         Set(layout.CONTROLLER_EPOCH, layout.encode_epoch(epoch + 1), version),
     ]
+    # KIP-584: Kafka keeps the levels of its features there.
     if await store.read(layout.FEATURE) is None:
         operations.append(Create(layout.FEATURE, layout.FEATURE_NODE))
     try:
         await store.commit(operations)
+    # Another broker was faster, with the node or with the epoch.
     except (NodeExists, BadVersion):
         return None
     except OutcomeUnknown:
@@ -179,5 +186,5 @@ async def resign(store: MetadataStore, broker_id: int) -> None:
 
 
 def is_own(store: MetadataStore, node: Znode, broker_id: int) -> bool:
-    """Whether this broker has created this `/controller`, in this session."""
+    """Return whether this broker has created this `/controller`, in this session."""
     return node.owner == store.session_id and layout.decode_controller(node.data) == broker_id

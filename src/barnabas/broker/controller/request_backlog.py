@@ -43,18 +43,20 @@ class _Stop(NamedTuple):
     topic_id: bytes | None
 
     def after(self, before: _Stop | None) -> _Stop:
-        """Both in one request."""
+        """Return both in one request."""
         if before is None:
             return self
+        # A deletion is not undone by a later stop that keeps the log.
         delete = self.delete or before.delete
         epochs = (self.leader_epoch, before.leader_epoch)
-        # A broker that would have obeyed one of them obeys both: a check that one lacks is dropped.
+        # A broker that would have applied one of them applies both: a check that one lacks is
+        # dropped.
         unchecked = [each for each in (WHILE_DELETING, NO_EPOCH) if each in epochs]
         return _Stop(delete, unchecked[0] if unchecked else max(epochs), self.topic_id)
 
 
 class RequestBacklog:
-    """For one registration of one broker."""
+    """The backlog of one registration of one broker."""
 
     __slots__ = ("_limit", "_queue")
 
@@ -70,15 +72,17 @@ class RequestBacklog:
         return self._queue[0]
 
     def add(self, request: ControlRequest, image: ClusterImage) -> None:
-        """After all others; `image`: the cluster once it is carried out."""
+        """Add a request after all others; `image`: the cluster once it is carried out."""
         self._queue.extend(PendingRequest(piece, image) for piece in in_pieces(request))
+        # The limit grows with what a merge leaves, so merges are rare however many partitions there
+        # are.
         if len(self._queue) > self._limit:
             first, *rest = self._queue
             self._queue = deque([first, *merge_requests(rest)])
             self._limit = max(MERGED_AT, 2 * len(self._queue))
 
     def remove_first(self) -> None:
-        """The first request has been answered."""
+        """Remove the first request, which has been answered."""
         self._queue.popleft()
         if not self._queue:
             self._limit = MERGED_AT
@@ -129,7 +133,7 @@ def merge_requests(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
 def _update(
     requests: Sequence[PendingRequest],
 ) -> tuple[UpdateMetadata | None, dict[str, TopicImage]]:
-    """One for all, and the topics that it removes as they were before."""
+    """Return one update for all, and the topics that it removes as they were before."""
     update: UpdateMetadata | None = None
     topics: dict[str, TopicImage] = {}
     removed: dict[str, TopicImage | None] = {}
@@ -161,6 +165,7 @@ def _roles(
                 hosted[state.topic_partition] = state._replace(is_new=is_new)
         elif isinstance(request, StopReplica):
             for name in request.partitions:
+                # Stopped after it was hosted: only the stop is left.
                 hosted.pop(name, None)
                 topic_id = request.topic_ids.get(name)
                 stop = _Stop(request.delete, request.leader_epoch(name), topic_id)

@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.controller.broker_channels import Deliver
+from barnabas.broker.controller.controller_settings import (
+    ControllerContext,
+    ControllerSettings,
+    NewMachine,
+)
 from barnabas.broker.controller.election import ControllerElection, Registered
-from barnabas.broker.controller.event_loop import ControllerContext, ControllerSettings, NewMachine
 from barnabas.broker.controller.registration import ensure_base
 from barnabas.broker.controller.stray_logs import StrayLogs
 from barnabas.broker.controller.topic_admin import TopicAdmin
@@ -46,7 +50,7 @@ _RETRY_S = 1.0
 
 
 def _ignore(broker_epoch: int) -> None:
-    """For a broker that has no use for it."""
+    """Do nothing: this broker has no use for it."""
 
 
 class ControllerRunner:
@@ -101,7 +105,7 @@ class ControllerRunner:
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker is the controller."""
+        """True while this broker is the controller."""
         return self._election.is_active
 
     @property
@@ -163,7 +167,7 @@ class ControllerRunner:
             yield gauge(f"{_MBEAN}{name}", sentence, [Sample(value)])
 
     def configure(self, config: BrokerConfig) -> None:
-        """The broker's settings have changed."""
+        """Take over the broker's changed settings."""
         self._election.configure(ControllerSettings.of(config))
 
     # --- life ------------------------------------------------------------------------------------
@@ -186,9 +190,10 @@ class ControllerRunner:
         await self._election.stop()
 
     async def withdraw_loss_warning(self) -> None:
-        """No partition relies any more on records that this broker may have lost when it ended.
+        """Withdraw the warning that this broker may have lost records when it ended (KIP-966).
 
-        So that the next controller does not take its registration for a warning again.
+        No partition relies on them any more, so the next controller must not take its registration
+        for a warning again.
         """
         await self._election.withdraw_loss_warning()
 
@@ -223,7 +228,7 @@ class ControllerRunner:
     async def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[TopicImage | KafkaError]:
-        """As `create_topic`, all in one commit and one round; failures are returned."""
+        """Create topics like `create_topic`, all in one commit and one round; return failures."""
         return await self._topics.create(topics, validate_only=validate_only)
 
     async def auto_create_topics(self, topics: Sequence[NewTopic]) -> list[TopicImage | KafkaError]:
@@ -269,13 +274,13 @@ class ControllerRunner:
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, proposals: Sequence[IsrProposal]
     ) -> dict[TopicPartition, IsrAnswer]:
-        """A leader proposes ISRs; raises NotController."""
+        """Decide on ISRs that a leader proposes (KIP-497); raises NotController."""
         return await self._election.term().events.submit(
             lambda machine: machine.isr_proposed(broker_id, broker_epoch, proposals)
         )
 
     async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
-        """A broker is about to stop: moves its leaderships, and returns what it still leads.
+        """Move the leaderships of a broker that is about to stop; return those it keeps (RE-13).
 
         Raises NotController, StaleBrokerEpoch, BrokerIdNotRegistered.
         """
@@ -326,7 +331,7 @@ class ControllerRunner:
     # --- this broker's events --------------------------------------------------------------------
 
     async def replicas_offline(self, partitions: Sequence[TopicPartition]) -> None:
-        """This broker has lost these with a log directory.
+        """Report that this broker has lost these with a log directory (KIP-112).
 
         Returns once every broker has been sent the outcome, or once the loss is announced to a
         controller elsewhere. A controller that misses that learns of it when it is elected, or when
@@ -343,6 +348,8 @@ class ControllerRunner:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 await log_dir_notifications.announce(self._store, broker_id)
+            # The next registration gets LeaderAndIsr for everything, and its answer reports the
+            # loss.
             except SessionExpired:
                 return
             except MetadataError as error:
@@ -353,7 +360,7 @@ class ControllerRunner:
                 return
 
     async def topic_config_changed(self, topic: str) -> None:
-        """A topic's config node has been written; returns when every broker has been sent it.
+        """Have a written topic config sent; return when every broker has been sent it.
 
         A controller elsewhere notices it by its own watch.
         """

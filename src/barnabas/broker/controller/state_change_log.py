@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 def log_election(found: ClusterImage, after: ClusterImage, known_live: Container[int]) -> None:
-    """This broker has been elected; `found`: the cluster before its first decision.
+    """Log that this broker has been elected; `found`: the cluster before its first decision.
 
     `known_live`: the brokers that this one has known to be live. Others that led may not have
     started yet, as in a cluster that starts from its data.
@@ -33,7 +33,7 @@ def log_election(found: ClusterImage, after: ClusterImage, known_live: Container
 
 
 def log_brokers(before: ClusterImage, after: ClusterImage) -> None:
-    """The list of live brokers has changed."""
+    """Log the changes of the list of live brokers."""
     for broker_id, broker in before.brokers.items():
         now = after.brokers.get(broker_id)
         if now is not None and now.epoch == broker.epoch:
@@ -48,7 +48,7 @@ def log_brokers(before: ClusterImage, after: ClusterImage) -> None:
 def log_reassignments(
     names: Iterable[TopicPartition], before: ClusterImage, after: ClusterImage
 ) -> None:
-    """The reassignments that have begun or ended, among these partitions (KIP-455)."""
+    """Log the reassignments that have begun or ended, among these partitions (KIP-455)."""
     steps = []
     for name in names:
         was, became = _partition(before, name), _partition(after, name)
@@ -73,6 +73,7 @@ def _log_absence(
         elif became.leader_epoch != was.leader_epoch:
             elected += 1
     _log.log(
+        # A broker that led nothing is missed by no client.
         logging.WARNING if is_failure and (elected or leaderless) else logging.INFO,
         "broker %d %s: partitions with a new leader: %d, with none: %d",
         broker_id,

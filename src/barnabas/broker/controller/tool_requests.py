@@ -69,6 +69,7 @@ class ToolRequests:
 
         await self._carry_out(decide)
         for name, error in outcomes.items():
+            # A tool names all partitions, and most have their preferred leader.
             if error is not None and not isinstance(error, ElectionNotNeeded):
                 _log.warning("%s: no preferred leader for %s: %s", ELECTION, name, error)
         await self._write(ELECTION, {})

@@ -71,6 +71,7 @@ class TopicAdmin:
         accepted = _accepted(topics, checked)
         if accepted and not validate_only:
             failures = await self._writer.create(accepted)
+            # The watch fires, too, but later than this round begins.
             term.events.path_changed(layout.TOPICS)
             await term.events.whole_round()
         outcomes: list[Outcome] = []
@@ -84,7 +85,7 @@ class TopicAdmin:
         return outcomes
 
     async def auto_create(self, topics: Sequence[NewTopic]) -> list[Outcome]:
-        """As `create`, on a broker that may not be the controller.
+        """Create topics like `create`, on a broker that may not be the controller.
 
         A topic is returned once this broker knows its leaders; LeaderNotAvailable is returned for
         one whose leaders it does not learn of for half a minute.
@@ -155,6 +156,7 @@ class TopicAdmin:
         for name in names:
             if name not in known:
                 outcomes.append(UnknownTopicOrPartition(f"topic {name} does not exist"))
+            # The name stays taken until the broker is back, for longer than a client waits.
             elif term.is_deletion_blocked(name):
                 outcomes.append(
                     RequestTimedOut(
@@ -186,7 +188,7 @@ def _created(term: ControllerTerm, name: str) -> Outcome:
 
 
 def _not_yet(topic: NewTopic, assignment: Assignment) -> TopicImage:
-    """A topic as it would be."""
+    """Return the topic as it would be."""
     return TopicImage(topic.name, _NO_TOPIC_ID, _never_led(assignment), dict(topic.configs))
 
 

@@ -35,7 +35,7 @@ class TopicDeletions:
         return iter(self._left)
 
     def begin(self, name: str, topic: TopicImage | None) -> None:
-        """Its replicas are to be deleted; None: there is only the request, and no topic."""
+        """Begin: its replicas are to be deleted. None: there is only the request, and no topic."""
         partitions = {} if topic is None else topic.partitions
         self._left[name] = {
             (number, broker_id): False
@@ -48,7 +48,7 @@ class TopicDeletions:
     def on_answer(
         self, broker_id: int, request: StopReplica, codes: Mapping[TopicPartition, int]
     ) -> None:
-        """A broker's answer to a request to delete replicas: an error code for each.
+        """Note a broker's answer to a request to delete replicas: an error code for each.
 
         NONE counts, whatever is known of its directories: only the broker can tell a replica that
         it cannot reach from another topic's log of that name. The answer to a request from before
@@ -59,6 +59,7 @@ class TopicDeletions:
             left, replica = self._left.get(name.topic), (name.partition, broker_id)
             if left is None or replica not in left or not self._is_part_of_it(request, name):
                 continue
+            # Out of reach, not deleted: it counts when the directory is back (KIP-112).
             if code == KafkaStorageError.code:
                 left[replica] = True
             elif code == NONE:
@@ -73,7 +74,7 @@ class TopicDeletions:
         return [name for name, left in self._left.items() if not left]
 
     def on_removed(self, names: Iterable[str]) -> None:
-        """No trace of these is left."""
+        """Forget these topics, of which no trace is left."""
         for name in names:
             self._left.pop(name, None)
             self._topic_ids.pop(name, None)
@@ -82,7 +83,7 @@ class TopicDeletions:
                     future.set_result(None)
 
     def is_blocked(self, name: str, image: ClusterImage) -> bool:
-        """Whether it waits for a broker or a log directory that has failed."""
+        """Return whether it waits for a broker or a log directory that has failed."""
         return any(
             is_out_of_reach
             or broker_id not in image.brokers
@@ -100,7 +101,7 @@ class TopicDeletions:
             await future
 
     def close(self, error: Exception) -> None:
-        """The next controller goes on; every caller gets the error."""
+        """Give every caller the error; the next controller continues the deletions."""
         self._closed = error
         waiting, self._waiting = self._waiting, {}
         for futures in waiting.values():

@@ -81,6 +81,7 @@ class TopicWriter:
         outcomes: list[Assignment | KafkaError] = []
         for topic in topics:
             try:
+                # Names that come earlier in the same request count, too.
                 if topic.name in names:
                     raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
                 assignment = self._assign(topic, image)
@@ -167,6 +168,7 @@ class TopicWriter:
             if node is None:
                 raise UnknownTopicOrPartition(f"The topic '{topic}' does not exist.")
             before = layout.decode_topic(topic, node.data)
+            # As in Kafka, a topic that is being reassigned does not grow.
             if before.adding or before.removing:
                 raise ReassignmentInProgress(
                     f"A partition reassignment is in progress for the topic '{topic}'."

@@ -69,7 +69,7 @@ class Coordinators(ReplicaListener):
         self._groups: Shards[Groups] | None = None
         self._transactions: Shards[Transactions] | None = None
         self.marker_append = MarkerAppend(clock, replicas, verifier, self._offsets_ended)
-        """Of markers in partitions that this broker leads."""
+        """Appends markers to partitions that this broker leads."""
 
     @property
     def groups(self) -> Shards[Groups]:
@@ -128,7 +128,7 @@ class Coordinators(ReplicaListener):
             (self.groups if topic == GROUP_TOPIC else self.transactions).drop(partition)
 
     def brokers_changed(self) -> None:
-        """No coordinator depends on which brokers are live."""
+        """Do nothing: no coordinator depends on which brokers are live."""
 
     def topics_deleted(self, names: Sequence[str]) -> None:
         """Forget what groups have committed of these topics."""
@@ -137,13 +137,13 @@ class Coordinators(ReplicaListener):
                 shard.carry_out(shard.machine.topics_deleted(names))
 
     def close(self) -> None:
-        """The broker stops."""
+        """Refuse every request that waits: the broker stops."""
         for shards in (self._groups, self._transactions):
             if shards is not None:
                 shards.close()
 
     def _offsets_ended(self, partition: int, producer_id: int, is_commit: bool) -> None:
-        """A transaction's marker in a partition of `__consumer_offsets` counts."""
+        """Commit or drop the offsets of a transaction whose marker counts now (KIP-98)."""
         shard = self.groups.shard_at(partition)
         if shard is not None:  # else it is going to replay the marker
             shard.machine.end_transaction(producer_id, is_commit)

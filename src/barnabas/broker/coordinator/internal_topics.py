@@ -1,4 +1,4 @@
-"""The topics that coordinators keep their state in: made when somebody first needs one (TP-8).
+"""The topics that coordinators keep their state in: made when a client first needs one (TP-8).
 
 The broker that is asked for one has it made: no client need ask the controller.
 """
@@ -55,6 +55,7 @@ class InternalTopics:
         `charge` is called with its partitions if this call has it made.
         """
         task = self._making.get(name)
+        # One creation for all clients that ask at once: they ask every second until it is there.
         if task is None:
             task = asyncio.get_running_loop().create_task(self._make(name, config, charge))
             self._making[name] = task
@@ -63,12 +64,14 @@ class InternalTopics:
 
     async def _make(self, name: str, config: BrokerConfig, charge: Callable[[int], None]) -> None:
         topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)
+        # Better refused than created: no transaction on it could ever be completed.
         if reason := _unwritable(topic, config):
             raise self._refusal(name, reason)
         try:
             (outcome,) = await self._create_topics([topic])
         except KafkaError as error:
             outcome = error
+        # Another broker was asked at the same moment, and was faster.
         if isinstance(outcome, TopicAlreadyExists):
             self._refused.pop(name, None)
             return
@@ -79,7 +82,7 @@ class InternalTopics:
         _log.info("created %s with %s", name, counted(topic.partitions, "partition"))
 
     def _refusal(self, name: str, reason: str) -> CoordinatorNotAvailable:
-        """Also logged, if it is not what was logged last."""
+        """Return the refusal, and log it unless it was the last one logged."""
         text = f"{name} cannot be created: {reason}"
         if self._refused.get(name) != text:
             self._refused[name] = text
@@ -88,7 +91,7 @@ class InternalTopics:
 
 
 def _unwritable(topic: NewTopic, config: BrokerConfig) -> str:
-    """Why no record could ever be written to the topic, however many brokers there are; or ""."""
+    """Return why no record could ever be written to the topic, on any cluster; or ""."""
     min_isr = int(topic.configs.get("min.insync.replicas", 1))
     if min_isr <= topic.replication_factor:
         return ""
@@ -106,7 +109,7 @@ def _origin(config: BrokerConfig, key: str) -> str:
 
 
 def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
-    """Too many replicas are a matter of one setting, whose default is for three brokers."""
+    """Return the reason; for too many replicas name the setting: its default is three."""
     if not isinstance(outcome, InvalidReplicationFactor):
         return str(outcome)
     key = REPLICATION_FACTORS[name]

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from barnabas.types import TopicPartition
 
 OffsetsEnded = Callable[[int, int, bool], None]
-"""Of a partition of `__consumer_offsets`, a producer's id, and whether it committed."""
+"""Gets a partition of `__consumer_offsets`, a producer's id, and whether it committed."""
 
 
 class Ending(NamedTuple):
-    """What a marker says."""
+    """The content of a marker."""
 
     producer_id: int
     producer_epoch: int
@@ -54,6 +54,7 @@ class PlacedMarker(NamedTuple):
         """
 
         def on_reached(future: asyncio.Future[None]) -> None:
+            # After a lost leadership the new leader's coordinator replays the marker instead.
             if not future.cancelled() and future.exception() is None:
                 self.on_committed()
 

@@ -91,6 +91,7 @@ class _Sending:
             self._left = self._send_away(self._routes.channels)
             if not self._left and self._markers.partitions:
                 return
+        # A transaction with thousands of partitions must not hold up the loop.
         if len(self._left) > _AT_ONCE:
             rest = self._for(self._left[_AT_ONCE:])
             asyncio.get_running_loop().call_soon(rest.attempt)
@@ -112,6 +113,8 @@ class _Sending:
                 return
             except KafkaError as error:
                 refused.append((topic_partition, error))
+        # All markers of this step in one write per log; only then is it known which logs have
+        # failed.
         self._routes.replicas.write_staged()
         for each in placed:
             topic_partition = each.replica.topic_partition
@@ -128,13 +131,13 @@ class _Sending:
             self._report(done)
 
     def _for(self, left: Sequence[TopicPartition]) -> _Sending:
-        """The same, for only these of its partitions."""
+        """Return a sending of the same markers to only these of its partitions."""
         sending = _Sending(self._routes, self._shard, self._markers)
         sending._left = left
         return sending
 
     def _is_gone(self, topic_partition: TopicPartition) -> bool:
-        """Whether the partition was deleted: its marker counts as written."""
+        """Return whether the partition was deleted: its marker counts as written."""
         topics = self._routes.view.image.topics
         topic = topics.get(topic_partition.topic)
         if topic is None:
@@ -148,6 +151,7 @@ class _Sending:
         away: dict[int, list[TopicPartition]] = {}
         for topic_partition in self._left:
             leader = -1 if self._is_gone(topic_partition) else self._leader_of(topic_partition)
+            # Without a leader it is tried again here until there is one.
             if leader in (NO_LEADER, self._routes.view.broker_id):
                 here.append(topic_partition)
             else:
@@ -159,12 +163,13 @@ class _Sending:
         return here
 
     def _answered(self, errors: Mapping[TopicPartition, KafkaError | None]) -> None:
-        """Another broker has written the marker where there is no error."""
+        """Note where another broker has written the marker: where there is no error."""
         if self._shard.is_dropped:
             return
         done = []
         refused = []
         for topic_partition, error in errors.items():
+            # As in `attempt`: a later epoch wrote there, so nothing of this one can be open.
             if error is None or isinstance(error, InvalidProducerEpoch):
                 done.append(topic_partition)
             elif isinstance(error, TransactionCoordinatorFenced):

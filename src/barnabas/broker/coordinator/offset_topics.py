@@ -1,5 +1,8 @@
-"""Which partitions a request about offsets names in vain: unknown ones, and those of topics that
-the caller may not read. The rest of the request is carried out without them."""
+"""Takes out of a request about offsets what it names in vain.
+
+These are unknown partitions, and those of topics that the caller may not read. The rest of the
+request is carried out without them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ Refused = dict[str, list[tuple[int, int]]]
 
 
 class _Topic(Protocol):
-    """As OffsetCommit, TxnOffsetCommit and OffsetDelete have it in their requests and answers."""
+    """A topic in the requests and answers of OffsetCommit, TxnOffsetCommit and OffsetDelete."""
 
     name: str
     partitions: list[Any]
@@ -46,7 +49,8 @@ def screen(context: Context, topics: Sequence[T]) -> tuple[list[T], Refused]:
 
 
 def _refusal(context: Context, topic: str) -> int:
-    """The error code for all partitions of this topic, if for all."""
+    """The error code of the topic as a whole; 0 if there is none."""
+    # Before the topic is looked up: a client without the right does not learn whether it exists.
     if not context.allowed_to(Operation.READ, ResourceType.TOPIC, topic):
         return TopicAuthorizationFailed.code
     return NONE if topic in context.node.image.topics else UnknownTopicOrPartition.code

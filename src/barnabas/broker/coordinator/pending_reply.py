@@ -48,12 +48,14 @@ _TOO_LARGE = (MessageTooLarge, RecordListTooLarge, InvalidFetchSize)
 
 
 def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaError:
-    """What an error of the internal topic's partition means to a client of the coordinator.
+    """Translate an error of the internal topic's partition for a client of the coordinator.
 
     `is_of_offsets`: of a commit; only there does a client know what "too large" is about.
     """
+    # The client waits and asks the same coordinator again.
     if isinstance(error, _UNAVAILABLE):
         return CoordinatorNotAvailable(str(error))
+    # The client looks for the coordinator again.
     if isinstance(error, _ELSEWHERE):
         return NotCoordinator(str(error))
     if isinstance(error, _TOO_LARGE):
@@ -75,18 +77,19 @@ class PendingReply(Staged):
         self._future: asyncio.Future[None] | None = None
 
     def give(self, message: Message, offset: int) -> None:
-        """This is the answer, once the high watermark has reached the offset."""
+        """Set the answer, which may leave once the high watermark has reached the offset."""
         self._message = message
         self._offset = offset
         self._wake()
 
     def refuse(self, error: KafkaError) -> None:
-        """There will be no other answer than this error."""
+        """Set an error as the only answer that there will be."""
         self._message = self._fail(error)
         self._offset = 0
         self._wake()
 
     def _wake(self) -> None:
+        # The client may have gone, and its future with it.
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
@@ -107,6 +110,8 @@ class PendingReply(Staged):
         if self._offset <= self._replica.high_watermark:
             return message
         try:
+            # offsets.commit.timeout.ms: the records stay in the log all the same, so the outcome is
+            # open.
             async with asyncio.timeout(self._timeout_ms / 1000):
                 await self._replica.wait_for(self._offset)
         except TimeoutError:

@@ -43,6 +43,7 @@ class ProducerIds:
         final, if the metadata store does not answer soon; the block is waited for all the same.
         """
         deadline = asyncio.get_running_loop().time() + _PATIENCE_S
+        # A loop: others that waited may have taken all of a block.
         while (producer_id := self.next()) is None:
             if self._taking is None:
                 self._taking = asyncio.get_running_loop().create_task(self._take())

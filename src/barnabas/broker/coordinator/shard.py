@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class CoordinatorMachine(Protocol):
-    """What both coordinators' machines have (`Groups`, `Transactions`)."""
+    """The machine of a coordinator, as its shard knows it (`Groups`, `Transactions`)."""
 
     def apply(
         self,
@@ -73,7 +73,7 @@ Failed = Callable[["StateReplica", OSError], None]
 
 
 class ShardContext(NamedTuple):
-    """What every shard of a coordinator needs of its broker."""
+    """The parts of its broker that every shard of a coordinator needs."""
 
     clock: ShardClock
     write_soon: Callable[[], None]
@@ -81,7 +81,7 @@ class ShardContext(NamedTuple):
     pool: Executor | None
     """Its threads read partitions that are loaded; None: the loop's own."""
     codec: int
-    """Of the records that it writes."""
+    """The codec of the records that it writes."""
     timeout_ms: int
     """How long an answer waits for the high watermark."""
     load_bytes: int
@@ -113,7 +113,7 @@ class Shard(Generic[M]):
         """`failed`: called when an append has failed, after all else is done."""
         self.partition = replica.topic_partition.partition
         self.epoch = replica.partition.leader_epoch
-        """Of the coordinator: the leader epoch in which the partition was taken."""
+        """The coordinator's epoch: the leader epoch in which the partition was taken."""
         self.machine = machine
         self.replica = replica
         self.is_dropped = False
@@ -126,7 +126,7 @@ class Shard(Generic[M]):
         self._timer_ms = 0
 
     def ask(self, decide: Ask[M], fail: Fail) -> ShardOutcome:
-        """What the machine answers; `fail` makes this API's answer of an error."""
+        """Ask the machine; `fail` makes this API's answer of an error."""
         ticket = self._next_ticket
         self._next_ticket += 1
         reply = self._owed[ticket] = PendingReply(self.replica, fail, self._context.timeout_ms)
@@ -155,7 +155,7 @@ class Shard(Generic[M]):
         self.carry_out(self.machine.on_loaded(self.now()))
 
     def now(self) -> Now:
-        """For the machine: what it writes is compared with later times, to expire by its age."""
+        """The time for the machine: what it writes is compared with later times, to expire."""
         clock = self._context.clock
         return Now(clock.monotonic_ms(), clock.latest_wall_ms())
 
@@ -176,6 +176,8 @@ class Shard(Generic[M]):
         if decision.records:
             try:
                 self._append(decision, now.wall_ms)
+            # Too few in-sync replicas, or too large: the machine has not changed, so nothing is
+            # undone.
             except KafkaError as error:
                 self._refuse(decision, error)
                 self._set_timer(now.monotonic_ms)
@@ -194,7 +196,7 @@ class Shard(Generic[M]):
         return None
 
     def _refuse(self, decision: Decision, error: KafkaError) -> None:
-        """Nothing was appended, so nothing has happened: fail the requests that it would answer."""
+        """Fail the requests that it would answer: nothing was appended, so nothing has happened."""
         _log.warning("%s: %s", self.replica.topic_partition, error)
         is_of_offsets = isinstance(decision.records[0].key, OffsetCommitKey)
         refusal = as_coordinator(error, is_of_offsets=is_of_offsets)
@@ -205,10 +207,12 @@ class Shard(Generic[M]):
 
     def _append(self, decision: Decision, wall_ms: int) -> None:
         """Append the records as one batch, and apply them; very many tombstones as several."""
+        # What is answered must be on as many replicas as min.insync.replicas says (acks=all).
         if not _only_forgets(decision):
             self.replica.partition.check_acks_all()
         records = decision.records
         at_once = len(records)
+        # Safe to split: each tombstone stands for itself, and those of a failed batch come again.
         if at_once > _TOMBSTONES_AT_ONCE and all(value is None for _, value in records):
             at_once = _TOMBSTONES_AT_ONCE
         for first in range(0, len(records), at_once):
@@ -230,6 +234,7 @@ class Shard(Generic[M]):
         result = self.replica.append_own(memoryview(bytearray(builder.build())), wall_ms)
         self._visible_from = result.last_offset + 1
         high_watermark = self.replica.high_watermark
+        # In the same step as the append: no event can come in between, so memory and log agree.
         for offset, record in enumerate(records, result.base_offset):
             self.machine.apply(record, offset, producer_id, high_watermark)
 
@@ -256,6 +261,7 @@ class Shard(Generic[M]):
         if deadline_ms is None or self.is_dropped:
             return
         if self._timer is not None:
+            # It wakes early enough, and is set again then.
             if self._timer_ms <= deadline_ms:
                 return
             self._timer.cancel()
@@ -272,10 +278,10 @@ class Shard(Generic[M]):
 
 
 def _only_forgets(decision: Decision) -> bool:
-    """Whether it takes groups' offsets away, and answers no request.
+    """Return whether it takes groups' offsets away, and answers no request.
 
     As in Kafka, too few replicas are no reason against that: those of a deleted topic would stay
-    for ever, and a tombstone that is lost does no harm.
+    indefinitely, and a tombstone that is lost does no harm.
     """
     return not decision.replies and all(
         value is None and isinstance(key, OffsetCommitKey | GroupMetadataKey)

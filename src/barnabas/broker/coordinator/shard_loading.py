@@ -56,6 +56,7 @@ async def replay(
         slice_end = loop.time() + _SLICE_S
         applied = 0
         for position, header in iterate_batches(data):
+            # A coordinator that skipped it could answer with offsets from before it.
             if not verify_crc(data, position, header):
                 raise CorruptData(f"the batch at offset {header.base_offset} fails its checksum")
             offset = header.last_offset + 1
@@ -73,7 +74,7 @@ async def replay(
 
 
 def _read(slices: Sequence[LogSlice]) -> bytes:
-    """In a thread: the pages may be cold."""
+    """Read in a thread, since the pages may be cold."""
     try:
         return b"".join([part.read() for part in slices])
     finally:
@@ -95,6 +96,7 @@ def _apply(
     try:
         decoded = decode(record.key, record.value)
     except UnknownRecordType as error:
+        # Kafka skips them, too: a newer coordinator's records must not stop an older broker.
         if error.version not in unknown:
             unknown.add(error.version)
             _log.warning("records of version %d are of a newer Kafka: skipped", error.version)

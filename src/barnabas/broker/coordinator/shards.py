@@ -35,7 +35,7 @@ _AGAIN_AFTER_S = 1.0  # without a descriptor to read with
 _EXPECTED = (CorruptData, KafkaError, OSError)
 
 Make = Callable[[int, int], M]
-"""A machine that knows nothing yet, of a partition and a coordinator epoch."""
+"""Makes a machine that knows nothing yet, from a partition and a coordinator epoch."""
 
 
 class Shards(Generic[M]):
@@ -69,7 +69,7 @@ class Shards(Generic[M]):
         self._count = count
         self._loaded: dict[int, Shard[M]] = {}
         self._loading: deque[StateReplica] = deque()
-        self._refused: set[int] = set()  # those that cannot be read
+        self._refused: set[int] = set()  # partitions that cannot be read
         self._loader: asyncio.Task[None] | None = None
 
     def partition_of(self, key: str) -> int:
@@ -96,7 +96,7 @@ class Shards(Generic[M]):
         raise NotCoordinator(f"this broker does not lead {name}")
 
     def ask(self, key: str, decide: Ask[M], fail: Fail) -> ShardOutcome:
-        """What the machine that keeps the key answers, or `fail` of why it cannot be asked."""
+        """Ask the machine that keeps the key; `fail` makes the answer if it cannot be asked."""
         try:
             shard = self.shard_of(key)
         except KafkaError as error:
@@ -105,7 +105,7 @@ class Shards(Generic[M]):
 
     @property
     def ready(self) -> list[Shard[M]]:
-        """All that are ready, by partition."""
+        """All shards that have been loaded, by partition."""
         return [self._loaded[partition] for partition in sorted(self._loaded)]
 
     @property
@@ -119,8 +119,9 @@ class Shards(Generic[M]):
     # --- taken and dropped -----------------------------------------------------------------------
 
     def take(self, replica: StateReplica) -> None:
-        """This broker leads the partition, in a new epoch."""
+        """Load the partition: this broker leads it, in a new epoch."""
         self.drop(replica.topic_partition.partition)
+        # Nothing to read, so no client has to wait for its turn.
         if replica.log.log_start_offset == replica.log.log_end_offset:
             self._begin(replica, self._new_machine(replica))
             return
@@ -129,7 +130,7 @@ class Shards(Generic[M]):
             self._loader = asyncio.get_running_loop().create_task(self._load())
 
     def drop(self, partition: int) -> None:
-        """This broker no longer leads the partition, or cannot reach it."""
+        """Drop the partition: this broker no longer leads it, or cannot reach it."""
         shard = self._loaded.pop(partition, None)
         if shard is not None:
             shard.drop()
@@ -173,7 +174,7 @@ class Shards(Generic[M]):
         self._loader = None
 
     def _is_overtaken(self, replica: StateReplica, epoch: int) -> bool:
-        """Whether this load is of no use any more: the partition has moved, or has come again."""
+        """Return whether this load is of no use: the partition has moved, or has come again."""
         return (
             not self._loading
             or self._loading[0] is not replica

@@ -26,11 +26,11 @@ class LogSlice(Protocol):
     """Some bytes of a log."""
 
     def read(self) -> bytes:
-        """May wait for the disk."""
+        """Return the bytes; may wait for the disk."""
         ...
 
     def release(self) -> None:
-        """They are not needed any more."""
+        """Give the bytes back: they are not needed any more."""
         ...
 
 
@@ -83,7 +83,7 @@ class StateReplica(Protocol):
         ...
 
     def fail(self, error: OSError) -> None:
-        """The disk refused: the log directory goes offline, and this replica with it."""
+        """Take the log directory offline, and this replica with it: the disk has refused."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Whether a transactional write belongs to an open transaction (KIP-890, part 1).
+"""Checks that a transactional write belongs to an open transaction (KIP-890, part 1).
 
 A batch that arrives when its transaction has been ended would begin another one, which no client
 ever ends: readers of committed records would wait for good. So the first batch of a producer in a
@@ -71,7 +71,7 @@ class Verification:
 
     @property
     def may_wait(self) -> bool:
-        """Whether a coordinator may be on another broker."""
+        """True if a coordinator may be on another broker."""
         return self._verifier is not None
 
     @property
@@ -81,13 +81,15 @@ class Verification:
     def check_open(
         self, replica: Replica, batch: TransactionalBatch, *, knows_abortable: bool
     ) -> None:
-        """Whether the producer has a transaction open in this partition, or its coordinator expects
-        it to begin one there; raises the row for the producer.
+        """Check that the producer has a transaction open in this partition, or may begin one there.
+
+        The coordinator knows the latter. Raises the error for the producer.
 
         To be called right before the append. `knows_abortable`: the producer understands
         TRANSACTION_ABORTABLE, and gets INVALID_TXN_STATE else. An error that passes becomes
         NOT_ENOUGH_REPLICAS, which every producer takes for a reason to try again.
         """
+        # The usual case, of every batch but the first of a transaction in a partition: no look-up.
         if not self._is_enabled or _is_open(replica, batch):
             return
         try:
@@ -99,6 +101,7 @@ class Verification:
                 f"{replica.topic_partition}: not known yet whether it is in the transaction: "
                 f"{error}"
             ) from error
+        # As in Kafka, a Produce has INVALID_PRODUCER_EPOCH for that.
         except ProducerFenced as error:
             raise InvalidProducerEpoch(str(error)) from error
         except TransactionAbortable as error:
@@ -119,7 +122,7 @@ class Verification:
             await self._verifier.verify(wanted)
 
     def unverified_batches(self, batches: Iterable[Unverified]) -> list[Unverified]:
-        """Those about which a coordinator on another broker must be asked before the append."""
+        """The batches about which a coordinator elsewhere must be asked before the append."""
         verifier = self._verifier
         if verifier is None or not self._is_enabled:
             return []
@@ -150,7 +153,7 @@ def batches_of(
 
 
 def _is_open(replica: Replica, batch: TransactionalBatch) -> bool:
-    """Whether the log itself is the proof: the producer has a transaction open there."""
+    """Return whether the log is the proof: the producer has a transaction open there."""
     known = replica.log.producers.get(batch.producer_id)
     return (
         known is not None

@@ -46,7 +46,7 @@ class Unverified(NamedTuple):
 
 
 class _Guard:
-    """What is known of one producer in one partition, until a marker or an append takes it."""
+    """The answer about one producer in one partition, until a marker or an append takes it."""
 
     __slots__ = ("batch", "code")
 
@@ -56,7 +56,7 @@ class _Guard:
 
 
 class Verifier(ReplicaListener):
-    """There is one where there are other brokers."""
+    """Asks, and keeps the answers; only a broker that has others around it has one."""
 
     __slots__ = ("_config", "_guards", "_links", "_view")
 
@@ -81,6 +81,7 @@ class Verifier(ReplicaListener):
         batch = unverified[0].batch
         guards = {}
         for topic_partition, each in unverified:
+            # Set before the request leaves: a marker that is written meanwhile takes it away again.
             guard = guards[topic_partition] = _Guard(each)
             self._guards[topic_partition, each.producer_id] = guard
         topics = [
@@ -130,13 +131,14 @@ class Verifier(ReplicaListener):
         COORDINATOR_NOT_AVAILABLE where it was not asked, or a marker came after its answer.
         """
         guard = self._guards.get((topic_partition, batch.producer_id))
+        # No answer that still counts: the producer is to try again.
         if guard is None or guard.code == _UNASKED or guard.batch != batch:
             return CoordinatorNotAvailable.code
         del self._guards[topic_partition, batch.producer_id]
         return guard.code
 
     def on_marker(self, topic_partition: TopicPartition, producer_id: int) -> None:
-        """A marker of this producer has its place in the log."""
+        """Forget the answer: a marker of this producer has its place in the log."""
         self._guards.pop((topic_partition, producer_id), None)
 
     def on_left(self, replica: Replica) -> None:

@@ -1,0 +1,59 @@
+"""The settings of a controller, and its collaborators: both outlast each of its terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.broker.cluster_view import ClusterView
+from barnabas.broker.controller.broker_channels import Deliver
+from barnabas.clock import Random
+from barnabas.cluster.image import ClusterImage
+from barnabas.cluster.loading import LatestEpochOf
+from barnabas.cluster.store import MetadataStore
+from barnabas.controller.controller import Controller, Settings
+from barnabas.metrics import Counter
+
+if TYPE_CHECKING:
+    from barnabas.broker.controller.peer_connection import Peers
+    from barnabas.config import BrokerConfig
+
+NewMachine = Callable[[int, ClusterImage, Settings], Controller]
+"""Makes the machine of a term: a simulation has some with a planted bug."""
+
+
+class ControllerSettings(NamedTuple):
+    """The part of the broker's configuration that a controller uses."""
+
+    session_timeout_ms: int = 18_000
+    timeout_ms: int = 30_000
+    rebalance_every_s: int = 0  # 0: never
+    max_imbalance_percent: int = 10
+    machine: Settings = Settings()
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> ControllerSettings:
+        rebalances = config.bool("auto.leader.rebalance.enable")
+        every_s = config.int("leader.imbalance.check.interval.seconds")
+        return cls(
+            config.int("zookeeper.session.timeout.ms"),
+            config.int("controller.socket.timeout.ms"),
+            every_s if rebalances else 0,
+            config.int("leader.imbalance.per.broker.percentage"),
+            Settings(
+                config.int("min.insync.replicas"), config.bool("unclean.leader.election.enable")
+            ),
+        )
+
+
+class ControllerContext(NamedTuple):
+    """The collaborators of a controller on this broker, the same in every term."""
+
+    store: MetadataStore
+    view: ClusterView
+    random: Random
+    deliver: Deliver
+    latest_epoch_of: LatestEpochOf
+    peers: Peers | None
+    new_machine: NewMachine
+    unclean_elections: Counter

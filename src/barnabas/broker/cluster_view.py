@@ -27,10 +27,10 @@ class ClusterView:
     __slots__ = (
         "_broker_epoch",
         "_changed",
-        "_image",
         "_is_registered",
         "broker_id",
         "has_peers",
+        "image",
         "is_cluster_stopping",
     )
 
@@ -40,19 +40,16 @@ class ClusterView:
         self.has_peers = has_peers
         self.is_cluster_stopping = False
         """Whether all brokers are being stopped: the loss of others is expected then."""
-        self._image = ClusterImage.empty()
+        self.image = ClusterImage.empty()
+        """The brokers, topics and leaders, as the controller described them last; only `update`
+        replaces it."""
         self._broker_epoch = NO_EPOCH
         self._changed: asyncio.Future[None] | None = None
         self._is_registered = asyncio.Event()
 
-    @property
-    def image(self) -> ClusterImage:
-        """The brokers, topics and leaders, as the controller described them last."""
-        return self._image
-
     def update(self, image: ClusterImage) -> None:
         """Replace the image."""
-        self._image = image
+        self.image = image
         changed, self._changed = self._changed, None
         if changed is not None:
             changed.set_result(None)
@@ -73,17 +70,17 @@ class ClusterView:
 
     def live_brokers(self) -> dict[int, int]:
         """The live brokers and the epochs of their registrations."""
-        return {each.broker_id: each.epoch for each in self._image.brokers.values()}
+        return {each.broker_id: each.epoch for each in self.image.brokers.values()}
 
     def is_known(self, name: TopicPartition) -> bool:
         """Whether the partition exists, here or on another broker."""
-        topic = self._image.topics.get(name.topic)
+        topic = self.image.topics.get(name.topic)
         return topic is not None and name.partition in topic.partitions
 
     @property
     def has_metadata(self) -> bool:
         """Whether a controller has described the cluster since this broker started."""
-        return not self.has_peers or self.broker_id in self._image.brokers
+        return not self.has_peers or self.broker_id in self.image.brokers
 
     async def until_metadata(self) -> None:
         """Wait for that: before, what is missing from the image may exist all the same."""
@@ -91,7 +88,7 @@ class ClusterView:
 
     async def until(self, holds: Callable[[ClusterImage], bool]) -> None:
         """Return when this holds of the image."""
-        while not holds(self._image):
+        while not holds(self.image):
             if self._changed is None:
                 self._changed = asyncio.get_running_loop().create_future()
             await shielded(self._changed)

@@ -140,7 +140,6 @@ class Connection(asyncio.BufferedProtocol):
         self._closing = True
         self._stop_watching()
         if self._file_socket is not None:
-            # A duplicate of the socket, which would keep the connection open.
             self._file_socket.close()
             self._file_socket = None
         for part in self._pending:
@@ -282,7 +281,6 @@ class Connection(asyncio.BufferedProtocol):
                 reader.wake_ended(self)
                 if not self._has_frame():
                     break  # else this round's responses have made room for another
-                # Other connections have a turn; this one continues in the next.
                 if left <= 0:
                     self.pause_reading()
                     asyncio.get_running_loop().call_soon(self.resume_reading)
@@ -319,7 +317,6 @@ class Connection(asyncio.BufferedProtocol):
         while left > 0 and not self._paused and not self._closing and self._end - self._start >= 4:
             assert self._buffer is not None
             size: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
-            # Before any memory is taken for it.
             if size < 0 or size > self.max_frame_bytes:
                 self._refuse(size)
                 break

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Context
 from barnabas.broker.fetching.fetch_reader import FetchReader, ReadBudget, Row, bounds
-from barnabas.broker.partitions.replica import Replica
-from barnabas.broker.partitions.watchers import Watchers
+from barnabas.broker.partitions.replica import Replica, Watchers
 from barnabas.broker.runtime.slices import Pace, Slices
 from barnabas.errors import (
     CorruptData,

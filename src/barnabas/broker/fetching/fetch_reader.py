@@ -20,9 +20,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.context import Context
-from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.partitions.replica import Replica, Watchers
 from barnabas.broker.partitions.traffic import TopicTraffic
-from barnabas.broker.partitions.watchers import Watchers
 from barnabas.errors import OffsetOutOfRange, TopicAuthorizationFailed
 from barnabas.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
 from barnabas.replication.fetch_session import SessionPartition

@@ -15,9 +15,8 @@ from barnabas.broker.fetching.fetch_reader import (
     TopicReader,
     diverging_epoch,
 )
-from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.partitions.replica import Replica, Watchers
 from barnabas.broker.partitions.traffic import TopicTraffic
-from barnabas.broker.partitions.watchers import Watchers
 from barnabas.errors import OffsetOutOfRange, TopicAuthorizationFailed
 from barnabas.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest
 from barnabas.replication.follower_state import FollowerFetch

@@ -16,6 +16,7 @@ from tests.kit.broker.acl_brokers import rule
 from tests.kit.broker.fetches import fetch_request, only
 from tests.kit.broker.loops import inside, replicas_of
 from tests.kit.broker.produces import fill
+from tests.kit.broker.replicated import parts_of
 from tests.kit.broker.topics import create, topic_id_of
 from tests.kit.raw_client import AN_HOUR_MS, RawClient, batch
 from tests.kit.waiting import wait_until
@@ -96,7 +97,8 @@ def test_a_right_that_is_taken_away_during_the_wait_counts_after_it() -> None:
         fill(client, "t", batch(b"a"))
         poll = client.send(FETCH, 11, fetch_request("t", 1, max_wait_ms=AN_HOUR_MS))
         replica = inside(node, lambda: replicas_of(node).leader_of(("t", 0)))
-        wait_until(lambda: inside(node, lambda: bool(replica._parked)))
+        (router,) = parts_of(node).network.routers
+        wait_until(lambda: inside(node, lambda: router.waiting[FETCH.name]) == 1)
         granted = node.server.node.authorizer.grants
         with node.admin() as admin:
             admin.create_acls(rule("t"))  # for another user: from now on this one needs a rule

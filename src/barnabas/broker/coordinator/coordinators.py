@@ -88,7 +88,7 @@ class Coordinators(ReplicaListener):
     def families(self) -> Iterator[Family]:
         """Groups and transactional ids that this broker coordinates; none loads nothing."""
         if self._groups is not None:
-            machines = [shard.machine for shard in self._groups.loaded]
+            machines = [shard.machine for shard in self._groups.ready]
             groups = [group for each in machines for group in each.groups.values()]
             states = Counter(group.state.value for group in groups)
             counts = {f"NumGroups{state}": states[state] for state in _GROUP_STATES}
@@ -107,7 +107,7 @@ class Coordinators(ReplicaListener):
         if self._transactions is not None:
             statuses = Counter(
                 transaction.status.name
-                for shard in self._transactions.loaded
+                for shard in self._transactions.ready
                 for transaction in shard.machine
             )
             # Kafka has no such metric, so its name is ours.

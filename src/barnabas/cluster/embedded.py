@@ -112,7 +112,7 @@ class EmbeddedStore(MetadataStore):
         return await self.commit_as(self._session_id, operations)
 
     async def commit_as(self, session_id: int, operations: Sequence[Operation]) -> list[str | int]:
-        """A commit in another session than this store's own (`session`)."""
+        """Commit in another session than this store's own (`session`)."""
         path = operations[0].path if operations else "/"
         self._check_session(path)
         if self._is_read_only:

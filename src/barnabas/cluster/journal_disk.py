@@ -36,7 +36,7 @@ class LockedFile(Protocol):
 
 
 class JournalDisk(Protocol):
-    """Is the disk. All methods raise OSError."""
+    """The disk of a journal. Every method may raise OSError."""
 
     @property
     def snapshot_at_bytes(self) -> int:

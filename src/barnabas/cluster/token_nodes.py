@@ -53,7 +53,7 @@ def encode_token(token: TokenNode) -> bytes:
 
 
 def decode_token(path: str, data: bytes | None) -> TokenNode:
-    """Raises CorruptData that names the path."""
+    """Decode a token's node. Raises CorruptData that names the path."""
     try:
         node = json.loads(data or b"")
         owner = unquote(node["owner"])

@@ -96,7 +96,7 @@ class ZooKeeperStore(RemoteStore):
 
     @classmethod
     async def open(cls, settings: Settings, *, makes_chroot: bool = True) -> ZooKeeperStore:
-        """A connected store; creates a missing chroot.
+        """Connect, and create a missing chroot. Returns the store.
 
         Raises ConfigError if no server answers in time, and MetadataError if the chroot cannot be
         created.
@@ -318,11 +318,10 @@ class ZooKeeperStore(RemoteStore):
         return _let_all_change(rights)
 
     async def set_rights(self, path: str, *, is_protected: bool) -> bool:
-        """Give an existing node the rights with which `zookeeper.set.acl` creates it; whether it
-        was there.
+        """Give an existing node the rights with which `zookeeper.set.acl` creates it.
 
-        Without `is_protected` it is open to all. Raises MetadataError, also where this connection
-        may not change the node's rights; OutcomeUnknown.
+        Returns whether it was there. Without `is_protected` it is open to all. Raises
+        MetadataError, also where this connection may not change the node's rights; OutcomeUnknown.
         """
         rights = rights_of(path, is_protected=is_protected)
         await self._until_connected(self._session_id, path)

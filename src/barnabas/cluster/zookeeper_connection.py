@@ -301,7 +301,7 @@ class Connection:
         return reply.future
 
     def watcher(self, path: str, on_change: Callable[[str], None]) -> Callable[[Any], None]:
-        """For a request that leaves a watch: `on_change(path)` is called in the loop's thread."""
+        """Make the callback of a watch: `on_change(path)` is called in the loop's thread."""
         return _Watcher(self._inbox, path, on_change)
 
     def _state_changed(self, state: str) -> None:

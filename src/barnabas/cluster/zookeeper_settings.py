@@ -31,7 +31,7 @@ class Settings(NamedTuple):
         return bool(self.credentials or (self.tls is not None and self.tls.keystore_location))
 
     def __repr__(self) -> str:
-        """Without secrets, so that it may be logged."""
+        """Leave out the secrets, so that it may be logged."""
         return f"Settings({self.connect})"
 
     @property

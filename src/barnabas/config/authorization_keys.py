@@ -26,7 +26,7 @@ def check_authorizer(name: str) -> None:
     if name in ("", ACL_AUTHORIZER):
         return
     reason = (
-        "keeps its rules in KRaft's log, which there is none of with ZooKeeper"
+        "keeps its rules in KRaft's log, which a cluster with ZooKeeper does not have"
         if name == _OF_KRAFT
         else "is a Java class, and Barnabas runs none"
     )

@@ -64,11 +64,11 @@ class ThrottlingQuotaExceeded(KafkaError, code=89, retriable=True):
 
 
 class ResourceNotFound(KafkaError, code=91):
-    """What the request names does not exist."""
+    """The request names something that does not exist."""
 
 
 class DuplicateResource(KafkaError, code=92):
-    """What is to be created exists, or is named twice."""
+    """The request creates something that exists, or names it twice."""
 
 
 # A broker with ZooKeeper sends none of the rows of KRaft's quorum: here and below those of voters,

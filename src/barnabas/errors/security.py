@@ -26,7 +26,7 @@ class UnsupportedSaslMechanism(KafkaError, code=33):
 # Raised for a request before the exchange is over, and for a second handshake within it. A client
 # cannot recover from it on this connection, which Kafka closes as well.
 class IllegalSaslState(KafkaError, code=34):
-    """That request is not allowed at this point of the SASL exchange."""
+    """The request is not allowed at this point of the SASL exchange."""
 
 
 class TransactionalIdAuthorizationFailed(KafkaError, code=53):
@@ -69,7 +69,7 @@ class DelegationTokenExpired(KafkaError, code=66):
 
 
 class InvalidPrincipalType(KafkaError, code=67):
-    """That type of principal is not supported."""
+    """This type of principal is not supported."""
 
 
 # KIP-554: for SCRAM credentials, such as too few iterations.

@@ -1,4 +1,4 @@
-"""Why a request is allowed or denied, by the rules that somebody has read from a cluster. Pure.
+"""Why a request is allowed or denied, by rules that were read from a cluster. Pure.
 
 The decision is that of `AclRules`; who is in `super.users` is not in the rules.
 """

@@ -121,7 +121,7 @@ class AclRules:
 
     def __init__(self, super_users: Iterable[str] = (), *, allows_unruled: bool = False) -> None:
         """`super_users`: principals as `User:alice`, who may do everything. `allows_unruled`:
-        whether anybody may use resources without rules."""
+        whether every client may use resources without rules."""
         self.super_users = frozenset(super_users)
         self.allows_unruled = allows_unruled
         self._entries: dict[Pattern, frozenset[AclEntry]] = {}
@@ -133,7 +133,7 @@ class AclRules:
 
     @classmethod
     def of(cls, bindings: Iterable[AclBinding], super_users: Iterable[str] = ()) -> AclRules:
-        """Just these rules."""
+        """Make the rules of a cluster that has these and no others."""
         rules = cls(super_users)
         for pattern, entry in bindings:
             rules.replace(pattern, rules.entries_of(pattern) | {entry})

@@ -23,7 +23,7 @@ class Element(NamedTuple):
 
 
 def subject_element(certificate: bytes) -> Element:
-    """The subject of a certificate. Raises ValueError for what is none."""
+    """Find the subject of a certificate. Raises ValueError for other bytes."""
     fields = _fields(certificate)
     if len(fields) <= _SUBJECT or fields[_SUBJECT].tag != SEQUENCE:
         raise ValueError("the certificate has no subject")

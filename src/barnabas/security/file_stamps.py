@@ -10,7 +10,7 @@ Stamps = tuple[Stamp | None, ...]
 
 
 def stamps_of(paths: Iterable[str]) -> Stamps:
-    """One for each file, None for one that cannot be had."""
+    """Return a stamp for each file, None for one that cannot be read."""
     stamps: list[Stamp | None] = []
     for path in map(Path, paths):
         stamps.append(_stamp(path))

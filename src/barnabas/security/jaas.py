@@ -75,7 +75,7 @@ class LoginModule(NamedTuple):
 def parse_jaas(setting: str, text: str) -> LoginModule:
     """The module of a `sasl.jaas.config`; `setting` is its full name, for errors.
 
-    Raises ConfigError for another syntax, a module that there is not, and several modules.
+    Raises ConfigError for another syntax, an unknown module, and several modules.
     """
     if len(text) > _MOST_CHARACTERS:
         raise ConfigError(f"{setting}: longer than {_MOST_CHARACTERS} characters")

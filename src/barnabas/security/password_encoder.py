@@ -51,7 +51,7 @@ class PasswordEncoder:
         _check(self._encryption)
 
     def encode(self, password: str) -> str:
-        """Each time with a salt and a vector of its own."""
+        """Encrypt a password, each time with a new salt and a new vector."""
         kind = self._encryption
         salt = secrets.token_bytes(_SALT)
         is_gcm = kind.cipher_algorithm == _GCM
@@ -75,7 +75,7 @@ class PasswordEncoder:
         return ",".join(f"{name}:{value}" for name, value in parts.items())
 
     def decode(self, text: str) -> str:
-        """The password. Raises ValueError, without it, if it is not encrypted by this secret."""
+        """Decrypt a password. Raises ValueError if it is not encrypted by this secret."""
         parts = dict(part.strip().rpartition(":")[::2] for part in text.split(","))
         try:
             kind = Encryption(

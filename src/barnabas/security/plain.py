@@ -15,7 +15,7 @@ from barnabas.security.sasl import Identity, InvalidCredentials
 
 
 class PlainServer:
-    """The server's end. A user that there is not costs the same comparison as a wrong password."""
+    """The server's end. An unknown user costs the same comparison as a wrong password."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         """`passwords`: by user."""

@@ -130,7 +130,7 @@ def _expand(part: re.Match[str], match: re.Match[str]) -> str:
 
 
 def subject_of(certificate: bytes) -> str:
-    """The subject of a certificate in DER. Raises ValueError for what is none."""
+    """Return the subject of a certificate in DER. Raises ValueError for other bytes."""
     subject = elements(subject_element(certificate).content)
     return ",".join(reversed([_relative_name(each.content) for each in subject if each.tag == SET]))
 

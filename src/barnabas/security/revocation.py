@@ -37,7 +37,7 @@ def load_revocation_lists(setting: str, location: str) -> str:
 
 
 def next_update(revocation_list: bytes) -> datetime | None:
-    """When a list in DER has to be replaced, if it says so. Raises ValueError for what is none."""
+    """Return when a list in DER has to be replaced, if it says so. Raises ValueError."""
     try:
         (whole,) = elements(revocation_list)
         body = next(elements(whole.content))

@@ -73,7 +73,7 @@ class ScramCredential(NamedTuple):
 
 
 class ScramUser(NamedTuple):
-    """Whom a server looks up: a user by name, or a delegation token by its id."""
+    """The name that a server looks up: a user's, or the id of a delegation token."""
 
     name: str
     is_token: bool
@@ -159,7 +159,7 @@ def parse_credential(mechanism: str, text: str) -> ScramCredential:
 
 
 def asked_user(message: bytes) -> ScramUser | None:
-    """Whom a first message is about; None for any other message."""
+    """Return the user that a first message is about; None for any other message."""
     found = _FIRST.fullmatch(message.decode("utf-8", "replace"))
     return None if found is None else _user(found)
 
@@ -167,7 +167,7 @@ def asked_user(message: bytes) -> ScramUser | None:
 class ScramServer:
     """The server's end of one exchange.
 
-    A user that there is not goes through the same exchange as a wrong password, with the same
+    An unknown user goes through the same exchange as a wrong password, with the same
     answers: `decoy` makes a credential for the name that nothing can prove.
     """
 

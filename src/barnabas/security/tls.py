@@ -149,7 +149,7 @@ def _version(name: str) -> ssl.TLSVersion:
 def _restrict_suites(
     context: ssl.SSLContext, suites: list[str], versions: list[ssl.TLSVersion]
 ) -> list[ssl.TLSVersion]:
-    """Returns the versions that have one of the suites."""
+    """Allow these suites alone. Returns the versions that have one of them."""
     newer = {name for name in suites if _is_of_tls_1_3(name)}
     older = [openssl_name(name) for name in suites if name not in newer]
     for name in (*(newer - _SUITES_1_3), *(each for each in older if not _is_known(each))):

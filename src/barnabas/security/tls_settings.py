@@ -36,7 +36,7 @@ class TlsSettings(NamedTuple):
 
     @classmethod
     def read(cls, value_of: Callable[[str], str]) -> TlsSettings:
-        """From a broker's names: Kafka's, each with its prefix `ssl.`, and the one of our own."""
+        """Read the settings by a broker's names: Kafka's, with `ssl.` in front, and our own."""
         kafkas = (field for field in cls._fields if field != "crl_location")
         return cls(
             **{field: value_of(f"ssl.{field.replace('_', '.')}") for field in kafkas},
@@ -50,7 +50,7 @@ class TlsSettings(NamedTuple):
         return tuple(filter(None, own))
 
     def __repr__(self) -> str:
-        """Without secrets, so that it may be logged."""
+        """Leave out the secrets, so that it may be logged."""
         shown = ", ".join(
             f"{name}={'[hidden]' if name in _SECRETS else repr(value)}"
             for name, value in zip(self._fields, self, strict=True)

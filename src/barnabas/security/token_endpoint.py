@@ -85,12 +85,12 @@ def grant_of(url: str, options: Mapping[str, str], refresh: Refresh) -> Grant:
 
 @lru_cache(maxsize=_SENDERS)
 def token_endpoint(grant: Grant) -> TokenEndpoint:
-    """The same for the same grant, so that all connections share a token."""
+    """Return the endpoint of a grant, the same for equal ones: all connections share a token."""
     return TokenEndpoint(grant, SystemClock(), SystemRandom())
 
 
 class TokenEndpoint:
-    """One provider's; `token` blocks, and is called by threads."""
+    """Fetches the tokens of one provider. `token` blocks, and is called by threads."""
 
     def __init__(self, grant: Grant, clock: Clock, random: Random) -> None:
         """Raises ConfigError."""
@@ -105,7 +105,7 @@ class TokenEndpoint:
         self._renewed_at_ms = 0
 
     def token(self) -> str:
-        """One that lives. Raises TokenUnavailable, SaslAuthenticationFailed."""
+        """Return a token that is valid. Raises TokenUnavailable, SaslAuthenticationFailed."""
         with self._lock:
             now_ms = self._clock.wall_ms()
             if not self._token or now_ms >= self._renewed_at_ms:

@@ -63,7 +63,7 @@ def parse_keys(text: bytes) -> list[Any]:
 
 
 def verify_token(token: str, keys: Sequence[Any], rules: TokenRules, now_ms: int) -> Identity:
-    """Whom the token proves. Raises InvalidCredentials, UnknownKey."""
+    """Return the identity that a token proves. Raises InvalidCredentials, UnknownKey."""
     if len(token) > _MOST_BYTES:
         raise InvalidCredentials(f"a token of more than {_MOST_BYTES} bytes")
     return _identity(_claims(token, keys), rules, now_ms)

@@ -37,7 +37,7 @@ class Change(NamedTuple):
 
 
 def replacement(settings: Sequence[tuple[str, str | None]]) -> Edit:
-    """AlterConfigs: nothing stays but what is named."""
+    """Return the edit of AlterConfigs: nothing stays but what is named."""
     changes = [Change(name, Operation.SET, value) for name, value in settings]
     _refuse_malformed(changes)
     wanted = {change.name: change.value or "" for change in changes}
@@ -45,7 +45,10 @@ def replacement(settings: Sequence[tuple[str, str | None]]) -> Edit:
 
 
 def increments(changes: Sequence[Change], key_of: Callable[[str], ConfigKey]) -> Edit:
-    """IncrementalAlterConfigs; `key_of` gives a name's row or raises InvalidConfig."""
+    """Return the edit of IncrementalAlterConfigs.
+
+    `key_of` gives a name's row or raises InvalidConfig.
+    """
     _refuse_malformed(changes)
 
     def edit(current: Settings) -> dict[str, str]:

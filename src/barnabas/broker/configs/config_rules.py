@@ -17,9 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 def check_change(name: str, text: str, is_for_all: bool) -> None:
-    """Raises InvalidConfig for a name that there is not, InvalidRequest for one not to be changed.
+    """Raises InvalidConfig for an unknown name, InvalidRequest for one that cannot be changed.
 
-    InvalidConfig also for what promises a protection that there is not (SE-6).
+    Raises InvalidConfig, too, for a setting that promises protection which is missing (SE-6).
     """
     try:
         key = key_of(name)

@@ -118,7 +118,7 @@ class EntityConfigs(Protocol):
 
 
 class DynamicConfig:
-    """`start` and `stop` are called once each."""
+    """Applies changed configs to one broker. Call `start` and `stop` once each."""
 
     __slots__ = (
         "_checks",

@@ -4,7 +4,7 @@
     /config/brokers/<id> -> open -> plain settings -> apply
 
 One that cannot be read (by another secret, or damaged) is logged and left out, as in Kafka; but it
-stays in the tree until somebody sets or deletes it.
+stays in the tree until it is set or deleted.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ async def _create_all(
 async def _check_quota(
     context: Context, topic: CreatePartitionsTopic, quota: MutationQuota
 ) -> None:
-    """Raises ThrottlingQuotaExceeded; an invalid request, which raises its own, does not count."""
+    """Charge the quota. Raises ThrottlingQuotaExceeded, or the error of an invalid request."""
     assignments = topic.assignments
     await context.node.controller.create_partitions(
         topic.name,

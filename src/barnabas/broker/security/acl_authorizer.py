@@ -116,7 +116,7 @@ def super_users(text: str) -> list[str]:
 
 
 def _level(audit: Audit, is_allowed: bool) -> int:
-    """At which a decision is logged; 0: not at all."""
+    """Return the level at which a decision is logged; 0: it is not."""
     if is_allowed:
         return logging.DEBUG if audit.logs_grant else 0
     return logging.INFO if audit.logs_denial else 0

@@ -87,7 +87,7 @@ class Deleted(NamedTuple):
 
 
 class AclStore:
-    """`open` and `close` are called once each."""
+    """Keeps a broker's rules as the tree has them. Call `open` and `close` once each."""
 
     __slots__ = (
         "_changed",

@@ -106,7 +106,7 @@ async def missed_deletions(
     """The topics of the image that were deleted while this broker could not be notified; none if
     it has checked that under this controller, in the registration with this epoch.
 
-    Raises as `configs_of` does.
+    Raises like `configs_of`.
     """
     try:
         return await context.node.deleted_topics.under(controller_epoch, broker_epoch)

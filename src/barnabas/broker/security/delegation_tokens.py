@@ -87,7 +87,7 @@ class DelegationTokens:
         self._key = token_key(config)
 
     def check_enabled(self) -> bytes:
-        """The key. Raises DelegationTokenAuthDisabled."""
+        """Return the key of all tokens. Raises DelegationTokenAuthDisabled."""
         if self._key is None:
             raise DelegationTokenAuthDisabled(f"{_KEYS[0]} is not set at this broker")
         return self._key
@@ -99,7 +99,7 @@ class DelegationTokens:
     # --- logging in ------------------------------------------------------------------------------
 
     async def account(self, mechanism: str, token_id: str) -> ScramAccount | None:
-        """Whom a token proves; None if there is none. Raises MetadataError."""
+        """Return the account that a token proves; None if it proves none. Raises MetadataError."""
         # The id becomes the end of a node's path, and comes from a client that has proved nothing.
         if self._key is None or "/" in token_id or not token_id:
             return None
@@ -124,7 +124,7 @@ class DelegationTokens:
         lifetime_ms: int,
         random: Random,
     ) -> TokenNode:
-        """Make one. `lifetime_ms`: at most; not positive: as long as the configuration allows.
+        """Make a token of at most `lifetime_ms`; not positive: as long as the configuration allows.
 
         Raises DelegationTokenAuthDisabled, and PolicyViolation if the owner has too many.
         """
@@ -162,7 +162,7 @@ class DelegationTokens:
             )
 
     async def renew(self, who: Principal, secret: bytes, period_ms: int) -> int:
-        """Let a token live longer; returns when it expires then. Raises as `_changed`."""
+        """Let a token live longer; returns when it expires then. Raises like `_change`."""
         if period_ms < 0:
             period_ms = self._config.int("delegation.token.expiry.time.ms")
         return await self._change(who, secret, period_ms)
@@ -170,7 +170,7 @@ class DelegationTokens:
     async def expire(self, who: Principal, secret: bytes, period_ms: int) -> int:
         """End a token after this time, or at once if it is negative; returns when it expires.
 
-        Raises as `_changed`.
+        Raises like `_change`.
         """
         return await self._change(who, secret, period_ms if period_ms >= 0 else None)
 
@@ -191,7 +191,7 @@ class DelegationTokens:
         self.check_enabled()
         try:
             for _ in range(_ATTEMPTS):
-                with suppress(BadVersion, NoNode):  # somebody else changed it in the meantime
+                with suppress(BadVersion, NoNode):  # it was changed in the meantime
                     return await self._try_change(who, secret, period_ms)
         except MetadataError as error:
             raise _no_answer(error) from error
@@ -241,7 +241,7 @@ class DelegationTokens:
         return [token for token in found.values() if token is not None]
 
     async def _commit(self, operation: Operation, token: TokenNode) -> None:
-        """Do it, and notify Kafka's brokers, which keep tokens."""
+        """Change a token's node, and notify Kafka's brokers, which keep tokens."""
         # Two commits, as in Kafka: without the second its brokers would learn of the change when
         # they read all tokens again.
         await self._store.commit([operation])
@@ -274,7 +274,7 @@ def principal(text: str) -> Principal:
 
 
 def is_owner_or_renewer(token: TokenNode, who: Principal) -> bool:
-    """A token may be used, renewed and ended by its owner, who asked for it, and its renewers."""
+    """A token may be renewed and ended by its owner, its requester and its renewers."""
     return str(who) in (token.owner, token.requester, *token.renewers)
 
 

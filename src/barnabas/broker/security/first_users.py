@@ -1,4 +1,4 @@
-"""Users that have to be there before anybody can log in: the brokers', and an administrator's."""
+"""The first users of a cluster, without which no client could authenticate."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class ScramChange(NamedTuple):
     texts: Mapping[str, str | None]
 
     def edit(self, current: Mapping[str, str]) -> dict[str, str]:
-        """The user's settings after it. Raises ResourceNotFound."""
+        """Return the user's settings after the change. Raises ResourceNotFound."""
         wanted = dict(current)
         for mechanism, text in self.texts.items():
             if text is not None:

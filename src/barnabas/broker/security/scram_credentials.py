@@ -90,7 +90,7 @@ class ScramCredentials:
         return self._accounts.get(user, _NONE).get(mechanism)
 
     async def token(self, mechanism: str, token_id: str) -> ScramAccount | None:
-        """Whom a delegation token proves. Raises MetadataError."""
+        """Return the account that a delegation token proves. Raises MetadataError."""
         return None if self._tokens is None else await self._tokens.account(mechanism, token_id)
 
     def decoy(self, user: ScramUser) -> ScramCredential:
@@ -142,7 +142,7 @@ class ScramCredentials:
         self._notify_of_deleted(before, found)
 
     def _count(self, user: str, found: Mapping[str, ScramCredential]) -> Mapping[str, ScramAccount]:
-        """A user's accounts, which count in what is usual."""
+        """Return a user's accounts, and count their iterations, of which decoys have the usual."""
         self._iterations.update(credential.iterations for credential in found.values())
         identity = Identity(principal_of(user))
         return {name: ScramAccount(credential, identity) for name, credential in found.items()}

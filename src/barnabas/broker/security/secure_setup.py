@@ -79,7 +79,7 @@ class SecureSetup(NamedTuple):
         }
 
     def defaults(self) -> dict[str, str]:
-        """Configs of each broker that it may be given otherwise."""
+        """The configs of each broker that its own settings may override."""
         return {
             "connections.max.reauth.ms": _MAX_REAUTH_MS,
             "barnabas.connections.end.with.user": "true",

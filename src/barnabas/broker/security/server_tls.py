@@ -63,7 +63,7 @@ class _State(NamedTuple):
 
 
 class ServerTls:
-    """`start` and `close` enclose the time in which its files are watched."""
+    """The TLS of one listener, whose files are watched between `start` and `close`."""
 
     __slots__ = (
         "_clock",
@@ -314,7 +314,7 @@ def _settings_of(config: BrokerConfig, listener: Listener) -> TlsSettings:
 
 
 def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
-    """A handshake within this process. Raises ssl.SSLError."""
+    """Perform a handshake within this process. Raises ssl.SSLError."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         client.wrap_bio(to_client, to_server, server_hostname="localhost"),

@@ -58,7 +58,7 @@ class SigningKeys:
         self._reading: asyncio.Task[None] | None = None
 
     async def verify(self, token: str) -> Identity:
-        """Whom a token proves. Raises InvalidCredentials."""
+        """Return the identity that a token proves. Raises InvalidCredentials."""
         now_ms = self._clock.monotonic_ms()
         if self._read_at_ms is None or now_ms - self._read_at_ms >= self._refresh_ms:
             await self._read_again(self._not_before_ms)

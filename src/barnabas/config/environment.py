@@ -18,7 +18,7 @@ from barnabas.errors import ConfigError
 from barnabas.printable import printable
 
 _PREFIX: Final = "KAFKA_"
-_LINK: Final = re.compile(r"KAFKA_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://")
+_LINK: Final = r"KAFKA_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://"
 """A service link of Kubernetes or Docker, even where its name is that of a config."""
 
 _SILENT: Final = frozenset({"KAFKA_HOME", "KAFKA_VERSION"})
@@ -56,7 +56,7 @@ def environment_warning(environ: Mapping[str, str]) -> str | None:
 
 def _counts(variable: str, value: str) -> bool:
     # Kubernetes and Docker links announce the addresses of a service in such variables.
-    if _LINK.match(f"{variable}={value}"):
+    if re.match(_LINK, f"{variable}={value}"):
         return False
     try:
         key_of(_config_of(variable))

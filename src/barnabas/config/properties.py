@@ -18,10 +18,11 @@ from pathlib import Path
 
 from barnabas.errors import ConfigError
 
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+# Both patterns are compiled by their first use: not every broker starts with a file.
+_ESCAPE = r"(?s)\\(u[0-9a-fA-F]{4}|.)"
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 # A key ends at the first unescaped `=`, `:` or blank; blanks around one separator are dropped.
-_KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
+_KEY = r"(?s)((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*"
 
 
 def load_properties(path: str | Path) -> dict[str, str]:
@@ -41,7 +42,7 @@ def parse_properties(text: str) -> dict[str, str]:
     """The settings in the text of a properties file."""
     settings = {}
     for line in _logical_lines(text):
-        match = _KEY.match(line)
+        match = re.match(_KEY, line)
         assert match is not None  # any part of the pattern may be empty
         settings[_unescape(match[1])] = _unescape(line[match.end() :])
     return settings
@@ -67,7 +68,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    return _ESCAPE.sub(_character, text)
+    return re.sub(_ESCAPE, _character, text)
 
 
 def _character(match: re.Match[str]) -> str:

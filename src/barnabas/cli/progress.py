@@ -1,4 +1,4 @@
-"""A progress bar on a terminal; nothing elsewhere."""
+"""Shows a progress bar on a terminal; shows nothing elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that a mistyped one may have meant."""
+"""Suggests the names that a mistyped one may have meant."""
 
 from __future__ import annotations
 

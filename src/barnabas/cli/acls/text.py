@@ -78,7 +78,7 @@ def principal_words(principal: str) -> list[str]:
 
 
 def resource_words(pattern: Pattern) -> list[str]:
-    """The options that name a resource."""
+    """Return the options of our command that name a resource."""
     if pattern.resource_type is ResourceType.CLUSTER:
         return ["--cluster"]
     words = [_OPTIONS[pattern.resource_type], pattern.name]
@@ -102,7 +102,7 @@ def rule_values(rule: AclBinding) -> dict[str, str]:
 
 
 def letting_in(access: Access) -> AclBinding:
-    """The rule that allows just this."""
+    """Return the rule that allows just this access."""
     entry = AclEntry(access.principal, access.host, access.operation, PermissionType.ALLOW)
     return AclBinding(access.resource, entry)
 

@@ -70,7 +70,7 @@ def launch_broker(plan: Plan, broker_id: int) -> Started:
 
 
 def wait_for_zookeeper(plan: Plan, started: Started, wants_stop: Callable[[], bool]) -> None:
-    """Raises CannotRun, Interrupted."""
+    """Wait until ZooKeeper answers. Raises CannotRun, Interrupted."""
     _wait(started, lambda: zookeeper.is_serving(plan), wants_stop)
 
 
@@ -122,7 +122,7 @@ def stop_all(plan: Plan) -> None:
 
 
 def last_output(started: Started) -> str:
-    """The end of a process's output."""
+    """Return the last lines of a process's output, in one line."""
     with started.output.open(encoding="utf-8", errors="replace") as output:
         output.seek(started.output_began_at)
         lines = [line.strip() for line in output.read().splitlines() if line.strip()]

@@ -25,7 +25,7 @@ class Described(NamedTuple):
 
 
 class Change(NamedTuple):
-    """Either quotas or credentials."""
+    """A change of either quotas or credentials."""
 
     entity: Entity
     quotas: Alteration

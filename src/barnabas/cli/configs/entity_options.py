@@ -51,7 +51,7 @@ _OPTIONS = (
 
 
 class EntityOptions(NamedTuple):
-    """The values of these options."""
+    """Names the owner of configs, by the values of these options."""
 
     topic: str | None
     broker: int | None

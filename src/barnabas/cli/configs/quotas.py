@@ -76,7 +76,7 @@ def quota_line(entity: QuotaEntity, quotas: Mapping[str, float]) -> str:
 
 
 def quota_values(found: Mapping[QuotaEntity, Mapping[str, float]]) -> list[dict[str, Any]]:
-    """The same for JSON."""
+    """Return the quotas as values for JSON."""
     return [{"entity": dict(entity), "quotas": dict(each)} for entity, each in found.items()]
 
 

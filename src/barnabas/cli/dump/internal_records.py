@@ -47,7 +47,7 @@ _BLOBS: dict[str, type[Message]] = {
 
 
 def show_group_record(record: Record) -> Shown:
-    """A record of `__consumer_offsets`."""
+    """Show a record of `__consumer_offsets`."""
     try:
         decoded = decode_group_record(record.key, record.value)
         key = {"type": str(decoded.type), "data": _values(decoded.key, decoded.type)}
@@ -59,7 +59,7 @@ def show_group_record(record: Record) -> Shown:
 
 
 def show_transaction_record(record: Record) -> Shown:
-    """A record of `__transaction_state`."""
+    """Show a record of `__transaction_state`."""
     try:
         decoded = decode_transaction_record(record.key, record.value)
     except UnknownRecordType as error:

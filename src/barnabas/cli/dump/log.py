@@ -159,7 +159,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def batch_line(batch: Batch) -> str:
-    """Kafka's line for a batch."""
+    """Return Kafka's line for a batch."""
     header = batch.header
     if header.magic == 2:
         first = header.base_sequence

@@ -54,7 +54,7 @@ class Move(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """`t` or `t:0,1`."""
+    """Selects a topic, `t`, or some of its partitions, `t:0,1`."""
 
     topic: str
     partitions: tuple[int, ...] | None  # None: all
@@ -105,7 +105,7 @@ def plan_move(group_id: str, partition: TopicPartition, target: Target, log: Log
 
 
 def _limit_remark(partition: TopicPartition, wanted: int, after: int, how: str) -> str:
-    """The remark, in Kafka's words."""
+    """Return the remark on an offset that was limited, in Kafka's words."""
     return (
         f"New offset ({wanted}) is {how} offset for topic partition {partition}. "
         f"Value will be set to {after}"

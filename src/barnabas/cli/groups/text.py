@@ -114,7 +114,7 @@ def events_text(described: DescribedGroup) -> str:
 
 
 def event_line(event: RebalanceEvent) -> str:
-    """When it ended, and what happened."""
+    """Return a line with the end of a rebalance, and what happened."""
     return f"{instant_text(event.ended_at_ms)} {event.story}"
 
 
@@ -129,7 +129,7 @@ def remark(described: DescribedGroup) -> str | None:
 
 
 def describe_values(described: DescribedGroup, with_events: bool) -> dict[str, Any]:
-    """All of it for JSON."""
+    """Return all that is known of a group, as values for JSON."""
     group = described.group
     at = group.coordinator
     values: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""`kafka-acls.sh`."""
+"""`kafka-acls.sh` adds, removes and lists rules of access control, in Kafka's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`kafka-broker-api-versions.sh`."""
+"""`kafka-broker-api-versions.sh` prints what each broker offers of each API.
+
+Kafka also says which version its own client would use, so the versions of a client of 3.9 are here.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ async def _versions(broker: BrokerDescription) -> Versions:
 
 
 def broker_text(broker: BrokerDescription, offered: Versions) -> str:
-    """One broker's lines."""
+    """Return the lines of one broker."""
     # "usable" is the newest version that both the broker and a client of Kafka 3.9 know, so APIs
     # that Barnabas lacks need their versions in 3.9.
     known = {api.key: (api.name, api.max_version) for api in APIS.values()} | _OTHERS

@@ -55,7 +55,7 @@ def explain(given: Given, action: str) -> list[Line]:
 
 
 async def describe(given: Given) -> None:
-    """Print what Kafka prints."""
+    """Print quotas and credentials, in Kafka's lines."""
     entity, types = entity_of_line(given)
     async with admin_of(given) as admin:
         # Quotas first, then credentials: the order in which Kafka asks for them and prints them.

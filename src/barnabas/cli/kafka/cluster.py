@@ -1,4 +1,4 @@
-"""`kafka-cluster.sh`."""
+"""`kafka-cluster.sh` prints the id of a cluster; the rest of it is for KRaft."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _check(given: Given) -> str:
 
 
 def _changes(given: Given) -> list[ConfigOperation]:
-    """Raises BadCommandLine."""
+    """Return the changes of the line. Raises BadCommandLine."""
     try:
         changes = operations(given.texts("add-config"), given.texts("delete-config"), (), ())
     except BadChange as error:
@@ -164,7 +164,7 @@ def _entity_option(kind: int, name: str) -> Line:
 
 
 def run(given: Given) -> int:
-    """Do it, with Kafka's lines."""
+    """Describe or alter configs, and print Kafka's lines."""
     action = _check(given)
     try:
         # Without brokers SCRAM credentials and settings of stopped brokers are written to

@@ -1,4 +1,8 @@
-"""`kafka-console-consumer.sh`."""
+"""`kafka-console-consumer.sh` prints the records of topics, as bytes in Kafka's formats.
+
+It waits for a topic that does not exist, and never creates one. A group of its own
+remembers its positions over rebalances: see `cli.records.positions`.
+"""
 
 from __future__ import annotations
 

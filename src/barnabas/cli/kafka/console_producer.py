@@ -1,4 +1,4 @@
-"""`kafka-console-producer.sh`.
+"""`kafka-console-producer.sh` sends each line of standard input as a record.
 
 As in Kafka a record that no broker accepted is an error on standard error, not an exit code.
 """

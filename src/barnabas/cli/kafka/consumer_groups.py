@@ -139,7 +139,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Do it, with Kafka's tables."""
+    """Carry the action out, and print Kafka's tables."""
     action = _check(given)
     work = {
         "list": _list,

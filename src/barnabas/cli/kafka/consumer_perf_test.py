@@ -1,4 +1,4 @@
-"""`kafka-consumer-perf-test.sh`."""
+"""`kafka-consumer-perf-test.sh` runs `barnabas perf consume`, whose columns are Kafka's."""
 
 from __future__ import annotations
 

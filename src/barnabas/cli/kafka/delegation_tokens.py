@@ -1,4 +1,4 @@
-"""`kafka-delegation-tokens.sh`."""
+"""`kafka-delegation-tokens.sh` creates, renews, expires and describes tokens (KIP-48)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kafka-delete-records.sh`."""
+"""`kafka-delete-records.sh` deletes the records before the offsets in a file."""
 
 from __future__ import annotations
 

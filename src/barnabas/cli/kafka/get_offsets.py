@@ -57,7 +57,10 @@ class Range(NamedTuple):
 
 
 def _time(given: Given) -> int:
-    """Raises BadCommandLine, NotCovered."""
+    """Return the time of the line, or its number in the protocol.
+
+    Raises BadCommandLine, NotCovered.
+    """
     text = given.text("time") or "latest"
     if text in _TIMES:
         return _TIMES[text]
@@ -73,7 +76,7 @@ def _time(given: Given) -> int:
 
 
 def _filter(given: Given) -> Matches:
-    """Raises BadCommandLine."""
+    """Return a test for the partitions that the line names. Raises BadCommandLine."""
     given.not_with("topic-partitions", "topic", "partitions")
     text = given.text("topic-partitions")
     if text is not None:

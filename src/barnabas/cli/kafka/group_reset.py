@@ -1,4 +1,7 @@
-"""`kafka-consumer-groups.sh --reset-offsets`."""
+"""`kafka-consumer-groups.sh --reset-offsets` plans new offsets, and with --execute commits them.
+
+The plan and its limits are those of `barnabas groups reset-offsets`; the text is Kafka's.
+"""
 
 from __future__ import annotations
 

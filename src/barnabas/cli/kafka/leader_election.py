@@ -1,4 +1,4 @@
-"""`kafka-leader-election.sh`."""
+"""`kafka-leader-election.sh` elects preferred leaders, or unclean ones (KIP-460)."""
 
 from __future__ import annotations
 

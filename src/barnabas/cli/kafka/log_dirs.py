@@ -1,4 +1,4 @@
-"""`kafka-log-dirs.sh`."""
+"""`kafka-log-dirs.sh` prints the log directories of brokers as JSON (KIP-113)."""
 
 from __future__ import annotations
 

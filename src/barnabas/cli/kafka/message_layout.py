@@ -65,7 +65,7 @@ def default_layout(properties: Mapping[str, str]) -> Layout:
 
 
 def nothing(record: ConsumerRecord) -> bytes:
-    """Kafka's NoOpMessageFormatter."""
+    """Print nothing, as Kafka's NoOpMessageFormatter."""
     return b""
 
 

@@ -57,7 +57,7 @@ class Given:
         return iter(dict.fromkeys(name for name, _ in self._found))
 
     def with_value(self, name: str, value: str) -> Given:
-        """The same options and one more."""
+        """Return the same options and one more."""
         return Given([*self._found, (name, value)], self.others)
 
     def texts(self, name: str) -> list[str]:

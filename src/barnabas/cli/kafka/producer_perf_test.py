@@ -1,4 +1,4 @@
-"""`kafka-producer-perf-test.sh`."""
+"""`kafka-producer-perf-test.sh` runs `barnabas perf produce`, whose lines are Kafka's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kafka-reassign-partitions.sh`."""
+"""`kafka-reassign-partitions.sh` runs `barnabas reassign`, or 2.3.1's way with --zookeeper."""
 
 from __future__ import annotations
 

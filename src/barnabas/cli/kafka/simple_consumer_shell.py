@@ -99,7 +99,7 @@ def run(given: Given) -> int:
 
 
 class _Shell:
-    """One run."""
+    """One run of the shell over one partition."""
 
     def __init__(self, consumer: Consumer, given: Given, output: BinaryIO, layout: Layout) -> None:
         most = given.number("max-messages")

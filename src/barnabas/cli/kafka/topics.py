@@ -1,4 +1,7 @@
-"""`kafka-topics.sh`."""
+"""`kafka-topics.sh` creates, lists, describes, alters and deletes topics, in Kafka 3.9's words.
+
+A line with --zookeeper is one of 2.3.1, and done in `zookeeper_topics`.
+"""
 
 from __future__ import annotations
 
@@ -164,7 +167,7 @@ def _alterations(given: Given, topic: str) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Do it, with Kafka's lines."""
+    """Carry the action out, and print Kafka's lines."""
     action = _check(given)
     work = {"create": _create, "list": _list, "describe": _describe, "alter": _alter}
     try:

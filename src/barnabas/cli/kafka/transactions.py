@@ -1,4 +1,4 @@
-"""`kafka-transactions.sh`."""
+"""`kafka-transactions.sh` runs `barnabas transactions`, whose tables are Kafka's (KIP-664)."""
 
 from __future__ import annotations
 

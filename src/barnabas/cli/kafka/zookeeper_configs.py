@@ -79,7 +79,7 @@ class Entity(NamedTuple):
         return f"{self.kind}/{self.name}{of_client}"
 
     def __str__(self) -> str:
-        """Kafka's words for it."""
+        """Return Kafka's words for the owner."""
         words = _words(self.kind, self.name)
         return f"{words}, {_words(_CLIENTS, self.client)}" if self.has_clients else words
 
@@ -102,7 +102,7 @@ def check(given: Given) -> None:
 
 
 def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] | None]]) -> None:
-    """Do it. `resource`: the kind and the names of a line about topics or brokers.
+    """Carry the action out. `resource`: the kind and the names of a line about topics or brokers.
 
     Raises BarnabasError.
     """

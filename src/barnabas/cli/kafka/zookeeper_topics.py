@@ -76,7 +76,7 @@ def check(given: Given, action: str) -> None:
 
 
 def run(given: Given, action: str) -> None:
-    """Do it. Raises BarnabasError."""
+    """Carry the action out, by the brokers in ZooKeeper. Raises BarnabasError."""
     check(given, action)
     warn_of_zookeeper()
     found = cluster_of(given)

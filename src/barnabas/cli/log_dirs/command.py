@@ -94,7 +94,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
 
 
 def describe_lines(found: Described) -> Iterator[str]:
-    """Kafka 3.9's lines."""
+    """Yield Kafka 3.9's lines, the last of which is JSON."""
     yield "Querying brokers for log directories information"
     yield f"Received log directory information from brokers {','.join(map(str, found))}"
     brokers = [

@@ -124,7 +124,7 @@ async def clear(
 
 
 def clearing_lines(brokers: Sequence[int], topics: Sequence[str]) -> list[str]:
-    """Kafka's lines."""
+    """Return Kafka's lines about the throttles that are cleared."""
     return [
         f"Clearing broker-level throttles on broker{_s(brokers)} {','.join(map(str, brokers))}",
         f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}",

@@ -37,7 +37,7 @@ def row_lines(rows: Iterable[PartitionRow]) -> Iterator[str]:
 
 
 def change_line(change: Change) -> str:
-    """The line of one change."""
+    """Return the line of one change."""
     return f"{clock(change.at_ms, with_date=True)} {change.name}: {change.text}"
 
 
@@ -47,7 +47,7 @@ def silence_line(since_ms: int) -> str:
 
 
 def row_values(rows: Iterable[PartitionRow]) -> list[dict[str, Any]]:
-    """The same as data."""
+    """Return the rows as values for JSON."""
     return [
         {
             "topic": row.name.topic,
@@ -87,7 +87,7 @@ def seconds(lag_ms: int | None) -> str:
 
 
 def clock(at_ms: int, *, with_date: bool = False) -> str:
-    """UTC, as in the brokers' logs."""
+    """Return the time in UTC, as in the brokers' logs."""
     when = datetime.fromtimestamp(at_ms / 1000, UTC)
     shown = f"{when:%Y-%m-%dT%H:%M:%S}" if with_date else f"{when:%H:%M:%S}"
     return f"{shown}.{at_ms % 1000:03}Z" if with_date else shown

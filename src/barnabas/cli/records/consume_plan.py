@@ -15,7 +15,7 @@ _OWN_GROUPS = 100_000
 
 
 class Place(NamedTuple):
-    """The options as they were given."""
+    """Holds the options as they were given."""
 
     topic_argument: str | None = None
     topic_option: str | None = None

@@ -59,7 +59,7 @@ _LINES: Mapping[str, _Line] = MappingProxyType(
 
 
 def value_layout(record: ConsumerRecord) -> bytes:
-    """Only the value: the default."""
+    """Print only the value: the default."""
     return _bytes_or_null(record.value) + b"\n"
 
 

@@ -112,7 +112,7 @@ class _Rebalances(RebalanceListener):
 
 
 class _Reading:
-    """One run."""
+    """One run of the consumer, with its events."""
 
     def __init__(
         self, consumer: Consumer, max_messages: int | None, *, commits: bool, verbose: bool

@@ -96,7 +96,7 @@ def verifiable_producer(
 
 
 class _Sending:
-    """One run."""
+    """One run of the producer, with its events."""
 
     def __init__(self, producer: Producer, wanted: Numbers) -> None:
         self._producer = producer

@@ -141,7 +141,7 @@ def verify(**options: Any) -> int:
 
 
 def _make_wanted(options: dict[str, Any]) -> Wanted:
-    """Raises UsageError."""
+    """Return what the options ask for. Raises UsageError."""
     from barnabas.cli.verify.compare import Wanted
 
     by, until = options["by"], options["until"]

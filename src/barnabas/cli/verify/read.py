@@ -37,7 +37,7 @@ class Names(NamedTuple):
 
 
 class Origins(NamedTuple):
-    """The records that rows name."""
+    """The records that rows name, by partition."""
 
     places: Mapping[TopicPartition, Offsets]
     unmarked: int

@@ -100,7 +100,7 @@ class ChildProcess:
         self._process.stdout.close()
 
     def _line(self, method: str) -> bytes:
-        """The next line that it prints."""
+        """Read the next line that it prints. Raises TimeoutError, OSError."""
         assert self._process.stdout is not None
         clock = SystemClock()
         deadline_ms = clock.monotonic_ms() + self._patience_s * 1000

@@ -49,7 +49,7 @@ class ThreadPause(Pause):
         self._ends.set()
 
     def _block(self) -> None:
-        """On the loop."""
+        """Block the loop, on which this is called."""
         self._stands.set()
         if not self._ends.wait(_LONGEST_S):
             _log.warning(

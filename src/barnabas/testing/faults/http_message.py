@@ -56,7 +56,7 @@ class Refused(Exception):
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request:
-    """The next request. Raises Refused."""
+    """Read the next request. Raises Refused."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:

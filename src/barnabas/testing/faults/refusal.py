@@ -1,9 +1,15 @@
-"""Answers that are nothing but an error, built from what was requested.
+"""Answers that are nothing but an error, built from what was requested. Pure.
 
 refusal(api, version, request, code, whole=...)   the answer to all of the request
 merge(answer, refused)                            ... put into the answer to the rest of it
 put_errors(to, code, answer)                      the same in an answer to Metadata, whose request
                                                   need not have named the topics
+
+No API has code of its own here. A message of the answer is filled from the row of the request that
+it answers: names and ids are copied, numbers that Kafka has none to give for are -1, and the error
+stands in the innermost place that has room for one, or with `whole` in the outermost. So each row
+of the request has one row in the answer, as a client expects. Metadata needs more than that: its
+answer is changed on its way out instead.
 """
 
 from __future__ import annotations
@@ -100,7 +106,7 @@ def _identity(row: Message) -> list[Any]:
 
 
 class _Refusal:
-    """One version, one error."""
+    """Builds the messages of one version with one error."""
 
     def __init__(self, version: int, code: int, whole: bool) -> None:
         self._version = version

@@ -1,4 +1,13 @@
-"""The rules of one broker or cluster, applied to requests on the loop that serves them."""
+"""The rules of one broker or cluster, applied to requests on the loop that serves them.
+
+A request is tried against the rules in the order in which they were added, and the first that takes
+it decides: it delays the request, refuses all or a part of it, cuts the connection before the
+handler, or drops the answer after it. What no rule takes goes to the handler unchanged. A part that
+is refused does not reach the handler (but for Metadata); the rest does, and both make one answer.
+
+A rule is not applied to requests that were begun before it was added, and not undone for those that
+are under way when it is removed.
+"""
 
 from __future__ import annotations
 

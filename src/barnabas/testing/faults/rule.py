@@ -1,4 +1,11 @@
-"""One rule: which requests it is about, what happens to them, and how often it did."""
+"""One rule: which requests it is about, what happens to them, and how often it did.
+
+    armed -> passes the first `after` matching requests -> is applied to `count` of them -> spent
+
+Only a matching request moves a rule forward, and each counts once: as passed, or as a hit. A spent
+or removed rule keeps its counts. They change under one lock, on the loops that serve requests, and
+are read by the test in any thread; a hit is counted before its consequence is seen by the client.
+"""
 
 from __future__ import annotations
 

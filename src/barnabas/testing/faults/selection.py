@@ -1,4 +1,9 @@
-"""The part of a request that a rule is about: some topics or partitions of it, or all."""
+"""Divides a request into the part that a rule is about and the rest. Pure.
+
+Both parts are requests of the same class, so the broker handles the rest as any other request, and
+the answer to the other part is built from it (`refusal`). A part without any row is None: a request
+that names nothing may mean everything, as in Metadata. The request itself is never changed.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +67,7 @@ def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> 
 
 
 def _of_topic(row: Any, to: Narrowed, topic_names: Mapping[bytes, str]) -> tuple[Any, Any]:
-    """The row of a topic in two."""
+    """Divide the row of a topic."""
     if topic_of(row, topic_names) != to.topic:
         return None, row
     if to.partition is None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from barnabas.cluster.image import PartitionImage
-from barnabas.controller import draft, failure
+from barnabas.controller import broker_changes, decision_draft
 from barnabas.controller.leader_election import elect
 from barnabas.coordinator.transactions import Transactions
 from barnabas.replication.follower import Follower
@@ -47,7 +47,7 @@ def _controller_that_takes_anyone(patch: pytest.MonkeyPatch) -> None:
     def anyone(partition: PartitionImage, live: Any, controller_epoch: int) -> Any:
         return elect(partition._replace(isr=partition.replicas), live, controller_epoch)
 
-    for module in (draft, failure):
+    for module in (decision_draft, broker_changes):
         patch.setattr(module, "elect", anyone)
 
 

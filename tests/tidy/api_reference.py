@@ -106,10 +106,10 @@ PAGES = (
                     "TopicDescription",
                     "BrokerDescription",
                     "ClusterDescription",
-                    "LogDirDescription",
-                    "ReplicaSize",
                 )
             ),
+            Item("client/admin/replica_admin.py", "LogDirDescription"),
+            Item("client/admin/replica_admin.py", "ReplicaSize"),
             Item("client/view.py", "PartitionView"),
             *(
                 Item("client/admin/configs.py", name)

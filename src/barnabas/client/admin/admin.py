@@ -37,11 +37,11 @@ from barnabas.client.admin.configs import (
 from barnabas.client.admin.group_admin import GroupAdmin
 from barnabas.client.admin.partition_admin import PartitionAdmin, refuse_wrong_controller
 from barnabas.client.admin.quota_admin import QuotaAdmin
-from barnabas.client.admin.replica_admin import ReplicaAdmin
+from barnabas.client.admin.replica_admin import LogDirDescription, ReplicaAdmin, ReplicaSize
 from barnabas.client.admin.scram_admin import ScramAdmin
 from barnabas.client.admin.token_admin import TokenAdmin
 from barnabas.client.admin.transaction_admin import TransactionAdmin
-from barnabas.client.channel import BrokerAddress, Seams, system_seams
+from barnabas.client.channel import Seams, system_seams
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig, ClientOptions, Servers, configure, split
 from barnabas.client.coordinator import GROUP, TRANSACTION, CoordinatorFinder
@@ -53,14 +53,12 @@ from barnabas.client.offsets import (
     OffsetFinder,
 )
 from barnabas.client.view import ClusterView, PartitionView
-from barnabas.errors import error_for_code
 from barnabas.protocol.api import (
     CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_RECORDS,
     DELETE_TOPICS,
     DESCRIBE_CLUSTER,
-    DESCRIBE_LOG_DIRS,
     METADATA,
 )
 from barnabas.protocol.messages.create_partitions import (
@@ -86,11 +84,6 @@ from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, Delete
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
-)
-from barnabas.protocol.messages.describe_log_dirs import (
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-    DescribeLogDirsResult,
 )
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
@@ -160,25 +153,6 @@ class ClusterDescription(NamedTuple):
     controller_id: int
     brokers: tuple[BrokerDescription, ...]
     left_out: tuple[str, ...] = ()  # a line for each broker that the controller cannot use
-
-
-class ReplicaSize(NamedTuple):
-    """A replica in a log directory."""
-
-    size_bytes: int
-    offset_lag: int  # records behind the high watermark, or behind the replica it will replace
-    is_future: bool  # being moved here from another directory
-
-
-class LogDirDescription(NamedTuple):
-    """A log directory of a broker."""
-
-    path: str
-    error: str | None  # why the broker cannot use it
-    replicas: Mapping[TopicPartition, ReplicaSize]
-    total_bytes: int  # of the volume; -1: unknown
-    usable_bytes: int
-    strays: Mapping[str, int] = {}  # logs that were set aside (`-stray`), with their sizes in bytes
 
 
 class Admin(
@@ -528,40 +502,6 @@ class Admin(
             # Kafka sends no message without an error; our controller names brokers in it.
             tuple((answer.error_message or "").splitlines()),
         )
-
-    async def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
-        """The log directories of every live broker with their replicas, by broker id."""
-        described = {}
-        for broker_id, node in sorted(self._cluster.metadata.view.nodes.items()):
-
-            async def attempt(node: BrokerAddress = node) -> DescribeLogDirsResponse:
-                answer = await self._cluster.call(
-                    node, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(), DescribeLogDirsResponse
-                )
-                check(answer.error_code, "describing log directories")
-                return answer
-
-            answer = await self._persist(attempt)
-            described[broker_id] = tuple(map(_log_dir, answer.results))
-        return described
-
-
-def _log_dir(result: DescribeLogDirsResult) -> LogDirDescription:
-    error = error_for_code(result.error_code).meaning if result.error_code else None
-    return LogDirDescription(
-        result.log_dir,
-        error,
-        {
-            TopicPartition(topic.name, partition.partition_index): ReplicaSize(
-                partition.partition_size, partition.offset_lag, partition.is_future_key
-            )
-            for topic in result.topics
-            for partition in topic.partitions
-        },
-        result.total_bytes,
-        result.usable_bytes,
-        {each.name: each.size for each in result.strays},
-    )
 
 
 def _new_topics(topics: object) -> list[NewTopic]:

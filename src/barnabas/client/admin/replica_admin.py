@@ -1,8 +1,8 @@
-"""The replicas of partitions, asked of the brokers that have them: a part of `Admin`.
+"""Replicas and log directories, asked of the brokers that have them: a part of `Admin`.
 
-Their ends: a Fetch as a debugging consumer (replica id -2), which followers answer, too, from an
-offset that no log has, in an epoch that no log has seen: the answer has the end of the log, and no
-records.
+The ends of replicas come by a Fetch as a debugging consumer (replica id -2), which followers answer
+as well. It begins at an offset that no log has, in an epoch that no log has seen, so the answer has
+the end of the log and no records.
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ from barnabas.client import arguments
 from barnabas.client.admin import admin_arguments
 from barnabas.client.admin.admin_calls import AdminCalls
 from barnabas.client.channel import BrokerAddress
-from barnabas.client.errors import Unreachable, broker_error
-from barnabas.errors import BrokerNotAvailable, KafkaError
-from barnabas.protocol.api import ALTER_REPLICA_LOG_DIRS, FETCH
+from barnabas.client.errors import Unreachable, broker_error, check
+from barnabas.errors import BrokerNotAvailable, KafkaError, error_for_code
+from barnabas.protocol.api import ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS, FETCH
 from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
+)
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
 )
 from barnabas.protocol.messages.fetch import (
     FetchPartition,
@@ -46,8 +51,43 @@ class ReplicaEnd(NamedTuple):
     high_watermark: int  # as far as this broker knows: a follower learns of it later
 
 
+class ReplicaSize(NamedTuple):
+    """A replica in a log directory."""
+
+    size_bytes: int
+    offset_lag: int  # records behind the high watermark, or behind the replica it will replace
+    is_future: bool  # being moved here from another directory
+
+
+class LogDirDescription(NamedTuple):
+    """A log directory of a broker."""
+
+    path: str
+    error: str | None  # why the broker cannot use it
+    replicas: Mapping[TopicPartition, ReplicaSize]
+    total_bytes: int  # of the volume; -1: unknown
+    usable_bytes: int
+    strays: Mapping[str, int] = {}  # logs that were set aside (`-stray`), with their sizes in bytes
+
+
 class ReplicaAdmin(AdminCalls):
     """Asks single brokers about their replicas, and moves these between directories."""
+
+    async def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
+        """The log directories of every live broker with their replicas, by broker id."""
+        described = {}
+        for broker_id, node in sorted(self._cluster.metadata.view.nodes.items()):
+
+            async def attempt(node: BrokerAddress = node) -> DescribeLogDirsResponse:
+                answer = await self._cluster.call(
+                    node, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(), DescribeLogDirsResponse
+                )
+                check(answer.error_code, "describing log directories")
+                return answer
+
+            answer = await self._persist(attempt)
+            described[broker_id] = tuple(map(_log_dir, answer.results))
+        return described
 
     async def alter_replica_log_dirs(
         self, broker_id: int, log_dirs: Mapping[TopicPartition, str]
@@ -148,6 +188,24 @@ class ReplicaAdmin(AdminCalls):
             for each in topic.partitions
             if not each.error_code and each.diverging_epoch.end_offset >= 0
         }
+
+
+def _log_dir(result: DescribeLogDirsResult) -> LogDirDescription:
+    error = error_for_code(result.error_code).meaning if result.error_code else None
+    return LogDirDescription(
+        result.log_dir,
+        error,
+        {
+            TopicPartition(topic.name, partition.partition_index): ReplicaSize(
+                partition.partition_size, partition.offset_lag, partition.is_future_key
+            )
+            for topic in result.topics
+            for partition in topic.partitions
+        },
+        result.total_bytes,
+        result.usable_bytes,
+        {each.name: each.size for each in result.strays},
+    )
 
 
 def _request(names: Sequence[TopicPartition]) -> FetchRequest:

@@ -103,6 +103,7 @@ class Cluster:
                 if clock.monotonic_ms() + pause_ms >= deadline_ms:
                     raise
             await asyncio.sleep(pause_ms / 1000)
+            # The next attempt has fresh metadata: a leader or the controller may have moved.
             self.metadata.request_refresh()
 
 

@@ -138,6 +138,7 @@ class CoordinatorFinder:
                 why = f"{error.name}: {message}" if message else reason(error)
                 self._warn(key, type(error), why)
             raise error
+        # Under an id of its own, so that the pool has another connection for it: see the head.
         self._nodes[key] = BrokerAddress(self._connections + at.node_id, at.host, at.port)
 
     def _lost(self, key: str, error: Unreachable) -> None:

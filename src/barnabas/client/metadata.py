@@ -406,6 +406,7 @@ class Metadata:
     def _candidates(self) -> list[BrokerAddress]:
         """Open channels first, then the known brokers from a random one on, then the servers."""
         known = list(self.view.nodes.values())
+        # From another broker each time, or the first one would serve the metadata of all clients.
         if known:
             start = self._random.below(len(known))
             known = known[start:] + known[:start]

@@ -123,11 +123,12 @@ class GroupAdmin(AdminCalls):
             states_filter=admin_arguments.names(states, "states"),
             types_filter=admin_arguments.names(types, "types"),
         )
+        # Each broker lists the groups whose partition of __consumer_offsets it leads (GC-1).
         found: dict[str, GroupListing] = {}
 
         async def ask(node: BrokerAddress) -> None:
             answer = await self._cluster.call(node, LIST_GROUPS, request, ListGroupsResponse)
-            # Each broker lists the groups that it coordinates, so one that is loading has a gap.
+            # Its groups would be missing from the list, so it is asked again.
             if answer.error_code == CoordinatorLoadInProgress.code:
                 raise CoordinatorLoadInProgress(f"listing groups of {node}: still loading")
             self._groups.check("", answer.error_code, f"listing groups of {node}")

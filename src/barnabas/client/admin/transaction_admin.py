@@ -109,6 +109,7 @@ class TransactionAdmin(AdminCalls):
             producer_id_filters=admin_arguments.producer_ids(producer_ids),
             duration_filter=arguments.whole_number(longer_than_ms, "longer_than_ms", least=-1),
         )
+        # Each broker lists the transactional ids whose partition of __transaction_state it leads.
         found: dict[str, TransactionListing] = {}
 
         async def ask(node: BrokerAddress) -> None:

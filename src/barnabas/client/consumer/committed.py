@@ -84,6 +84,7 @@ async def fetch_committed(
     """
     topics: list[OffsetFetchTopic] | None = None
     if partitions is not None:
+        # An empty list means none; only null means all, from version 2 on.
         topics = [
             OffsetFetchTopic(name=topic, partition_indexes=numbers)
             for topic, numbers in by_topic(partitions).items()

@@ -336,6 +336,7 @@ class Fetcher:
                 FetchTopic(topic=topic, topic_id=topic_id or bytes(16), partitions=wanted)
                 for (topic, topic_id), wanted in topics.items()
             ],
+            # Without a rack the leader names no follower, and answers by itself (KIP-392).
             rack_id="" if is_for_leaders else config.client_rack,
         )
 

@@ -127,6 +127,7 @@ class Group:
         the exceptions of the listener.
         """
         membership = self._membership
+        # One step in each turn, by the state that the one before has left: give up, exchange, join.
         while True:
             if membership.is_fenced:
                 # Another consumer has this name and its partitions: they are lost (KIP-345).
@@ -362,6 +363,7 @@ class Group:
 
     async def _look(self, subscription: Subscription) -> None:
         """Look up the topics that match the pattern now."""
+        # Every topic: in the classic protocol a pattern is matched here, and no broker knows it.
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         response = await self._cluster.call_any(METADATA, request, MetadataResponse)
         known = {

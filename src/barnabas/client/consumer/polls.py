@@ -157,6 +157,7 @@ class Polls(Lookups):
 
         A poll is due after `max.poll.records` records. Needs no event loop.
         """
+        # Inside of a poll, as of another task, the chunk in use may be given back at any time.
         if self._credit <= 0 or self._reading is None or self._poller is not None:
             return None
         record = self._reading.next_record()
@@ -318,6 +319,7 @@ class Polls(Lookups):
         """Look up missing positions, fetch the others, and wait for news; False: time is up."""
         self._positions.look_up(self._assignment)
         self._fetcher.send_fetches()
+        # A timeout without an end, which `_wake` gives one: cheaper than a task for each wait.
         try:
             async with asyncio.timeout(None) as self._nap:
                 return await self._fetcher.wait(deadline_ms)

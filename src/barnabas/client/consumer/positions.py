@@ -233,6 +233,7 @@ class Positions:
         generations = [state.generation for state in states]
         found = await self._offsets.find(timestamps, self._timeout_ms)
         for state, generation in zip(states, generations, strict=True):
+            # Otherwise the user called seek meanwhile, which is newer than the answer.
             if state.generation == generation:
                 at = found[state.topic_partition]
                 state.seek(at.offset, at.leader_epoch)

@@ -168,6 +168,8 @@ class _Distribution:
             shelf = self._shelves[node]
             for each_topic in shelf.topics:
                 if each_topic not in done:
+                    # What costs nothing goes in front, the rest behind: so the queue stays in the
+                    # order of costs without being sorted.
                     put = queue.appendleft if each_topic in shelf.moved else queue.append
                     put((each_topic, node, each_topic))
         return [], {node for node in done if isinstance(node, int)}

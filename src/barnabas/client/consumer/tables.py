@@ -59,6 +59,7 @@ def _batches(
     from barnabas.records.columns import ALL_OFFSETS, iterate_columns
 
     with_headers = "headers" in schema.names
+    # The first batch may begin before the requested offset, since brokers send whole ones.
     found = iterate_columns(
         chunk.records,
         range(chunk.offset, ALL_OFFSETS.stop),

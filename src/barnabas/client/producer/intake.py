@@ -218,6 +218,7 @@ class Intake:
 
     def check_plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
         """Check a value and a key, as `check` does; None if anything is to be decided."""
+        # Whatever does not fit goes to `check`, which has the errors: here only a yes is sure.
         if not self._joins or not self.is_running or self.tasks.error is not None:
             return None
         if self.transactions is not None and not self.transactions.is_open:

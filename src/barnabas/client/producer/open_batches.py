@@ -74,6 +74,7 @@ class OpenBatches:
         timestamp_ms = self._wall_ms()
         index = len(records.values)
         if key is not None:
+            # Its partition follows from the key: the partitioner's stay does not count it (PR-2).
             records.keys[index] = key
             batch.counted_bytes += added_bytes
         records.timestamps.append(timestamp_ms)
@@ -90,7 +91,7 @@ class OpenBatches:
     def keep(self, batch: ProducerBatch, *, is_free: bool) -> None:
         """Let more records join this batch; those without a key as far as the partitioner stays."""
         if not batch.limit_bytes:
-            return
+            return  # another batch is queued behind it by now
         topic, partition = batch.topic_partition
         # A custom partitioner is asked about each record: only it knows if the next one goes here.
         if not self._partitioner.is_custom:
@@ -99,6 +100,7 @@ class OpenBatches:
         if stays_bytes > 0:
             self._by_topic[topic] = batch
             batch.counted_bytes = batch.size_bytes
+            # A record that would pass the end of the stay is decided again, and may go elsewhere.
             batch.limit_bytes = min(self._batch_size, batch.size_bytes + stays_bytes)
 
     def close(self) -> None:

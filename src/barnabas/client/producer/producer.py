@@ -120,6 +120,7 @@ class Producer:
             return
         limit_s = _seconds(timeout_ms)
         self._cluster.metadata.check_loop()
+        # Nothing joins and nothing is accepted from here on: what is unfinished now is all.
         self.intake.is_running = False
         self.intake.open_batches.close()
         try:

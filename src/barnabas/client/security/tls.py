@@ -36,6 +36,8 @@ class ClientTls:
         """Made again if a file has changed; if that fails it is logged, and the old one stays."""
         stamps = stamps_of(self._settings.files)
         if stamps != self._seen:
+            # Noted before the attempt: files that cannot be used are logged once, and not with
+            # each connection until they change again.
             self._seen = stamps
             try:
                 self._context = client_context(self._settings)

@@ -50,6 +50,7 @@ class CallbackThread:
             if not is_late:
                 self._calls.append(call)
                 self._put_count += 1
+                # With others due the thread is awake already.
                 if len(self._calls) == 1:
                     self._changed.notify_all()
         if is_late:

@@ -201,6 +201,8 @@ class Outbox:
                     delivery = left.popleft()
                     if not self._joins(delivery):
                         await self._pass_on(delivery)
+                # A caller that waits for the records taken so far is done; those put since have the
+                # next turn.
                 self._passed.set_result(None)
                 self._passed = asyncio.get_running_loop().create_future()
         except Exception as error:

@@ -310,8 +310,7 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
         return records
     header = header._replace(max_timestamp=walk.max_timestamp)
     again = partial(rewrite, header, plain, codec=limits.codec, level=limits.level)
-    # Snappy works block by block: in a thread, while the loop is busy, each block waits for the
-    # GIL.
+    # Snappy works block by block: in a thread each block would wait for the GIL of a busy loop.
     if len(plain) <= _INLINE_BYTES or limits.codec in (NONE, SNAPPY):
         rewritten = again()
     else:

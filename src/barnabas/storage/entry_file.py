@@ -2,7 +2,7 @@
 
 The newest entries wait in memory and go to the file a page at a time, so an idle partition costs
 neither descriptor nor mapping; older ones are read from the file. It is complete only after
-`write_out`: it is trusted below the recovery point and after a clean stop, and otherwise rebuilt.
+`write_out`: it is trusted below the recovery point and after a clean stop, and otherwise rebuilt
 from the log, so the order of writes does not matter.
 """
 

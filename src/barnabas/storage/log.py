@@ -32,11 +32,10 @@ from barnabas.storage.loaded_log import LoadedLog
 from barnabas.storage.log_failure import refusal
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.producers import Producers
-from barnabas.storage.retention import Bounds, count_removable
+from barnabas.storage.retention import Bounds, Retention
 from barnabas.storage.roll_rule import RollRule
 from barnabas.storage.segment import NO_TIMESTAMP, Segment
 from barnabas.storage.segments import NO_END, Segments
-from barnabas.storage.snapshot import snapshot_path
 from barnabas.storage.swap import Swaps
 from barnabas.storage.transaction_index import Aborted, AbortedTransaction
 from barnabas.storage.truncation import Cut, Truncation
@@ -52,6 +51,7 @@ class Log:
         "_files",
         "_is_abandoned",
         "_rested_at",
+        "_retention",
         "_roll_rule",
         "_segments",
         "directory",
@@ -95,6 +95,7 @@ class Log:
         self._durability = Durability(files, directory, self.epochs, loaded.durable)
         self.producer_state = ProducerState(files, directory, self._durability, loaded)
         self.swaps = Swaps(files, directory, self._segments, self._durability)
+        self._retention = Retention(files, self._segments, self._durability, self.swaps)
         self.first_dirty_offset = -1
         """Where the log is not cleaned yet; -1: not read from the checkpoint yet."""
         self.gaps = Gaps(files, directory, loaded.gaps_end)
@@ -416,23 +417,16 @@ class Log:
             high_watermark
         )  # drops transactions that ended long ago
         with self._failing(is_resumable=True):
-            segments = self._segments
             bounds = Bounds(self.log_start_offset, high_watermark, self.log_end_offset)
-            count = count_removable(self._files, segments, bounds, self._config, wall_ms)
-            segments.close_searched()
+            count = self._retention.count(bounds, self._config, wall_ms)
+            self._segments.close_searched()
             if count == 0:
                 return 0
-            if count == len(segments):
-                self.roll()
-            begin_offset = segments[count].base_offset
-            self.raise_log_start(begin_offset)
-            # The rest needs no descriptor, and a sync under way may miss the files at once.
-            self._durability.on_start_raised(begin_offset)
-            self.swaps.undo()
-            taken = segments.take_first(count)
-            segments.discards.discard(taken, now_ms + self._config.file_delete_delay_ms)
-            for each in taken:
-                self._files.remove(snapshot_path(self.directory, each.base_offset))
+            if count == len(self._segments):
+                self.roll()  # the active one goes as well, and a log always has one
+            self.raise_log_start(self._segments[count].base_offset)
+            # From here on no descriptor is needed, so nothing stops half way.
+            self._retention.remove(count, now_ms + self._config.file_delete_delay_ms)
         return count
 
     def truncate(self, offset: int, *, settles: bool = True) -> None:

@@ -10,9 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.config import LogConfig
+from barnabas.storage.durability import Durability
 from barnabas.storage.files import Files
 from barnabas.storage.segment import LOG_SUFFIX, Segment
 from barnabas.storage.segments import Segments
+from barnabas.storage.snapshot import snapshot_path
+from barnabas.storage.swap import Swaps
 
 
 class Bounds(NamedTuple):
@@ -23,32 +26,62 @@ class Bounds(NamedTuple):
     log_end_offset: int
 
 
-def count_removable(
-    files: Files, segments: Segments, bounds: Bounds, config: LogConfig, wall_ms: int | None
-) -> int:
-    """How many of the oldest segments may go now, the active one included.
+class Retention:
+    """Takes the oldest segments out of one log."""
 
-    Without `wall_ms` none goes by age.
-    """
-    by_rules = "delete" in config.cleanup_policy.split(",")
-    excess_bytes = oldest_ms = -1
-    if by_rules and config.retention_bytes >= 0:
-        excess_bytes = segments.size_bytes - config.retention_bytes
-    if by_rules and config.retention_ms >= 0 and wall_ms is not None:
-        oldest_ms = wall_ms - config.retention_ms
-    for i, segment in enumerate(segments):
-        following = segments[i + 1] if i + 1 < len(segments) else None
-        end_offset = following.base_offset if following else bounds.log_end_offset
-        if end_offset > bounds.high_watermark or (following is None and not segment.size_bytes):
-            return i
-        excess_bytes -= segment.size_bytes
-        is_deleted = following is not None and end_offset <= bounds.log_start_offset
-        if not (is_deleted or excess_bytes >= 0 or _newest_ms(files, segment) < oldest_ms):
-            return i
-    return len(segments)
+    __slots__ = ("_durability", "_files", "_segments", "_swaps")
 
+    def __init__(
+        self, files: Files, segments: Segments, durability: Durability, swaps: Swaps
+    ) -> None:
+        self._files = files
+        self._segments = segments
+        self._durability = durability
+        self._swaps = swaps
 
-def _newest_ms(files: Files, segment: Segment) -> int:
-    """The largest timestamp in the segment; without any, when its file last changed."""
-    timestamp = segment.max_timestamp
-    return timestamp if timestamp >= 0 else files.modified_ms(segment.path(LOG_SUFFIX))
+    def count(self, bounds: Bounds, config: LogConfig, wall_ms: int | None) -> int:
+        """Count the oldest segments that may go now, the active one included.
+
+        Without `wall_ms` none goes by age.
+        """
+        segments = self._segments
+        by_rules = "delete" in config.cleanup_policy.split(",")
+        excess_bytes = oldest_ms = -1
+        if by_rules and config.retention_bytes >= 0:
+            excess_bytes = segments.size_bytes - config.retention_bytes
+        if by_rules and config.retention_ms >= 0 and wall_ms is not None:
+            oldest_ms = wall_ms - config.retention_ms
+        for i, segment in enumerate(segments):
+            following = segments[i + 1] if i + 1 < len(segments) else None
+            end_offset = following.base_offset if following else bounds.log_end_offset
+            # Records above the high watermark may still be truncated or become committed, and the
+            # log start may not pass it. An empty active segment would be replaced by its like.
+            if end_offset > bounds.high_watermark or (following is None and not segment.size_bytes):
+                return i
+            # As in Kafka a segment goes by size only if the log without it still has the bytes
+            # that are to be kept.
+            excess_bytes -= segment.size_bytes
+            # DeleteRecords has raised the log start above it: it goes whatever the policy is.
+            is_deleted = following is not None and end_offset <= bounds.log_start_offset
+            if not (is_deleted or excess_bytes >= 0 or self._newest_ms(segment) < oldest_ms):
+                return i
+        return len(segments)
+
+    def remove(self, count: int, due_ms: int) -> None:
+        """Take out the `count` oldest segments; their files are removed after `due_ms`.
+
+        The log start has been raised above them, so no reader finds an offset without its segment.
+        """
+        # A sync under way may miss the files at once, and that is no error from here on.
+        self._durability.on_start_raised(self._segments[count].base_offset)
+        self._swaps.undo()  # it may be about to replace one of them
+        taken = self._segments.take_first(count)
+        self._segments.discards.discard(taken, due_ms)
+        for each in taken:
+            # A snapshot is needed only as long as the segment that it stands before.
+            self._files.remove(snapshot_path(self._segments.directory, each.base_offset))
+
+    def _newest_ms(self, segment: Segment) -> int:
+        """The largest timestamp in the segment; without any, when its file last changed."""
+        timestamp = segment.max_timestamp
+        return timestamp if timestamp >= 0 else self._files.modified_ms(segment.path(LOG_SUFFIX))

@@ -139,6 +139,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """
     try:
         header = _new_header(_HEADER.unpack_from(buffer, position))
+    # Kafka's batches of magic 2 have 61 bytes at least, old messages fewer.
     except error:
         return _read_short(buffer, position)
     if header.magic != 2:
@@ -159,6 +160,7 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
     timestamp = NO_TIMESTAMP
     try:
         offset, length, crc, magic, attributes = _LEGACY.unpack_from(buffer, position)
+        # Magic 1 added the timestamp (KIP-32).
         if magic == 1:
             (timestamp,) = _INT64.unpack_from(buffer, position + _LEGACY_TIMESTAMP_AT)
     except error as cause:
@@ -173,6 +175,7 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
         partition_leader_epoch=NO_LEADER_EPOCH,
         magic=magic,
         crc=crc,
+        # Other bits meant nothing then: they must not read as transactional or control.
         attributes=attributes & (CODEC_MASK | (LOG_APPEND_TIME if magic else 0)),
         last_offset_delta=0,
         base_timestamp=timestamp,
@@ -188,6 +191,7 @@ def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of each whole batch; a torn one at the end, as in fetches, is skipped."""
     position, end = 0, len(buffer)
     while end - position >= MIN_HEADER_BYTES:
+        # A fetch cuts its answer at its size limit, within a header as well.
         if end - position < HEADER_BYTES and buffer[position + _MAGIC_AT] >= 2:
             return
         header = read_header(buffer, position)
@@ -204,6 +208,7 @@ def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     end = position + header.size_bytes
     if end > len(view):
         return False
+    # Old messages are checked by zlib's CRC-32, from the magic on.
     if header.magic == 2:
         return crc32c(view[position + CHECKED_FROM : end]) == header.crc
     return zlib.crc32(view[position + _LEGACY_CHECKED_FROM : end]) == header.crc

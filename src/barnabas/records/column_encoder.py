@@ -92,6 +92,7 @@ def _copy(octets: Octets, at: Integers, column: ByteColumn) -> None:
     if not len(column.data):
         return
     size = int(lengths[0])
+    # Values of one size lie at one distance for long runs: each run is one strided copy.
     if size == int(lengths.max()) == int(lengths.min()):
         steps = np.diff(at)
         runs = np.flatnonzero(np.diff(steps)) + 2 if len(steps) > 1 else np.zeros(0, np.int64)

@@ -118,10 +118,12 @@ def _wanted_batches(
     ahead = sorted((first_offset, producer) for producer, first_offset in aborted)[::-1]
     aborting: set[int] = set()
     for position, header in iterate_batches(view):
+        # A broker sends whole batches: the first may begin below the wanted offset.
         if header.last_offset < within.start:
             continue
         if header.magic == 2 and header.base_offset >= within.stop:
             return  # an older message has only its end offset, so it may still hold earlier ones
+        # From its first offset on a producer's data is skipped, up to its ABORT marker.
         while ahead and ahead[-1][0] <= header.last_offset:
             aborting.add(ahead.pop()[1])
         if header.is_control:

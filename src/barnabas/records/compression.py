@@ -136,9 +136,11 @@ def _gunzip(data: Buffer, limit_bytes: int) -> bytes:
     for _ in range(_GZIP_MEMBERS):
         member = zlib.decompressobj(_GZIP_FRAME)
         unpacked = member.decompress(data, limit_bytes + 1 - len(plain))
+        # Without a copy for the one member that clients write.
         plain = plain + unpacked if plain else unpacked
         if len(plain) > limit_bytes:
             raise _too_large(limit_bytes)
+        # zlib reports no error for a stream that is cut.
         if not member.eof:
             raise zlib.error("the stream ends early")
         data = member.unused_data
@@ -157,6 +159,7 @@ def _xerial_blocks(data: memoryview) -> Iterator[bytes]:
 
 def _unsnappy(data: memoryview, limit_bytes: int) -> bytes:
     blocks = list(snappy_blocks(data))
+    # Each block states its size, so nothing is unpacked in vain.
     if sum(size for size, _ in blocks) > limit_bytes:
         raise _too_large(limit_bytes)
     return b"".join([cramjam.snappy.decompress_raw(block) for _, block in blocks])
@@ -174,6 +177,7 @@ def _unpack(codec: _Codec, data: Buffer, bound: int, limit_bytes: int) -> bytes:
     try:
         size = codec.decompress_into(data, plain)
     except cramjam.DecompressionError as cause:
+        # Only if the framing allows more than the buffer holds; else the data contradicts itself.
         if bound > limit_bytes and str(cause) == _FULL:
             raise _too_large(limit_bytes) from None
         raise

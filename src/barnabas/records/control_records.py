@@ -51,6 +51,7 @@ def read_marker(buffer: Buffer, position: int, header: BatchHeader) -> Marker | 
     for record in records_of(buffer, position, header, _LIMIT_BYTES):
         try:
             _, kind = _KEY.unpack_from(record.key or b"")
+            # Leader changes and snapshots of KRaft, which a Kafka of that mode has written.
             if kind not in (ABORT, COMMIT):
                 return None
             _, coordinator_epoch = _VALUE.unpack_from(record.value or b"")

@@ -51,6 +51,7 @@ def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> I
             pieces.append(np.array(walked, np.int64))
         left -= run
     starts = np.concatenate([*pieces, [position]])
+    # Each batch has to end where its last record does, not only all of them together.
     filled = starts[np.cumsum(counts)] == np.cumsum(sizes)
     if position != end or not filled.all():
         raise CorruptData("a batch is not filled by its records")
@@ -112,6 +113,7 @@ def _long_varints(octets: Octets, first: Octets, after: Integers) -> tuple[Integ
     longer = np.arange(first.size)
     shift = 7
     while longer.size:
+        # Ten octets of seven bits hold 64 bits.
         if shift > 63:
             raise CorruptData("a varint is longer than ten octets")
         at = after[longer]

@@ -73,6 +73,7 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
         members = left.where(same_head(data, first, left, layout))
         if layout.value > HEAD_BYTES:
             members = members.where(_same_value_length(data, first, octets, members, layout))
+        # So small a class means many of them: leave all to the decoder of any fields.
         if members.rows.size * _MOST_CLASSES < left.rows.size:
             return None
         parts.append((members.rows, _fields(members, layout)))

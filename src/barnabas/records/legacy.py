@@ -49,6 +49,7 @@ def iterate_messages(
     # Relative offsets count up to the wrapper's; those of magic 0 are absolute.
     base = header.last_offset - found[-1][1].last_offset if header.magic == 1 else 0
     for at, message in found:
+        # Kafka wraps once only; a wrapper in a wrapper would unpack without a bound.
         if message.codec != NONE or message.magic != header.magic:
             raise CorruptData(f"a message inside the wrapper at {header.last_offset} is wrapped")
         key, value = _key_and_value(inner, at, message)

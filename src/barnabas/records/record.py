@@ -216,6 +216,7 @@ def plain_records(
             plain = bytes(body)
         else:
             plain = decompress(header.codec, body, limit_bytes)
+        # A count may claim two billion records: refuse it before a loop begins.
         if not 0 <= header.record_count * _MIN_RECORD_BYTES <= len(plain):
             raise CorruptData(f"{counted(header.record_count, 'record')} in {len(plain)} bytes")
         return plain
@@ -251,6 +252,7 @@ def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
         if raw >= 0x80:
             raw, at = finish_varint(data, at, raw)
         end = at + ((raw >> 1) ^ -(raw & 1))
+        # Else a record could end within another one, or before it begins.
         if not at < end <= total:
             raise CorruptData(f"a record reaches from byte {at} to {end} of {total}")
         raw, at = data[at + 1], at + 2
@@ -278,6 +280,7 @@ def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
             at += 1
         if at != end:
             raise CorruptData(f"the record at offset {offset} does not fill its size")
+        # Under LogAppendTime every record has the header's time (ST-4).
         if stamped:
             timestamp = header.max_timestamp
         yield _new_record(Record, (offset, timestamp, key, value, headers, kind))

@@ -91,6 +91,7 @@ def _stretch(section: bytes | memoryview, position: int, most: int) -> _Stretch 
     numbers = np.arange(count)
     heads = Heads(numbers, numbers, low, high)
     same = same_head(section, position, heads, layout)
+    # The value's length is behind the loaded octets: compare its columns.
     if layout.value > HEAD_BYTES:
         for at in range(layout.value_length_at, layout.value):
             same &= octets[:, at] == octets[0, at]

@@ -121,6 +121,8 @@ class Walk:
             raw, at = data[at], at + 1
             if raw >= 0x80:
                 raw, at = finish_varint(data, at, raw)
+            # A producer's batch has no gaps: record n has offset delta n (only compaction removes
+            # some).
             if raw != index << 1:
                 raise CorruptData(f"record {index} has offset delta {(raw >> 1) ^ -(raw & 1)}")
             key_raw, at = data[at], at + 1
@@ -138,6 +140,7 @@ class Walk:
                 max_timestamp = timestamp
             if needs_key and key_raw & 1:
                 self._fault(index, "a compacted topic accepts no record without a key", False)
+            # As in Kafka a record without a time passes whatever the bounds are.
             elif timestamp != NO_TIMESTAMP and (
                 (oldest_ms is not None and timestamp < oldest_ms)
                 or (newest_ms is not None and timestamp > newest_ms)
@@ -145,6 +148,7 @@ class Walk:
                 self._fault(index, f"timestamp {timestamp} is outside of {self._bounds()}", True)
         self._index = end_index
         self._at = at
+        # A delta of 64 bits on a base of 64 bits: Java's sum would wrap.
         if max_timestamp not in _TIMESTAMPS:
             raise CorruptData("a timestamp does not fit into 64 bits")
         self.max_timestamp = max_timestamp

@@ -47,6 +47,7 @@ def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
             return None
         stretches += 1
         done += run
+        # Too many sizes: to go on would cost more than the plain walk.
         if done + _SLACK < stretches * _FEWEST:
             return None
         end = position + run * layout.size
@@ -136,6 +137,7 @@ def _timestamps(header: BatchHeader, data: bytes, starts: range, layout: Layout)
         data[starts.start + place : starts.stop : starts.step]
         for place in range(layout.time_delta, layout.offset_delta)
     ]
+    # A producer's batch often has one time for all records.
     if all(not column.lstrip(column[:1]) for column in columns):
         return [base + _zigzag(tuple(column[0] for column in columns))] * len(starts)
     if len(columns) == 1:

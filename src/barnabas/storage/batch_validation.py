@@ -168,6 +168,8 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
     try:
         header = read_header(records)
     except CorruptData as cause:
+        # Clients act on the difference: they repeat a batch that was damaged on its way, and give
+        # up one that is invalid.
         row = InvalidRecord if _is_cut(records) else CorruptMessage
         raise row(str(cause)) from cause
     # Unpacked at once, in half the time of ten attributes.
@@ -195,12 +197,14 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
         raise RecordListTooLarge(
             f"the batch has {size} bytes, a segment of this topic {limits.segment_bytes}"
         )
+    # Behind the checks of the header, as it reads the whole batch.
     if crc32c(records[CHECKED_FROM:]) != crc:
         raise CorruptMessage("the record batch fails its checksum")
     if unseen_at_ms is not None:  # now that the checksum has read the batch to its end
         span_ms = max_timestamp - base_timestamp
         if attributes & CODEC_MASK:
             matches_header = is_plausible(records, unseen_at_ms)
+        # The first is also the last, so its length is known: no search.
         elif count == 1:
             matches_header = span_ms == 0 and is_one_record(records)
         else:
@@ -213,6 +217,7 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
 
 def _refuse(records: memoryview, header: BatchHeader) -> None:
     """Raise the error of an invalid batch."""
+    # The order is Kafka's: of several faults clients see the same one.
     if header.magic != 2:
         raise InvalidRecord(f"a batch has magic {header.magic}; only 2 may be produced")
     if header.size_bytes > len(records):
@@ -245,6 +250,7 @@ def _is_cut(records: memoryview) -> bool:
     if len(records) < LOG_OVERHEAD_BYTES:
         return True
     (length,) = _INT32.unpack_from(records, _LENGTH_AT)
+    # Shorter than any message: Kafka calls this corrupt, not incomplete.
     if length < _MIN_LENGTH:
         return False
     if len(records) <= _MAGIC_AT:
@@ -279,6 +285,8 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
     (KIP-467). The batch returned may be `records` itself, corrected in place.
     """
     header = admit(records, limits)
+    # `compression.type` names a codec: batches in it already, and all under `producer`, stay as
+    # they came.
     has_other_codec = limits.codec not in (_PRODUCERS_CODEC, header.codec)
     if not (has_other_codec or limits.needs_walk or is_doubted):
         return records
@@ -293,6 +301,7 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
         walk = Walk(header, plain, limits.rules(now_ms))
         while walk.step(_WALKED_AT_ONCE):
             yield None
+        # All faults are collected first: the answer names each bad record (KIP-467).
         if walk.fault_count:
             refusal = _refusal(walk)
     except CorruptData as cause:
@@ -305,6 +314,7 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
         plain, walk = b"", None
         raise refusal or InvalidRecord()
     if not has_other_codec:
+        # Under LogAppendTime the append writes the time of all records into the header.
         if walk.max_timestamp != header.max_timestamp and not limits.is_log_append_time:
             correct_max_timestamp(records, header, walk.max_timestamp)
         return records

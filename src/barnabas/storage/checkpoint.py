@@ -44,12 +44,14 @@ def read_entries(files: Files, path: Path) -> list[list[str]]:
         return []
     except UnicodeDecodeError as cause:
         raise CorruptData(f"{path} is not text") from cause
+    # A power cut may leave the new name with no bytes, where the write was not synced.
     if not text:
         return []
     version, *rest = text.rstrip("\n").split("\n")
     if version.strip() != _VERSION:
         raise CorruptData(f"{path} has unknown version {version!r}")
     count, *lines = rest or [""]
+    # A torn file has fewer lines than it declares.
     if not count.strip().isdecimal() or int(count) != len(lines):
         raise CorruptData(f"{path} declares {count!r} entries but has {len(lines)}")
     return [line.split() for line in lines]

@@ -77,9 +77,12 @@ def examine(log: Log, stable_offset: int, now_ms: int) -> Cleanable:
     segments = log.segments
     first_dirty_offset = _first_dirty_offset(log)
     dirty_from = max(0, _index_of(segments, first_dirty_offset))
+    # The active segment is still written to, and records from the last stable offset on may yet be
+    # aborted.
     uncleanable = max(first_dirty_offset, min(stable_offset, segments[-1].base_offset))
     end = max(0, _index_of(segments, uncleanable))
     lag_ms = log.config.min_compaction_lag_ms
+    # `min.compaction.lag.ms`: a consumer has at least so long to see every record.
     if lag_ms > 0:
         for i in range(dirty_from, end):
             if segments[i].max_timestamp > now_ms - lag_ms:
@@ -166,6 +169,8 @@ def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
     for segment in log.segments:
         if segment.base_offset >= end_offset and segment.aborted is not None:
             for entry in segment.aborted.entries(0, len(segment.aborted)):
+                # Its data lies in the part to be cleaned, its marker behind: the pass could not
+                # know.
                 if entry.first_offset < end_offset:
                     yield entry
                 if entry.last_stable_offset >= end_offset:
@@ -180,6 +185,7 @@ def last_records(
     for producer_id, producer in producers:
         if producer is None:
             continue
+        # A producer that has only written markers keeps its epoch by the last of them.
         last_offset = producer.batches[-1].last_offset if producer.batches else NO_OFFSET
         if last_offset < end_offset:
             found[producer_id] = LastRecord(producer.epoch, last_offset)
@@ -227,6 +233,7 @@ class Checkpoints:
         offsets = {
             log.topic_partition: log.first_dirty_offset
             for log in logs
+            # A log whose offset is not recalled yet keeps no line: see `recall`.
             if log.first_dirty_offset >= 0
         }
         return None if offsets == self._written.get(directory, {}) else offsets

@@ -38,6 +38,7 @@ class Lookup:
         self._find = find
         self._state = _state_of(log)
         self._originals = log.segments
+        # The thread must not touch the loop's segments: appends change them meanwhile.
         self._copies = [segment.copy() for segment in self._originals]
         self.found: Found | None = None
 
@@ -84,6 +85,7 @@ def warming(log: Log, offset: int, max_bytes: int) -> Callable[[], None]:
     first = max(0, bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1)
     copies = [segments[first].copy()]
     left_bytes = max_bytes = max(0, max_bytes)  # below zero, as in any Fetch, counts as zero
+    # As far as the read would reach.
     for segment in segments[first + 1 :]:
         if left_bytes <= 0:
             break

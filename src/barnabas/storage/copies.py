@@ -64,10 +64,12 @@ def check_copies(
                 f" high watermark is {high_watermark}"
             )
         is_behind_gap = first_offset > next_offset and header.magic == _WITH_BASE_OFFSET
+        # It repeats what the log has, or its offsets fall: no leader sends that.
         if header.last_offset < next_offset or header.last_offset_delta < 0:
             raise CorruptData(f"a batch ends at {header.last_offset}, the log at {next_offset}")
         if first_offset < next_offset and (copies or not is_empty or first_offset < 0):
             raise CorruptData(f"a batch begins at {first_offset}, the log ends at {next_offset}")
+        # Epochs never fall along a log (KIP-101). Messages of magic 0 and 1 have none.
         if NO_LEADER_EPOCH < header.partition_leader_epoch < epoch:
             raise CorruptData(
                 f"the batch at {first_offset} is of leader epoch {header.partition_leader_epoch}, "
@@ -76,6 +78,7 @@ def check_copies(
         if not verify_crc(records, position, header):
             raise CorruptData(f"the batch at {first_offset} fails its checksum")
         marker = None
+        # KRaft's control batches have no producer; those of a transaction have one.
         if header.is_control and header.producer_id != NO_PRODUCER_ID:
             marker = read_marker(records, position, header)
         copies.append(Copy(records[position : position + header.size_bytes], header, marker))

@@ -153,11 +153,13 @@ class LogDirectory:
                     f"{self.path / META_NAME} is damaged, so the directory's owner is unknown; "
                     "restore it, or remove it if this broker wrote the directory"
                 ) from cause
+        # Version 0 of the file is that of ZooKeeper mode, version 1 is KRaft's.
         if _KRAFT_LOG in names or meta.get("version") == "1":
             raise ConfigError(
                 f"log directory {self.path} was written by Kafka in KRaft mode, which this broker "
                 "cannot read; name another one in log.dirs"
             )
+        # A directory without an owner is new, or its broker has not joined a cluster yet.
         owner = meta.get("broker.id", str(broker_id))
         if owner != str(broker_id):
             raise ConfigError(
@@ -183,6 +185,7 @@ class LogDirectory:
 
     def begin(self) -> None:
         """Remove the marker of a clean stop: from now on a crash is recognised."""
+        # The marker goes before anything is written, as in Kafka: a crash must not look clean.
         if self.was_clean:
             self._files.remove(self.path / _CLEAN_MARKER)
         # Else a killed broker may not have synced a checkpoint's new name: what is read now must be
@@ -208,6 +211,7 @@ class LogDirectory:
         if self.was_clean:
             return False
         try:
+            # The same boot: what the page cache had when the broker died reaches the disk.
             return not boot_id or self._files.read(self.path / _BOOT) != boot_id
         except FileNotFoundError:
             return True
@@ -260,6 +264,7 @@ class LogDirectory:
         found = []
         self._future_names = []
         for entry in self._files.list(self.path):
+            # Neither is a partition's: tiered storage keeps a cache, a volume what fsck has found.
             if not entry.is_directory or entry.name in _NOT_OURS:
                 continue
             if not entry.name.endswith(_OTHER_SUFFIXES):
@@ -308,9 +313,11 @@ class LogDirectory:
         number = int.from_bytes(unique)
         while True:
             ending = f"-{topic_partition.partition}.{number:032x}{suffix}"
+            # Kafka cuts the topic's name as well, where the suffix would make it too long.
             target = self.path / (topic_partition.topic[: _MAX_NAME - len(ending)] + ending)
             try:
                 self._files.replace(source or self.path_of(topic_partition), target)
+            # An earlier replica of the same name and id may not be purged yet.
             except OSError as error:
                 if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                     raise

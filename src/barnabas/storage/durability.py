@@ -117,6 +117,7 @@ class Durability:
 
     def on_truncated(self, offset: int) -> None:
         """The log ends there now; later records above it are new."""
+        # A sync under way must not raise the recovery point above the cut afterwards.
         with self._counting:
             self.recovery_point = min(self.recovery_point, offset)
             self._indexed_point = min(self._indexed_point, offset)
@@ -147,6 +148,7 @@ class Durability:
         recovery_point = self.recovery_point
         if end_offset <= recovery_point:
             return False
+        # A flush has moved the recovery point, or this is the first call: what is above is new.
         if self._aging_from != recovery_point:
             self._aging_from, self._aging_since_ms = recovery_point, now_ms
         return (
@@ -177,8 +179,11 @@ class Durability:
         """
         needed_from = min(self.recovery_point, self._indexed_point)
         paths: list[tuple[int, Path]] = []
+        # From the end backwards, to the segment that holds the point up to which all is durable.
         for segment in reversed(segments):
             needed = segment.paths()
+            # Only the log file, the first path: the indexes of the segment with the recovery point
+            # are rebuilt after a crash.
             if is_growing and segment is segments[-1]:
                 needed = needed[:1]
             paths[:0] = [(segment.base_offset, path) for path in needed]
@@ -213,11 +218,13 @@ class Durability:
         has_names = self._names_synced >= unsynced.names
         if unsynced.epochs is not None:
             self._epochs.save(unsynced.epochs)
+        # One sync of the directory for the epochs' new name and those of segments.
         if unsynced.epochs is not None or not has_names:
             self._files.sync(self._directory)
         if unsynced.epochs is not None:
             self._epochs.on_saved(unsynced.epochs)
         if not has_names:
+            # The partition's own directory may be new, or renamed.
             self._files.sync(self._directory.parent)
             self._names_synced = max(self._names_synced, unsynced.names)
         with self._counting:  # or the loop might truncate the log between check and update

@@ -66,6 +66,7 @@ class EntryFile:
         size = self._entry.size
         stored = max(0, min(self._stored - first, count))
         found = self._open().pread(stored * size, first * size) if stored else b""
+        # The file was trusted for so many entries: it has been cut by something else.
         if len(found) < stored * size:
             raise CorruptData(f"{self.path} ends before its entry {first + len(found) // size}")
         if stored == count or self._pending is None:
@@ -75,6 +76,7 @@ class EntryFile:
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries. The file is cut by the next `write_out`."""
+        # Only entries that wait in memory go: the file has none of them.
         if count >= self._stored:
             if self._pending is not None:
                 del self._pending[(count - self._stored) * self._entry.size :]
@@ -93,6 +95,7 @@ class EntryFile:
         self._spill()
         file = self._open()
         size = self._stored * self._entry.size
+        # Entries of a truncated log, or of a crash, may follow: Kafka would read them.
         if file.size() != size:
             file.truncate(size)
 

@@ -81,8 +81,10 @@ class LeaderEpochs:
     def assign(self, epoch: int, start_offset: int) -> None:
         """Add an epoch that begins at this offset. Conflicting entries were never committed."""
         entries = self._entries
+        # The epoch is known, and keeps its start.
         if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
             return
+        # An epoch that got no record, or an uncommitted one: both columns have to rise.
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))
@@ -108,8 +110,10 @@ class LeaderEpochs:
         (-1, -1) for an epoch that is newer than all; an epoch older than all ends where they begin.
         """
         entries = self._entries
+        # This log has never seen the epoch, so it cannot say where that ends.
         if epoch == UNKNOWN or not entries or epoch > entries[-1].epoch:
             return EpochEntry(UNKNOWN, UNKNOWN)
+        # The latest epoch has no end but the log's.
         if epoch == entries[-1].epoch:
             return EpochEntry(epoch, log_end_offset)
         i = bisect_right(entries, epoch, key=lambda entry: entry.epoch)

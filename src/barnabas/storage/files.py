@@ -176,6 +176,7 @@ class OsFile:
                 position += size
                 continue
             written = os.pwritev(self._descriptor, some, position)
+            # A full disk, or a signal: `write` finishes, or meets the error.
             if written != size:
                 self.write(position + written, b"".join(some)[written:])
             position += size
@@ -194,6 +195,7 @@ class OsFile:
         ends = (*range(position, position + size, _READ_AHEAD_BYTES), position + size - 1)
         try:
             for each in ends:
+                # Under a microsecond where the page is there; EAGAIN, and no wait, where it is not.
                 os.preadv(self._descriptor, (probe,), each, os.RWF_NOWAIT)
         except BlockingIOError:
             return False
@@ -213,6 +215,7 @@ class OsFile:
                 read = os.preadv(self._descriptor, (part,), position)
             else:
                 read = len(os.pread(self._descriptor, len(part), position))
+            # The file has become shorter meanwhile; the reader meets that.
             if read == 0:
                 return
             position += read
@@ -302,6 +305,7 @@ class OsFiles:
         except OSError as cause:
             if descriptor >= 0:
                 os.close(descriptor)
+            # Systems differ in the error of a lock that is held.
             if cause.errno in (errno.EACCES, errno.EAGAIN) and descriptor >= 0:
                 raise BlockingIOError(cause.errno, "locked by another", str(path)) from cause
             raise

@@ -126,6 +126,8 @@ class FutureLogs:
         A crash came in the middle of the move; `leave_all` does the rest. ConfigError if it was no
         move.
         """
+        # Only the target of a move names it. Without that, neither of the two is known to be
+        # complete.
         there = [each for each in (one, other) if name in self._moves[each]]
         if len(there) != 1:
             raise ConfigError(
@@ -159,6 +161,7 @@ class FutureLogs:
         """
         for name, path in self._found.pop(directory, []):
             home = current.get(name)
+            # A second future replica, or one in the current one's own directory: no move needs it.
             if name in self._homes or home is directory:
                 self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
             elif home is not None:
@@ -180,6 +183,7 @@ class FutureLogs:
         start: Start,
     ) -> None:
         try:
+            # A copy that is damaged costs nothing but the move: the current replica has it all.
             log = open_log(self._files, path, name, config, start)
         except CorruptData as error:
             _log.warning("%s is damaged, and the move is given up: %s", path, error)
@@ -192,6 +196,7 @@ class FutureLogs:
         """All directories are open: drop what belongs to no replica. DirectoryError."""
         for name, future in list(self._logs.items()):
             log = logs.get(name)
+            # The current replica could not be opened: this copy is left as it is.
             if log is None:
                 self._forget(name)
             elif None not in (log.topic_id, future.topic_id) and log.topic_id != future.topic_id:
@@ -215,6 +220,7 @@ class FutureLogs:
     def lay_out(self, new: NewFuture) -> None:
         """Make its files, durably as far as the move has to be known after a crash. OSError."""
         for directory, names in list(self._moves.items()):
+            # A partition is named in one directory only, or a crash would leave two that count.
             if new.name in names and directory is not new.directory:
                 self._note(directory, names - {new.name})
         self._note(new.directory, self._moves[new.directory] | {new.name})
@@ -253,6 +259,7 @@ class FutureLogs:
         future, target = self._logs[name], self._homes[name]
         path = target.path_of(name)
         try:
+            # Its batches alone do not show an epoch without records, nor every producer.
             future.take_over(current)
             self._files.replace(future.directory, path)
         except OSError as cause:
@@ -328,6 +335,7 @@ class FutureLogs:
         """Have a directory's file name these; without any there is no file. DirectoryError."""
         path = directory.path / MOVES
         with self._noting:
+            # The file is replaced only if it changes.
             if names == self._moves.get(directory, set()):
                 return  # or its directory has failed
             try:

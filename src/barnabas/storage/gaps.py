@@ -31,6 +31,7 @@ _NEXT = ".barnabas_gaps.next.deleted"
 
 def read_gaps_end(files: Files, directory: Path, entries: Iterable[Entry]) -> int:
     """The offset below which a log may have gaps; `entries`: of its directory."""
+    # No file: Kafka has written this log, or has run on it since, and notes no gaps.
     if all(entry.name != FILE_NAME for entry in entries):
         return UNKNOWN
     text = files.read(directory / FILE_NAME)
@@ -67,6 +68,7 @@ class Gaps:
 
     def reach(self, end: int) -> None:
         """`note`, if there may be a new gap."""
+        # Where gaps may be anywhere, there is nothing to add.
         if 0 <= self.end < end:
             self.note(end)
 

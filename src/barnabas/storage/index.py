@@ -71,6 +71,7 @@ class SparseIndex(EntryFile):
 
     def _floor(self, target: int, column: int) -> IndexEntry | None:
         stored = self._stored
+        # The newest entries, not yet in the file: nearly every lookup ends here.
         if self._pending:
             found = self._floor_in(self._pending, target, column)
             if found is not None or not stored:

@@ -34,6 +34,7 @@ def settle(files: Files, directory: Path) -> list[Entry]:
         return entries
     cleaned = [_base(name) for name in names if name.endswith(CLEANED)]
     for name in names:
+        # Its set has a `.cleaned` file at or below its offset, so the swap was not decided.
         unfinished = name.endswith(SWAP) and bool(cleaned) and _base(name) >= min(cleaned)
         if unfinished or name.endswith((DELETED, CLEANED, TEMPORARY)):
             files.remove(directory / name)

@@ -80,6 +80,7 @@ class Loading:
         self._current = None
 
     def _look(self) -> None:
+        # Between two steps: the files are as after a crash, and the next start does it again.
         if self.is_stopped:
             raise LoadingStopped(
                 f"stopped while loading logs: {self._completed}/{self._count} logs of "

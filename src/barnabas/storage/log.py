@@ -176,12 +176,14 @@ class Log:
         """
         if self.is_failed or self.truncation.unsettled is not None:
             self.settle()
+        # All that may be refused is refused before anything changes.
         header = admit(records, self.limits, wall_ms if is_unseen else None)
         if header.producer_id < 0:
             return self._place(records, header, leader_epoch, wall_ms)
         state = self.producer_state
         before = state.producers.check(header)
         if before is not None:
+            # A retry after a lost answer is a success, with the first attempt's offsets (KIP-98).
             time = before.timestamp if self.limits.is_log_append_time else NO_TIMESTAMP
             base_offset, last_offset = before.base_offset, before.last_offset
             return AppendResult(base_offset, last_offset, time, self.log_start_offset, 0, True)
@@ -238,6 +240,7 @@ class Log:
         last_offset = base_offset + header.last_offset_delta
         if leader_epoch > self.epochs.latest:
             self.assign_leader_epoch(leader_epoch)
+        # These fields are outside of the checksum, so that of the producer stays right.
         PREFIX.pack_into(records, 0, base_offset, header.batch_length, leader_epoch)
         timestamp = header.max_timestamp
         log_append_time_ms = NO_TIMESTAMP
@@ -268,6 +271,8 @@ class Log:
         copies = check_copies(records, end_offset, latest, high_watermark, is_empty=is_empty)
         begins_within = bool(copies) and copies[0].header.base_offset < end_offset
         if begins_within:
+            # The leader's log begins within a batch, by DeleteRecords, and this one is empty: copy
+            # all of the batch, then raise the start to the leader's again.
             self._segments.active.need_descriptors()
             self.start_at(copies[0].header.base_offset)
         for each in copies:
@@ -289,6 +294,7 @@ class Log:
         self.log_end_offset = last_offset + 1
         if marker is not None:
             self._end_transaction(header, marker)
+        # A control batch that is no transaction's marker says nothing of its producer.
         elif header.producer_id >= 0 and not header.is_control:
             self.producer_state.producers.apply(header, base_offset, timestamp)
             self.producer_state.batches_end = self.log_end_offset
@@ -298,6 +304,7 @@ class Log:
         ended = self.producer_state.producers.apply_marker(
             header.producer_id, header.producer_epoch, marker
         )
+        # A marker without data ends nothing, and readers have nothing to skip.
         if ended is not None and marker.type == ABORT:
             self._segments.active.index_aborted(Aborted(header.producer_id, *ended))
 
@@ -343,6 +350,7 @@ class Log:
                 base_offset = copied.base_offset
                 self.gaps.reach(base_offset)
             assert active.base_offset < base_offset, "the new segment would have the same name"
+            # Its indexes are final now. The snapshot is named after the next segment, as in Kafka.
             active.write_out()
             self.producer_state.take_snapshot(self.log_end_offset, may_wait=True)
             segment = self._segments.begin(base_offset)

@@ -90,9 +90,11 @@ class Places:
 
         Raises InvalidTopic for a name that no directory may have.
         """
+        # A name with a slash in it, from a damaged request or znode, would lie elsewhere.
         check_directory_name(name)
         before = self._new.get(name)
         if before is not None and before.directory in directories:
+            # Its files may be there already, made by a thread.
             if before.topic_id == topic_id:
                 return before
             directory = before.directory
@@ -149,6 +151,7 @@ class NewTopicIds:
         """Note the topic ids of logs made since the last call, durably, until their own files are
         durable. Suits a thread. DirectoryError."""
         with self._noting:
+            # Logs that are made while this thread waits go into the next round.
             made, self._made = self._made, {}
             for directory, ids in made.items():
                 # A damaged log keeps its id in the file: its own files say nothing for certain.

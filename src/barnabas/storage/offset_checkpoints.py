@@ -56,6 +56,7 @@ class OffsetCheckpoints:
             try:
                 self.write_in(directory, file)
             except DirectoryError as error:
+                # The other directories get their files: one that fails must not cost them theirs.
                 failures.append(error)
         if failures:
             raise failures[0]
@@ -102,6 +103,7 @@ class OffsetCheckpoints:
         log = self._futures.get(name) if is_future else self._logs.get(name)
         if file == HIGH_WATERMARKS:
             high_watermark = self.high_watermarks.get(name)
+            # A future replica has the current one's, as far as its own records go.
             if not is_future or high_watermark is None or log is None:
                 return high_watermark
             return min(high_watermark, log.log_end_offset)
@@ -109,5 +111,6 @@ class OffsetCheckpoints:
             return None
         if file == RECOVERY_POINTS:
             return log.recovery_checkpoint
+        # As Kafka, which leaves out logs that begin with their first segment.
         begins_within = log.log_start_offset > log.segments[0].base_offset
         return log.log_start_offset if begins_within else None

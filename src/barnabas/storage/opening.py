@@ -69,6 +69,7 @@ class Opening:
     def start_of(self, name: TopicPartition) -> Start:
         """Return what is known of one log, which is opened next."""
         loading: Loading | None = self._start.loading
+        # Here a start that was stopped ends: LoadingStopped.
         if loading is not None:
             loading.opening(name)
         return self._known_start(name)
@@ -88,6 +89,7 @@ class Opening:
             high_watermark = self._offsets[HIGH_WATERMARKS].get(name, 0)
             try:
                 log = self._open(name, start)
+            # Damage costs the log that has it, and no other one of the directory.
             except CorruptData as error:
                 offsets = {file: at[name] for file, at in self._offsets.items() if name in at}
                 damaged = DamagedLog(self._directory, offsets, self._topic_id(name, start), error)

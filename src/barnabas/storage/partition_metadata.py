@@ -25,6 +25,7 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
     """None if there is no such file, as in Kafka before 2.8; CorruptData."""
     path = directory / FILE_NAME
     try:
+        # Damaged octets are replaced: the checks below name the file then.
         text = files.read(path).decode("ascii", "replace")
     except FileNotFoundError:
         return None
@@ -33,6 +34,7 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
         raise CorruptData(f"{path} has an unknown version")
     encoded = fields.get("topic_id", "").strip()
     try:
+        # Kafka writes base64 without padding; Python's decoder wants it.
         topic_id = urlsafe_b64decode(encoded + "==")
     except ValueError as cause:
         raise CorruptData(f"{path} has a malformed topic id {encoded!r}") from cause
@@ -55,6 +57,7 @@ def settle_topic_id(
         if noted is None and not is_empty:
             raise
         found = None
+    # The file was never durable, or is torn: what was noted at the creation counts.
     if found is None and noted is not None:
         write_topic_id(files, directory, noted)
         return noted

@@ -87,6 +87,7 @@ class ProducerState:
         if self._snapshot_offset >= offset and (may_wait or not is_unwritten):
             return
         self.void_snapshot()
+        # A snapshot is only a shortcut for recovery, so that of many producers may come later.
         if may_wait and len(self.producers) > WRITTEN_AT_ONCE:
             path = snapshot_path(self._directory, offset)
             self._due = _Due(path, offset, self.producers.states())
@@ -119,6 +120,7 @@ class ProducerState:
         try:
             self._files.write(temporary, encode_states(due.states), sync=True)
             due.states = []
+            # Under the lock, or the loop could truncate the log between the check and the rename.
             with due.lock:
                 if due.is_void:
                     self._files.remove(temporary)

@@ -202,19 +202,26 @@ class Producers:
             return None
         epoch, last_sequence, began = _TO_CHECK(state)
         sequence = header.base_sequence
+        # Kafka compares epochs first: a fenced producer must learn that before anything else.
         if header.producer_epoch == epoch:
             expected = (last_sequence + 1) % _SEQUENCES
+            # Only what does not continue the sequence can repeat a batch, so most batches skip the
+            # search.
             if sequence != expected or last_sequence == NO_SEQUENCE:
                 last = (sequence + header.last_offset_delta) % _SEQUENCES
                 for batch in _batches(state):
                     if batch.last_sequence == last and batch.base_sequence == sequence:
+                        # The batch's transaction has ended, so its repetition would count for none:
+                        # refuse it.
                         if header.is_transactional and not 0 <= began <= batch.base_offset:
                             raise _of_an_ended_transaction(header)
                         return batch
         elif header.producer_epoch < epoch:
             raise _fenced(header.producer_id, header.producer_epoch, epoch)
         else:
+            # A new epoch begins its sequences at 0.
             expected = 0
+        # An epoch of -1 was never used by a producer: it may begin anywhere, as an unknown one.
         if sequence != expected and epoch != NO_PRODUCER_EPOCH:
             raise OutOfOrderSequenceNumber(
                 f"producer {header.producer_id} sent sequence {sequence} in epoch "
@@ -259,12 +266,15 @@ class Producers:
         coordinator_epoch, began = NO_COORDINATOR_EPOCH, NO_OFFSET
         if state is not None:
             epoch, coordinator_epoch, began = _TO_KEEP(state)
+            # Batches of an older epoch cannot be repeated any more: it is fenced.
             if epoch == producer_epoch:
                 older = state[ROW.size : _OLD_BYTES]
         delta = header.last_offset_delta
         sequence = header.base_sequence
         if sequence != NO_SEQUENCE:  # a coordinator's batch may have none
             sequence = (sequence + delta) % _SEQUENCES
+        # The first batch of a transaction: nothing from here on is stable until it has ended
+        # (CO-6).
         if header.attributes & TRANSACTIONAL and began == NO_OFFSET:
             began = base_offset
             self._begin(producer_id, base_offset)
@@ -295,6 +305,7 @@ class Producers:
         producer = self.get(producer_id)
         if producer is None:
             producer = Producer(producer_epoch)
+        # The coordinator has bumped the epoch, which fences the producer: sequences begin again.
         elif producer.epoch != producer_epoch:
             producer.epoch = producer_epoch
             producer.batches = ()
@@ -320,6 +331,8 @@ class Producers:
                 state = states.get(producer_id)
                 if state is not None:
                     timestamp, began = _AGE.unpack_from(state)
+                    # An open transaction keeps its producer: its end has to be recognised, however
+                    # late.
                     if timestamp <= before_ms and began == NO_OFFSET:
                         del states[producer_id]
             del ids[-_EXPIRED_AT_ONCE:]  # freeing all at the end would take long

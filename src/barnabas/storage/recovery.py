@@ -117,6 +117,7 @@ class _Opening:
         self.epochs = self._load_epochs()
         known = self.epochs.entries
         for i, segment in enumerate(self.segments):
+            # Those from the first unsafe segment on are rebuilt by the scan in any case.
             if segment in odd and (self.is_clean or i < self._first_unsafe()):
                 self._rebuild_damaged(i)
         if not self.is_clean:
@@ -125,10 +126,12 @@ class _Opening:
         start_offset = self.start.log_start_offset
         if self.segments:
             start_offset = max(start_offset, self.segments[0].base_offset)
+        # The log start was raised above what the crash has left: nothing of that is wanted.
         if end_offset < start_offset:
             self._remove_from(0)
             self.producers = Producers()
             end_offset = start_offset
+        # A log always has a segment: the directory was new, or all of them were lost.
         if not self.segments:
             end_offset = start_offset
             self.segments.append(Segment.create(self.files, self.directory, end_offset))
@@ -160,6 +163,7 @@ class _Opening:
 
     def _durable(self, end_offset: int) -> Durable:
         is_whole = self.is_clean and not self.start.is_scanned
+        # A log that a child has scanned is complete, but no sync has made it durable yet.
         recovery_point = end_offset if is_whole else self.start.recovery_point
         recovery_point = min(recovery_point, end_offset)
         below = [each.base_offset for each in self.segments if each.base_offset <= recovery_point]
@@ -180,6 +184,7 @@ class _Opening:
             elif dot + suffix == LOG_SUFFIX:
                 if not self._add_found(base_offset, sizes):
                     odd.append(self.segments[-1])
+            # A crash came between the removals of a segment's files, of which the log goes first.
             elif dot + suffix in _INDEX_SUFFIXES and base + LOG_SUFFIX not in sizes:
                 self.files.remove(self.directory / name)
         return odd
@@ -213,6 +218,7 @@ class _Opening:
             "an index of %s is missing or damaged; rebuilding its indexes from the log",
             segment.path(LOG_SUFFIX),
         )
+        # Its epochs are known from the file, so none is claimed by this part.
         scan = self._scan((), 0)
         scan.rebuild(segment, self._producers_before(i))
         segment.write_out()
@@ -256,13 +262,16 @@ class _Opening:
         position = entry[1] if entry else 0
         end_offset = sound_end = segment.base_offset
         is_sound = True
+        # The index reaches beyond its log, so the file is not what the clean stop has left.
         if position > 0 and position >= segment.size_bytes:
             return None
         try:
             for found in segment.headers(position):
                 base_offset, last_offset = found.header.base_offset, found.header.last_offset
+                # The entry has the last offset of its batch, by which this one can be checked.
                 if entry is not None and found.position == entry[1]:
                     is_sound = last_offset == segment.base_offset + entry[0]
+                # A gap: compaction makes them, and so does damage.
                 elif base_offset != end_offset:
                     is_sound = False
                 end_offset = last_offset + 1
@@ -302,6 +311,7 @@ class _Opening:
         self.epochs.truncate_from_end(begin_offset)
         for i, segment in enumerate(self.segments[first:], first):
             end, end_offset = scan.rebuild(segment, self.producers, self._bound(i))
+            # ST-8: the log ends before its first bad batch, and so does everything behind it.
             if end < segment.size_bytes:
                 _log.warning(
                     "%s is corrupt from byte %d on: truncating %s and %s",
@@ -313,6 +323,7 @@ class _Opening:
                 self._remove_from(i + 1)
                 segment.cut(end)
                 break
+            # The batches of this segment are whole, but some behind them never reached the disk.
             if self._is_hole(end_offset, i + 1):
                 _log.warning(
                     "%s ends at offset %d, and its end is lost: truncating %s",
@@ -337,6 +348,7 @@ class _Opening:
 
     def _is_hole(self, end_offset: int, i: int) -> bool:
         """Records were lost between this offset and the i-th segment."""
+        # A log that Kafka has written may have gaps anywhere: none of them shows a loss.
         if i == len(self.segments) or self.gaps_end == UNKNOWN:
             return False
         return self.segments[i].base_offset > max(end_offset, self.gaps_end)
@@ -379,6 +391,7 @@ class _Opening:
     def _settle_producers(self, start_offset: int, end_offset: int) -> int:
         """Find the producers at the log end; returns the offset of the newest snapshot of them."""
         self._prune_snapshots(end_offset)
+        # Nothing was scanned, so the newest snapshot and the batches behind it have them.
         if self.producers is None:
             found = self._from_snapshot(end_offset)
             # No snapshot: a log without batches, or of a Kafka that wrote none; either way a scan
@@ -388,6 +401,7 @@ class _Opening:
             replay(self.producers, self.segments, offset, end_offset)
             return offset
         offset = max(self.snapshots, default=start_offset)
+        # As Kafka does: the next start then finds the state at the log end at once.
         if self.snapshots or offset < end_offset:
             write_snapshot(self.files, self.directory, end_offset, self.producers)
             return end_offset

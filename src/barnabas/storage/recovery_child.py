@@ -43,6 +43,8 @@ def recover(
     """Recover a log, and leave in its files what was found. OSError, CorruptData."""
     log = open_log(files, path, name, config, start)
     try:
+        # What is pending in memory must be in the files: the broker trusts them as after a clean
+        # stop.
         log.segments[-1].write_out()
         unsaved = log.epochs.take_unsaved()
         if unsaved is not None and LeaderEpochs(files, path).entries != log.epochs.entries:

@@ -94,6 +94,7 @@ def _shares(logs: Sequence[Unscanned], count: int) -> list[list[Unscanned]]:
     shares: list[list[Unscanned]] = [[] for _ in range(count)]
     sizes = [0] * count
     for each in sorted(logs, key=lambda log: log.size_bytes, reverse=True):
+        # The next log, none larger than those before, goes to the process with the least to do.
         smallest = sizes.index(min(sizes))
         shares[smallest].append(each)
         sizes[smallest] += each.size_bytes
@@ -145,6 +146,7 @@ class _Child:
     def hear(self) -> int | None:
         """The bytes that it has read since; None: it has ended."""
         found = os.read(self.descriptor, _PIPE_BYTES)
+        # It has ended: what it has not reported is recovered here.
         if not found:
             return None
         *lines, self._rest = (self._rest + found).split(b"\n")
@@ -159,6 +161,7 @@ class _Child:
 
     def end(self) -> None:
         """End it, whatever it does, and wait until it has ended."""
+        # It writes nothing that a second recovery would mistake, so it may die at any time.
         self._process.kill()
         self._process.wait()
         with suppress(OSError):  # it has not taken all of its input

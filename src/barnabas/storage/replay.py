@@ -63,6 +63,7 @@ def replay_in_steps(
     if offset >= end_offset:
         return  # a snapshot covers all of it: damage below is no concern of this log's end
     for i, segment in enumerate(segments):
+        # All of this segment is in the snapshot.
         if i + 1 < len(segments) and segments[i + 1].base_offset <= offset:
             continue
         position = segment.locate(offset) if segment.size_bytes else None
@@ -103,6 +104,7 @@ def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
         length = magic = producer_id = crc = 0
         if left >= _LOOK.size:
             length, magic, crc, producer_id = _LOOK.unpack_from(window, at)
+        # Old messages have no producer, but have to be passed over by their own rules.
         if magic < _MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
             header = read_header(window, at)  # of an old format, or damaged
             length, producer_id = header.batch_length, header.producer_id

@@ -54,8 +54,8 @@ class Retention:
         for i, segment in enumerate(segments):
             following = segments[i + 1] if i + 1 < len(segments) else None
             end_offset = following.base_offset if following else bounds.log_end_offset
-            # Records above the high watermark may still be truncated or become committed, and the
-            # log start may not pass it. An empty active segment would be replaced by its like.
+            # Nothing above the high watermark goes: the log start may not pass it. An empty active
+            # segment would only be replaced by its like.
             if end_offset > bounds.high_watermark or (following is None and not segment.size_bytes):
                 return i
             # As in Kafka a segment goes by size only if the log without it still has the bytes

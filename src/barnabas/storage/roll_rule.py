@@ -33,6 +33,7 @@ class RollRule(NamedTuple):
     def of(cls, config: LogConfig) -> RollRule:
         segment_ms = config.segment_ms
         if config.is_compacted:
+            # The cleaner leaves the active segment alone, so it must not grow older than the lag.
             segment_ms = min(segment_ms, config.max_compaction_lag_ms)
         return cls(
             config.segment_bytes,
@@ -50,6 +51,7 @@ class RollRule(NamedTuple):
         An empty segment takes any batch whose offset its indexes can express. Age is measured by
         the records' own times, by the clock only where the first batch has none.
         """
+        # The next segment would have the name of this one.
         if not segment.size_bytes:
             return last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
         if (
@@ -65,6 +67,7 @@ class RollRule(NamedTuple):
                 segment.untimed_since_ms = wall_ms  # unset, or the clock was set back
             first, timestamp = segment.untimed_since_ms, wall_ms
         waited_ms = timestamp - first
+        # The default, `log.roll.jitter.ms=0`.
         if not self.segment_jitter_ms:
             return waited_ms > self.segment_ms
         # The jitter keeps the partitions of a topic from rolling, and being flushed, all at once;

@@ -93,6 +93,7 @@ class Scan:
             begin = found.position
             window = file.pread(min(self._window_bytes, segment.size_bytes - begin), begin)
             found.take(window)
+            # Not one batch of the window fitted: it is larger, of an old format, or the log's end.
             if found.position == begin and not found.take_slowly():
                 break
             if self._loading is not None:
@@ -107,8 +108,10 @@ class Scan:
         describe what was truncated since.
         """
         epochs = self._epochs
+        # Epochs never fall along a log, so this one is known.
         if epoch <= epochs.latest:
             return epochs.latest
+        # The file may know epochs between the two whose batches are all compacted away.
         for claimed in self._claimed:
             if (
                 epochs.latest < claimed.epoch <= epoch
@@ -194,6 +197,7 @@ class _Found:
             if timestamp > newest:
                 newest = self._newest = timestamp
                 self._newest_at = last_offset
+            # Kafka's distance for a rebuilt index, which counts from entry to entry.
             if at > index_at:
                 self._index(last_offset, begin + at)
                 index_at = at + self._scan.interval_bytes
@@ -202,6 +206,8 @@ class _Found:
                 latest = self._scan.learn_epoch(epoch, offset)
             if producer_id >= 0:
                 recent = recent_of(producer_id)
+                # A marker has to find its transaction's data applied, and the first batch makes the
+                # queue.
                 if recent is None or attributes & _MARKED:
                     self._take_producers(producer_id, attributes, window, at)
                 else:
@@ -217,6 +223,7 @@ class _Found:
         for batch in _whole_batches(self._segment, begin):
             position, header = batch
             last_offset = header.last_offset
+            # It does not continue the log: what follows cannot be trusted either.
             if header.base_offset < self.next_offset or last_offset < header.base_offset:
                 break
             if last_offset > self._highest or not self._is_followed(batch):
@@ -272,6 +279,7 @@ class _Found:
         if attributes & _MARKED:
             self._apply(producer_id, Located(self.position + at, read_header(window, at)))
             return
+        # Bounds the memory of a log with very many producers.
         if len(self._recent) >= _MOST_RECENT:
             self._apply_recent()
         self._recent[producer_id] = deque([window[at : at + HEADER_BYTES]], KEPT_BATCHES)
@@ -312,6 +320,7 @@ def _whole_batches(segment: Segment, position: int) -> Iterator[Located]:
             return
         if position + header.size_bytes > size:
             return
+        # The batch reaches beyond the window: read it whole, to verify its checksum.
         if at + header.size_bytes > len(window):
             window = file.pread(max(_WINDOW_BYTES, header.size_bytes), position)
             begin, at = position, 0

@@ -43,6 +43,7 @@ def find_newest(segments: Sequence[Segment], start_offset: int) -> Found | None:
     best: Found | None = None
     # The segments with the largest times first: most of them are not looked into then.
     for segment in sorted(segments, key=lambda each: each.max_timestamp, reverse=True):
+        # No segment behind this one in the order can have a newer record.
         if best is not None and segment.max_timestamp < best.timestamp:
             break
         found = _find_newest_in(segment, start_offset)
@@ -87,12 +88,15 @@ def _is_blind(segment: Segment) -> bool:
 
 
 def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | None:
+    # Everything before the entry is older than the timestamp (ST-4).
     entry = segment.time_index.floor(timestamp_ms - 1)
     offset = segment.base_offset + (entry[1] if entry else 0)
     for batch in segment.headers(segment.index_position(max(offset, start_offset))):
         if batch.header.max_timestamp < timestamp_ms or batch.header.last_offset < start_offset:
             continue
         for record in _records(segment, batch):
+            # Times need not rise within a batch: the first in the order of offsets counts, as in
+            # Kafka.
             if record.timestamp >= timestamp_ms and record.offset >= start_offset:
                 return _found(record, batch)
     return None

@@ -173,6 +173,7 @@ class Segment:
         newest = self._max_timestamp
         if newest is None:
             newest = self.max_timestamp
+        # As in Kafka the first batch with the largest time counts, so equal times change nothing.
         if timestamp > newest:
             self._max_timestamp = timestamp
             self._offset_of_max_timestamp = last_offset
@@ -184,6 +185,7 @@ class Segment:
             self._mark(base_offset, position)
         staged.append(batch)
         self.size_bytes = position + size
+        # As in Kafka the entry belongs to the batch that follows a whole interval (ST-3).
         if self.bytes_since_index > index_interval_bytes:
             self.offset_index.append(last_offset - self.base_offset, position)
             self.index_time()
@@ -245,6 +247,7 @@ class Segment:
 
     def learn_from(self, copy: Segment) -> None:
         """Take over the largest timestamp, which a thread has read in a copy."""
+        # An append may have set it meanwhile, from more than the copy had.
         if self._max_timestamp is None and copy._max_timestamp is not None:
             self.learn_max_timestamp(copy._max_timestamp, copy._offset_of_max_timestamp)
 
@@ -270,6 +273,8 @@ class Segment:
             while True:
                 try:
                     header = read_header(window, at)
+                    # Compared with the end of the records, not of the window: a batch may be larger
+                    # than that.
                     if header.size_bytes > end - position - at:
                         raise CorruptData(
                             f"a batch of {header.size_bytes} bytes, where {end - position - at} "
@@ -279,6 +284,7 @@ class Segment:
                     raise DamagedBatch(self.path(LOG_SUFFIX), position + at, cause) from cause
                 yield Located(position + at, header)
                 at += header.size_bytes
+                # What is left of the window is no whole header: read on from there.
                 if len(window) - at < HEADER_BYTES:
                     break
             position += at
@@ -345,6 +351,7 @@ class Segment:
 
         `bound`: above all offsets of the segment. DamagedBatch on the way to it."""
         position = self._marks.get(offset)
+        # Readers that follow the log find their place here.
         if position is not None:
             return position
         entry = self.offset_index.floor(offset - self.base_offset)
@@ -353,6 +360,7 @@ class Segment:
         for found in self.headers(position):
             header = found.header
             last_offset = header.base_offset + header.last_offset_delta
+            # A gap, or a damaged offset: only the neighbours show which, and that walk costs more.
             if header.base_offset != expected and (
                 found.position != position or last_offset != self.base_offset + indexed
             ):
@@ -491,6 +499,7 @@ class Segment:
             position = damaged.position
         newest, newest_at = self.max_timestamp, self._offset_of_max_timestamp
         relative = offset - self.base_offset
+        # The offset is the first column of one index and the second of the other; both rise.
         for index, column in ((self.offset_index, 0), (self.time_index, 1)):
             index.truncate(bisect_left(index, relative, key=itemgetter(column)))
         if self.aborted is not None:
@@ -500,6 +509,7 @@ class Segment:
             self._marks.clear()
         self._first_timestamp = self._max_timestamp = self.untimed_since_ms = None
         self.bytes_since_index = 0
+        # The batch with the largest time stays, so it need not be searched for.
         if newest_at < offset:
             self.learn_max_timestamp(newest, newest_at)
             return position is not None

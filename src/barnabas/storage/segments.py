@@ -99,15 +99,18 @@ class Segments(Sequence[Segment]):
                     end = damaged.position
                 start = end if start is None else start
                 size = end - start
+                # The rest of this segment is too much: end at the last whole batch that fits.
                 if size > max_bytes:
                     end = start
                     if max_bytes > 0:
                         end = segment.boundary(start, start + max_bytes, start + size)
+                    # KIP-74: the first batch is sent whole, or a consumer could never get past it.
                     if end == start and at_least_one_batch and not slices:
                         end = start + next(segment.headers(start)).header.size_bytes
                 if end > start:
                     slices.append(segment.slice(start, end))
                     max_bytes -= end - start
+                # Only a whole segment is followed by the next one: a response has no holes.
                 if end < segment.size_bytes or i + 1 == len(self._all) or max_bytes <= 0:
                     return slices
                 i, start = i + 1, 0
@@ -119,6 +122,7 @@ class Segments(Sequence[Segment]):
     def is_cold(self, offset: int, max_bytes: int) -> bool:
         """Return whether a read from there may wait for the disk before it knows its bytes."""
         active = self.active
+        # Nearly every reader: no bisection for the active segment.
         if offset >= active.base_offset:
             return active.is_cold(offset)
         i = bisect_right(self._all, offset, key=_base_offset) - 1
@@ -128,6 +132,7 @@ class Segments(Sequence[Segment]):
         max_bytes -= segment.size_bytes - segment.index_position(offset)
         while max_bytes >= 0 and i + 1 < len(self._all):
             i += 1
+            # To open a file may wait for the disk, even if its pages are cached.
             if self._all[i].size_bytes and self._all[i].is_closed:
                 return True
             max_bytes -= self._all[i].size_bytes
@@ -165,6 +170,7 @@ class Segments(Sequence[Segment]):
             self._keep_open(segment)
             if end_offset >= self._all[following].base_offset:
                 return segment.size_bytes
+        # The whole log is wanted, so the end of the active segment is it.
         elif end_offset == NO_END:
             return segment.size_bytes
         if end_offset <= segment.base_offset:
@@ -176,6 +182,7 @@ class Segments(Sequence[Segment]):
         """Keep the files of the last few rolled segments that were read open; close others."""
         opened = self._opened
         if segment not in opened:
+            # A broker with many partitions would run out of descriptors otherwise.
             if len(opened) == _OPEN_ROLLED:
                 opened[0].release()
             self._opened = (*opened[1 - _OPEN_ROLLED :], segment)
@@ -184,6 +191,7 @@ class Segments(Sequence[Segment]):
         """The aborted transactions that overlap the offsets from `start` to below `end`."""
         found: list[AbortedTransaction] = []
         for segment in self._all[max(0, bisect_right(self._all, start, key=_base_offset) - 1) :]:
+            # No later segment can have a transaction that overlaps the range: see `collect`.
             if segment.aborted is not None and segment.aborted.collect(start, end, found):
                 break
         self.close_searched()

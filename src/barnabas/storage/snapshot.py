@@ -56,6 +56,7 @@ def decode_snapshot(data: bytes) -> Producers:
         raise CorruptData("a producer snapshot is truncated") from cause
     if version != _VERSION:
         raise CorruptData(f"a producer snapshot has unknown version {version}")
+    # It is torn: snapshots are not replaced atomically, as the log has the same state.
     if crc != crc32c(body) or len(body) != _COUNT.size + count * ROW.size:
         raise CorruptData("a producer snapshot fails its checksum")
     producers = Producers()

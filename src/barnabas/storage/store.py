@@ -155,12 +155,15 @@ class LogStore:
                     self._open_logs(directory, config, now_ms, loading)
                 except (OSError, CorruptData) as cause:
                     if isinstance(cause, OSError) and is_out_of_descriptors(cause):
+                        # The process has no descriptors left: to run without a sound directory
+                        # would lose replicas.
                         raise unusable(directory.path, cause) from cause  # it is no disk's fault
                     self.fail_directory(directory.path, unusable(directory.path, cause))
             try:
                 self.futures.on_all_open(self._logs, is_complete=self._is_complete())
             except DirectoryError as cause:
                 self.fail_directory(cause.directory, unusable(cause.directory, cause))
+            # As in Kafka a broker without any log directory does not start (KIP-112).
             if not self.directories:
                 raise self.directories.reasons[0]
         except BaseException:
@@ -185,6 +188,7 @@ class LogStore:
             other = self._homes.setdefault(topic_partition, directory)
             self._places.hosted[directory] += 1
             if other is not directory:
+                # A crash came between the two renames of a move: the newer one counts from now on.
                 older, newer = self.futures.found_twice(topic_partition, other, directory)
                 self._places.hosted[older] -= 1
                 self._homes[topic_partition] = newer
@@ -199,6 +203,7 @@ class LogStore:
             loading=loading,
         )
         opening = Opening(self._files, directory, config, start, self._recovery_processes)
+        # From here on a crash is recognised: nothing was opened before.
         directory.begin()
         self.futures.leave_all(directory)
         directory.purge()
@@ -300,6 +305,7 @@ class LogStore:
         directory = new.directory
         start = Start(is_clean=True)
         try:
+            # Does nothing if a thread has created the files before.
             new.lay_out()
             log = open_log(self._files, new.path, topic_partition, config, start)
         except OSError as cause:
@@ -340,6 +346,7 @@ class LogStore:
         directory = self._homes.pop(topic_partition)
         self._places.hosted[directory] -= 1
         self.high_watermarks.pop(topic_partition, None)
+        # Tasks that hold the log meet LogAbandoned: another log may have its name soon.
         log.abandon()
         suffix = STRAY_SUFFIX if is_stray else DELETED_SUFFIX
         try:
@@ -397,6 +404,7 @@ class LogStore:
                     log.close()
                 except (OSError, CorruptData) as error:
                     failures.append(error)
+            # A directory with a log that could not be closed is scanned at the next start.
             if len(failures) == before:
                 try:
                     self._checkpoints.write_in(directory, RECOVERY_POINTS, LOG_STARTS)

@@ -28,4 +28,5 @@ def delete_stray(files: Files, path: Path) -> None:
     """Delete one with all its files, so that a crash leaves a stray or nothing. OSError."""
     for entry in files.list(path):
         files.remove(path / entry.name)
+    # The directory last: until then it is a stray with fewer files.
     files.remove_directory(path)

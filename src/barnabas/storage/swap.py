@@ -47,6 +47,7 @@ class Swap:
 
     def begin(self) -> None:
         """Decide the swap. After an OSError it is unknown whether it is decided."""
+        # As long as one of them is still `.cleaned`, a start after a crash undoes the others.
         for path in self._paths():
             self._rename(path, CLEANED, SWAP)
 
@@ -60,6 +61,7 @@ class Swap:
     def undo(self) -> None:
         """Undo `begin`; a crash in the middle leaves nothing that could be finished."""
         log, *indexes = self._paths()
+        # With one `.cleaned` file the set is unfinished: a start after a crash removes all of it.
         self._rename(log, SWAP, CLEANED)
         for path in indexes:
             self._files.remove(_suffixed(path, SWAP))
@@ -95,6 +97,7 @@ class Swaps:
     def begin(self, replaced: Sequence[Segment], sizes: Sizes) -> bool:
         """Decide that `.cleaned` files of these sizes replace adjacent segments; False if those are
         not here any more. The directory has to be synced before `finish`."""
+        # Retention or a truncation may have taken some of them while the pass ran.
         if not self._segments.has(replaced):
             return False
         self._begun = Swap(self._files, self._directory, replaced, sizes)
@@ -108,6 +111,7 @@ class Swaps:
             return False
         self._durability.on_segments_replaced()
         self._segments.discards.discard(swap.replaced, due_ms)
+        # The merged segment begins where the first did: the snapshots of the others go with them.
         for each in swap.replaced[1:]:
             self._files.remove(snapshot_path(self._directory, each.base_offset))
         self._segments.replace(swap.replaced, swap.finish())

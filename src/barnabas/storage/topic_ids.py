@@ -43,6 +43,7 @@ class TopicIds:
         except FileNotFoundError:
             return {}
         found = {}
+        # Behind the last line end is what a power cut has left of an append.
         for line in text.split("\n")[:-1]:
             topic, _, rest = line.partition(" ")
             partition, _, encoded = rest.partition(" ")
@@ -69,6 +70,7 @@ class TopicIds:
         """Append these, durably; `known`: all existing ones, if the file has to be replaced."""
         is_there = self._lines > 0
         self._lines += len(made)
+        # Lines of deleted partitions stay until the file has become long for what is in it.
         if not is_there or self._lines > 2 * len(known) + _MANY_LINES:
             self.begin({**known, **made})
             return

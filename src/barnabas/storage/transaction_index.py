@@ -74,6 +74,7 @@ class AbortedIndex(EntryFile):
         """Up to `count` entries from the `first` on; CorruptData."""
         found = []
         for version, *fields in _ENTRY.iter_unpack(self.raw(first, min(count, self.count - first))):
+            # Kafka has written no other version so far.
             if version != _VERSION:
                 raise CorruptData(f"{self.path} has an entry of unknown version {version}")
             found.append(Aborted(*fields))
@@ -85,6 +86,7 @@ class AbortedIndex(EntryFile):
         try:
             for first in range(0, self.count, _READ_AT_ONCE):
                 for entry in self.entries(first, _READ_AT_ONCE):
+                    # Markers rise in the log, so an entry that does not is damaged.
                     if entry.last_offset <= last_offset:
                         return False
                     last_offset = entry.last_offset
@@ -104,6 +106,7 @@ class AbortedIndex(EntryFile):
             for entry in entries:
                 if entry.first_offset < end:
                     found.append(AbortedTransaction(entry.producer_id, entry.first_offset))
+                # When this one had ended, all below `end` was stable: later ones begin above it.
                 if entry.last_stable_offset >= end:
                     return True
             i += len(entries)
@@ -129,6 +132,7 @@ class OpenTransactions:
     def end(self, producer_id: int, marker_offset: int) -> Ended | None:
         """None if the producer has none open: a marker without data ends nothing."""
         first_offset = self._open.pop(producer_id, None)
+        # The coordinator sends markers to each partition that was added, with data or without.
         if first_offset is None:
             return None
         self._ended.append((marker_offset, first_offset))
@@ -138,6 +142,7 @@ class OpenTransactions:
     def stable_below(self, high_watermark: int) -> int:
         """The last stable offset: the first one that readers of committed records cannot see."""
         ended = self._ended
+        # Their markers are committed: they hold back nothing any more.
         if ended and ended[0][0] < high_watermark:
             del ended[: bisect_left(ended, (high_watermark, -1))]
         stable = next(iter(self._open.values()), high_watermark)

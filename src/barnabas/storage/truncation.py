@@ -79,9 +79,11 @@ class Cut:
         """End the segments at `offset`, or start an empty log there; returns the offsets of the
         remaining snapshots, ascending."""
         snapshots = snapshot_offsets(self._files.list(self._directory))
+        # A snapshot above the cut describes producers of records that are no longer here.
         kept = [each for each in snapshots if each <= offset and not is_all]
         for each in snapshots[len(kept) :]:
             self._files.remove(snapshot_path(self._directory, each))
+        # Below the first segment there is nothing to keep: the log begins again at the offset.
         is_all = is_all or offset < segments[0].base_offset
         taken = list(segments) if is_all else segments.take_from(offset)
         # The last one first: a crash in between may leave no gap.
@@ -89,6 +91,8 @@ class Cut:
         self._names = len(taken) + len(snapshots) - len(kept)
         if is_all:
             segments.replace_all(offset)
+        # Only memory ends there now. The file is cut by `make_durable`, when no later segment can
+        # come back: see above.
         elif segments.active.truncate(offset):
             self._ends_at = (segments.active.path(LOG_SUFFIX), segments.active.size_bytes)
         return kept
@@ -104,6 +108,7 @@ class Cut:
         """All but `before_writes`; waits for the disk, and suits a thread. OSError, after which it
         may be called again: see `Log.settle`."""
         with self._settling:
+            # The loop and a thread may both want it: the second one finds it done.
             if self._is_durable:
                 return
             if self._names:
@@ -116,8 +121,11 @@ class Cut:
                 finally:
                     file.release()
                 self._files.sync(path)
+            # What is written above the cut has no gaps: a hole there is a loss again.
             if self.gaps is not None:
                 self.gaps.note(self.gaps.end)
+            # Only those of a log that was emptied: others are saved with the next sync, and until
+            # then a start after a crash finds them in the batches.
             unsaved = None if self.epochs is None else self.epochs.take_unsaved()
             if self.epochs is not None and unsaved is not None:
                 self.epochs.save(unsaved)
@@ -127,6 +135,7 @@ class Cut:
     def learn(self) -> Iterator[None]:
         """Find the producers, in small steps, between which other tasks may run."""
         while self.replay is not None:
+            # It is kept between calls: the loop calls `learn` in slices, and `settle` finishes it.
             if self._replaying is None:
                 self._replaying = self.replay()
             try:

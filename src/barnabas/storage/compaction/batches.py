@@ -50,6 +50,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
         if horizon_ms == NO_HORIZON:
             base_timestamp = header.base_timestamp + sifted.first_delta
         shift = header.base_timestamp - base_timestamp
+        # Every delta is relative to the base, which is another now.
         if shift:
             pieces = _retimed(section, sifted, shift, 0)
         else:
@@ -89,6 +90,7 @@ def _retimed(
 
 def empty_batch(header: BatchHeader) -> bytes:
     """The batch without any record, kept for the producer state in its header."""
+    # As Kafka writes it; no codec, as there is nothing to compress.
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON)
     empty = header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0)
     return seal(empty, b"")

@@ -76,6 +76,7 @@ class Compaction:
 
     def run(self) -> Iterator[Event]:
         """Run the pass. CorruptData, OSError: it is over, and the log is unchanged."""
+        # What an earlier pass left, whose process was killed.
         discard_cleaned(self._files, self._directory)
         aborted = self._aborted()
         yield from self._map_keys(aborted)
@@ -133,6 +134,7 @@ class Compaction:
         first_offset = self._job.first_dirty_offset
         transactions = Transactions(each for each in aborted if each.last_offset >= first_offset)
         for source in self._job.sources:
+            # Clean segments have no key that is newer than one in the dirty part.
             if source.end_offset > first_offset:
                 if not (yield from self._map_source(source, transactions)):
                     return
@@ -151,7 +153,9 @@ class Compaction:
                 yield from self._moved(header.size_bytes)
                 if header.is_control:
                     transactions.end(header, read_marker(stored.data, stored.at, header))
+                # An aborted record supersedes nothing, whatever its key.
                 elif not transactions.is_aborted(header) and header.last_offset >= first_offset:
+                    # The pass ends here, and the next one begins where this one has come to.
                     if not key_map.has_room(header):
                         return False
                     add_keys(stored, key_map)
@@ -172,6 +176,7 @@ class Compaction:
             try:
                 for stored in self._batches(segment, source):
                     kept = self._look(stored, survival)
+                    # The first change: what came before it in this segment is copied.
                     if rewritten is None and kept != stored.raw:
                         rewritten = self._begin(source)
                         yield from self._copy(rewritten, source, stored.header.base_offset)
@@ -184,6 +189,7 @@ class Compaction:
             finally:
                 segment.release()
         if rewritten is not None:
+            # Behind the last batch, as an index of the new segment: the old ones go with theirs.
             for aborted in indexed:
                 rewritten.index_aborted(aborted)
             sizes = rewritten.finish()
@@ -214,6 +220,7 @@ class Compaction:
 
     def _append(self, cleaned: CleanedSegment, segment: Segment, kept: bytes) -> None:
         written = read_header(kept)
+        # Groups are formed so that offsets fit, so one of them is damaged.
         if not cleaned.fits(written.last_offset):
             raise CorruptData(
                 f"{segment.path(LOG_SUFFIX)} reaches to offset {written.last_offset}, which its "

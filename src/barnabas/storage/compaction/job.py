@@ -185,5 +185,6 @@ def group_sources(job: Job, end_offset: int) -> list[list[Source]]:
 
 def _fits(source: Source, group: Sequence[Source]) -> bool:
     """An empty segment fits anywhere: else one would be left every 2^31 offsets."""
+    # The index of the merged segment counts from the first one's base.
     reach = source.end_offset - 1 - group[0].base_offset
     return source.sizes.log == 0 or reach <= MAX_RELATIVE_OFFSET

@@ -104,6 +104,7 @@ class KeyMap:
         The first one always may: a pass that adds nothing would be repeated indefinitely.
         """
         most = self._most_entries - header.record_count
+        # Keys repeat, so leaving one entry to each may make room; not too often, as it takes long.
         if self._entries > most and self._added > self._most_entries // _MARKS_SHARE:
             self._thin()
         return not self._entries or self._entries <= most
@@ -146,6 +147,7 @@ class KeyMap:
         marks = self.marks
         if marks is not None:
             missing = last_offset + 1 - self.first_offset - len(marks)
+            # A log full of gaps would need a mark for each offset that is no more.
             if len(marks) + missing > self._buffer_bytes // _MARKS_SHARE:
                 marks = self.marks = None
             elif missing > 0:
@@ -196,6 +198,7 @@ class KeyMap:
         """Split parts into regions: parts are by the first hash's last eight bits, regions by the
         next ones. No more entries can be added."""
         shares = 1
+        # So that a search through a region takes as long as a few comparisons.
         while shares * _PARTS * _REGION_ENTRIES < self._entries:
             shares *= 2
         self._mask = shares * _PARTS - 1

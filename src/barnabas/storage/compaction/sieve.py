@@ -53,6 +53,7 @@ def note_keys(section: Section, key_map: KeyMap) -> None:
     header, _, at, end = section
     tombstones: list[int] = []
     try:
+        # The words of some thousand keys at a time: a batch may unpack to millions of records.
         for done in range(0, header.record_count, _RECORDS_AT_ONCE):
             some = section._replace(begin=at)
             count = min(_RECORDS_AT_ONCE, header.record_count - done)
@@ -107,6 +108,7 @@ def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[i
             at = key if size & 1 else key + (size >> 1)
             if has_key:
                 words += (*fold(data[key:at]), offset)
+        # A negative length, a field beyond its record, or an offset that the header excludes.
         if raw & 1 or not at < following <= end or offset > most:
             raise IndexError
         if data[at] == _NULL and has_key:
@@ -172,6 +174,7 @@ def sift_marked(section: Section, marks: bytearray) -> Sifted:
             run_begin = begin
         run_end = bounds[i + 1]
         at = begin
+        # Past the length, whose value `bounds` has used.
         while data[at] >= 0x80:
             at += 1
         delta = data[at + 2]

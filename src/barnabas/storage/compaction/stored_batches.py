@@ -39,6 +39,7 @@ def stored_batches(
         wanted = max(read_bytes, HEADER_BYTES)
         at = 0
         while at < len(data):
+            # A header across two reads: the next one begins with it.
             if len(data) - at < HEADER_BYTES and position + len(data) < end:
                 break
             try:
@@ -49,6 +50,7 @@ def stored_batches(
             if size > end - position - at:
                 raise CorruptData(f"{_place(segment, position + at)}: the batch is truncated")
             if size > len(data) - at:
+                # The batch is larger than one read: take it whole next time.
                 wanted = max(wanted, size)
                 break
             if not verify_crc(data, at, header):

@@ -107,15 +107,19 @@ class Survival:
 
     def _of(self, stored: Stored) -> bytes | None:
         header = stored.header
+        # Old formats have neither producers nor control batches.
         if header.magic < 2:
             return self._of_messages(stored)
         if header.is_control:
             return self._of_marker(stored)
+        # Readers of committed records skip it already; others lose it here, as in Kafka.
         if self._transactions.is_aborted(header) or header.record_count == 0:
             return self._nothing(header)
+        # With a horizon a tombstone may go, which the marks of this pass do not say.
         marks = None if header.has_delete_horizon else self._key_map.marks_of(header)
         if marks is not None:
             newest = marks.count(NEWEST)
+            # Every record is the newest of its key: nothing is opened.
             if newest == header.record_count:
                 self.records_kept += newest
                 return stored.raw
@@ -126,6 +130,7 @@ class Survival:
         if sifted.kept == 0:
             return self._nothing(header)
         self.records_kept += sifted.kept
+        # KIP-534: from now on `delete.retention.ms` counts, once for all passes to come.
         is_first_seen = sifted.has_tombstone and not header.has_delete_horizon
         if sifted.kept == header.record_count and not is_first_seen:
             return stored.raw
@@ -134,6 +139,7 @@ class Survival:
     def _sifted(self, section: Section) -> Sifted:
         header = section.header
         is_over = header.has_delete_horizon and header.base_timestamp <= self._now_ms
+        # A batch that was not opened may hold an older value of the key, which would be back.
         drops_tombstones = is_over and not self.unopened
         return sift(section, self._key_map, drops_tombstones=drops_tombstones)
 
@@ -150,6 +156,7 @@ class Survival:
         if is_over and header.has_delete_horizon and header.base_timestamp <= self._now_ms:
             return self._nothing(header)
         self.records_kept += header.record_count
+        # Data of the transaction was met, or its time is not over: readers still need the marker.
         if not is_over or header.has_delete_horizon:
             return stored.raw
         section = section_of(stored)
@@ -181,6 +188,7 @@ class Survival:
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return None
+        # Its last data batch keeps the sequence; without any, its marker keeps the epoch.
         if last.last_offset >= 0:
             is_needed = header.last_offset == last.last_offset
         else:

@@ -30,6 +30,7 @@ class Transactions:
         """Return whether a batch of data belongs to an aborted transaction, and note that it was
         met."""
         self._begin_up_to(header.last_offset)
+        # A batch outside of transactions is never aborted, whatever its producer does.
         if not header.is_transactional:
             return False
         if header.producer_id in self._going:
@@ -45,6 +46,7 @@ class Transactions:
         producer_id = header.producer_id
         if marker is None:
             return True, None
+        # A commit has to stay as well while its data is there: it ends the transaction on replay.
         if marker.type != ABORT:
             was_met = producer_id in self._committing
             self._committing.discard(producer_id)

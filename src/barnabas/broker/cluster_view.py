@@ -39,7 +39,7 @@ class ClusterView:
         self.broker_id = broker_id
         self.has_peers = has_peers
         self.is_cluster_stopping = False
-        """Whether all brokers are being stopped: the loss of others is expected then."""
+        """True while all brokers are being stopped: the loss of others is expected then."""
         self.image = ClusterImage.empty()
         """The brokers, topics and leaders, as the controller described them last; only `update`
         replaces it."""
@@ -51,6 +51,7 @@ class ClusterView:
         """Replace the image."""
         self.image = image
         changed, self._changed = self._changed, None
+        # One future for all that wait: each looks at the new image, and waits again if need be.
         if changed is not None:
             changed.set_result(None)
 
@@ -60,7 +61,7 @@ class ClusterView:
         return self._broker_epoch
 
     def on_registered(self, broker_epoch: int) -> None:
-        """This broker has registered: requests that were meant for an earlier one are refused."""
+        """Note the epoch of a new registration: requests meant for an earlier one are refused."""
         self._broker_epoch = broker_epoch
         self._is_registered.set()
 
@@ -73,13 +74,13 @@ class ClusterView:
         return {each.broker_id: each.epoch for each in self.image.brokers.values()}
 
     def is_known(self, name: TopicPartition) -> bool:
-        """Whether the partition exists, here or on another broker."""
+        """Return whether the partition exists, here or on another broker."""
         topic = self.image.topics.get(name.topic)
         return topic is not None and name.partition in topic.partitions
 
     @property
     def has_metadata(self) -> bool:
-        """Whether a controller has described the cluster since this broker started."""
+        """True once a controller has described the cluster since this broker started."""
         return not self.has_peers or self.broker_id in self.image.brokers
 
     async def until_metadata(self) -> None:

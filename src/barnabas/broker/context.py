@@ -29,7 +29,7 @@ class Context:
         self.client_id = client_id
 
     def allowed(self, resource_name: str, references: int = 1) -> bool:
-        """Whether the client may do what this API needs, on the resource of that name.
+        """Return whether the client may do what this API needs, on the resource of that name.
 
         `references`: how often the request names it, for the log.
         """
@@ -44,26 +44,32 @@ class Context:
         resource_name: str,
         references: int = 1,
     ) -> bool:
-        """Whether the client may do what the API's own row does not cover (create a topic by asking
-        for its metadata)."""
+        """Return whether the client may do what the API's own row does not cover.
+
+        For example, create a topic by asking for its metadata (TP-6).
+        """
         audit = ASKED if references == 1 else Audit(references=references)
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, audit)
 
     def may(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
-        """As `allowed_to`, for what the client did not ask for: what a list may show it, or one of
-        two permissions of which either is enough. A denial is nothing to log."""
+        """Return whether the client may do what it did not ask for; a denial is not logged.
+
+        That is what a list may show it, or one of two permissions of which either is enough.
+        """
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, TRIED)
 
     def could(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
-        """As `may`, where nothing is granted by it yet: it is shown to the client, or judged once
-        more before it is used. So it is nothing to log at all."""
+        """Return whether the client may do this, where nothing is granted by it yet.
+
+        It is shown to the client, or judged once more before it is used: so nothing is logged.
+        """
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, SHOWN)
 
     def allowed_somewhere(self, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether the client may do this on any resource of the type at all (KIP-679)."""
+        """Return whether the client may do this on any resource of the type at all (KIP-679)."""
         return self.node.authorizer.allows_somewhere(self, Needs(operation, resource_type))
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int]:
@@ -75,6 +81,7 @@ class Context:
         client = self.client
         endpoint = broker.endpoints[0]
         for candidate in broker.endpoints:
+            # KIP-103: a client is sent on through the listener by which it came.
             if candidate.listener == client.listener:
                 endpoint = candidate
         if broker.broker_id == self.node.broker_id and client.listener in self.node.auto_advertised:

@@ -1,4 +1,4 @@
-"""One broker's parts, as its handlers see them. Nothing else gets a Node."""
+"""The parts of one broker, as its handlers see them; nothing else gets a Node."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Node(NamedTuple):
-    """Made last, when all of its parts are there."""
+    """Everything that a handler may use; made last, when all of its parts are there."""
 
     current_config: CurrentConfig
     clock: WatchedClock

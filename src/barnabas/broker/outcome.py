@@ -1,4 +1,4 @@
-"""What a handler returns: the answer, or what stands between the request and its answer.
+"""The outcome of a handler: the answer, or what stands between the request and its answer.
 
 Message    the answer
 Staged     something was staged for the logs: the answer is built once they are written
@@ -25,8 +25,10 @@ class Staged:
 
     @abstractmethod
     def answer(self) -> Message | Later | None:
-        """Called once the logs are written: the answer, the coroutine that returns it, or None if
-        the request has none."""
+        """Return the answer, or the coroutine that returns it; called once the logs are written.
+
+        None: the request has no answer.
+        """
 
 
 LaterOutcome = Coroutine[Any, Any, Message | Staged | Later | None]
@@ -61,5 +63,7 @@ class StagedRun:
 
     @abstractmethod
     def answers(self) -> bytes | list[Separate]:
-        """Called once the logs are written: the frames of all answers, or each answer by itself, in
-        the order of the requests."""
+        """Return the frames of all answers, or each answer by itself, in the order of the requests.
+
+        Called once the logs are written.
+        """

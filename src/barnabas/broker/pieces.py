@@ -24,8 +24,10 @@ M = TypeVar("M", bound=Message)
 
 
 class Lists(NamedTuple):
-    """The list of a request that becomes long, the list in each of its entries, and so on; and
-    those in which the answer has an entry for each."""
+    """The long lists of a request and of its answer, each in the entries of the one before.
+
+    `asked` names those of the request, `answered` those of the answer.
+    """
 
     asked: tuple[str, ...]
     answered: tuple[str, ...]
@@ -59,11 +61,13 @@ async def _handle_all(
     outcomes: list[Message | Staged] = []
     for piece in pieces_of(request, lists.asked, most_entries):
         outcome: Any = handle(context, piece)
+        # A piece that has to wait does so here: the connection's next frame is held back anyway.
         if isinstance(outcome, Hold):
             outcome = await outcome.until
         if asyncio.iscoroutine(outcome):
             outcome = await outcome
         outcomes.append(outcome)
+        # Of the whole request, such as a missing right: the other pieces would get the same.
         if _is_refusal(outcome):
             break
         await asyncio.sleep(0)
@@ -85,7 +89,7 @@ async def _handle_all(
 
 
 def _is_refusal(outcome: object) -> bool:
-    """Whether this is an answer with an error of the whole."""
+    """Return whether this is an answer with an error of the whole."""
     return getattr(outcome, "error_code", NONE) != NONE
 
 
@@ -101,6 +105,7 @@ def pieces_of(message: M, path: tuple[str, ...], most_entries: int) -> Iterator[
         if size + own > most_entries and piece:
             yield _with(message, name, piece)
             piece, size = [], 0
+        # It fits, or cannot be cut any smaller.
         if own <= most_entries or not rest:
             piece.append(entry)
             size += own

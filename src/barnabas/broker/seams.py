@@ -1,4 +1,4 @@
-"""What ties a broker to the machine that it runs on: the seams of which the simulator has its own.
+"""The seams between a broker and the machine that it runs on; the simulator has its own.
 
 The metadata store is the fourth and comes by itself, since brokers share it.
 """
@@ -23,7 +23,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux has it
 
 
 def _nothing() -> None:
-    """In a process that is not the broker's alone, its collector is not the broker's business."""
+    """Do nothing: in a process that others share, the collector is not the broker's business."""
 
 
 class Seams(NamedTuple):
@@ -51,12 +51,12 @@ class Seams(NamedTuple):
 
 
 def system_seams() -> Seams:
-    """The one that this process runs on."""
+    """Return the machine that this process runs on."""
     return Seams(SystemClock(), SystemRandom(), OsFiles(), bind, _boot_id)
 
 
 def interposed_seams(files: OsFiles | None = None) -> Seams:
-    """Those of this process, with a disk and a clock that a test can spoil while they are used.
+    """Return those of this process, with a disk and a clock that a test can spoil in use.
 
     `files`: the disk; None: as it is.
     """
@@ -72,4 +72,5 @@ def _boot_id() -> bytes:
     try:
         return OsFiles().read(_BOOT_ID)
     except OSError:
+        # Not Linux, or not readable: which boot it is stays open.
         return b""

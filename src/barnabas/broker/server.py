@@ -1,4 +1,4 @@
-"""How a broker starts and stops; `parts` says what it is made of.
+"""Starts and stops a broker; `parts` says what it is made of.
 
     bind sockets -> open logs (recover) -> open the metadata store -> register, be elected or not
         -> LeaderAndIsr / UpdateMetadata make replicas and the image -> serve
@@ -67,11 +67,12 @@ class Server:
         *,
         first_users: Mapping[str, str] | None = None,
     ) -> None:
-        """`store`: what this broker shares with others; closed when the broker stops. Else it is
-        the ZooKeeper of the configuration, or a store of its own where that names none.
+        """Make a broker, which `start` then starts.
 
-        `first_users`: passwords by user; a user that the store does not have so gets its
-        credential before anybody logs in.
+        `store` is shared with other brokers, and closed when this one stops. Without it the broker
+        uses the ZooKeeper of the configuration, or a store of its own where that names none.
+        `first_users` has passwords by user: a user without such a credential in the store gets it
+        before any client authenticates.
         """
         writes_isrs(config.str(INTER_BROKER_VERSION))  # refuses a version that is none
         self.config = config
@@ -100,7 +101,7 @@ class Server:
         self._process_metrics: ProcessMetrics | None = None
         self._parts: Parts | None = None
         self._unready = "logs are being loaded"
-        self._is_dynamic = False  # the tree's settings are in force, and followed
+        self._is_dynamic = False  # the tree's settings apply, and are followed
         self._whole: asyncio.Task[None] | None = None
         self._pulse: DiskPulse | None = None
         self.is_hung = False
@@ -115,7 +116,7 @@ class Server:
 
     @property
     def seams(self) -> Seams:
-        """The machine that it runs on."""
+        """The machine that the broker runs on."""
         return self._seams
 
     @property
@@ -130,11 +131,12 @@ class Server:
     # --- start -----------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Be ready to serve, or raise ConfigError / OSError and hold nothing."""
+        """Start; return when the broker serves. Raise ConfigError or OSError, and hold nothing."""
         self.failure = asyncio.get_running_loop().create_future()
         try:
             self._bind()
             await self._bind_metrics()
+            # Before the logs are opened: after a jump of the clock nothing is removed by age.
             self.clock.begin(read_seen_ms(self._seams.files, self.log_dirs))
             # With the broker's own settings, until LeaderAndIsr brings those of topics.
             now_ms = self.clock.earliest_wall_ms()
@@ -159,6 +161,8 @@ class Server:
                 self._serve()
             self._unready = ""
         except BaseException:
+            # Whatever was opened is closed, in the order of a stop: a start that fails holds no
+            # port.
             await self.stop()
             raise
 
@@ -181,7 +185,7 @@ class Server:
 
     @property
     def _has_secrets(self) -> bool:
-        """Whether there may be passwords among the dynamic configs."""
+        """True if there may be passwords among the dynamic configs."""
         return self.config.is_set("password.encoder.secret")
 
     async def _with_secrets(self, store: MetadataStore) -> BrokerConfig:
@@ -279,8 +283,10 @@ class Server:
     def _disk_hangs(
         self, store: RemoteStore, loop: asyncio.AbstractEventLoop, directory: Path
     ) -> None:
-        """Called in another thread: the loop itself may wait for that disk, and a log may lie on
-        it, so the session comes first."""
+        """Give up the session, and then stop; called in another thread.
+
+        The loop itself may wait for that disk, and a log may lie on it, so the session comes first.
+        """
         self.is_hung = True
         store.give_up()
         timeout_ms = self.config.int("log.dir.failure.timeout.ms")
@@ -304,8 +310,8 @@ class Server:
         cluster_id = self._logs.directories.cluster_id
         if store.was_new and cluster_id is not None:
             await store.close()
-            # As Kafka, which finds an empty tree to be another cluster's. What is in the logs would
-            # be unknown, and its topics free to be created again.
+            # As in Kafka, an empty tree counts as another cluster's (InconsistentClusterId): the
+            # logs would be unknown, and the names of their topics free to be created again.
             raise ConfigError(
                 f"the logs in {', '.join(map(str, directories))} belong to cluster {cluster_id}, "
                 f"but its metadata is gone: no log directory has a {JOURNAL_NAME} with content. "
@@ -352,10 +358,13 @@ class Server:
                 self._store, self._logs.directories.cluster_id, self._seams.random
             )
             view.update(view.image._replace(cluster_id=cluster_id))
+        # Settings are read as a whole after the registration; changes from before it need no
+        # processing.
         await parts.network.dynamic_config.skip_past_changes()
         self._logs.directories.set_cluster_id(
             await parts.control.controller.start(broker, self._logs.directories.cluster_id)
         )
+        # The controller's first requests have come: from here on clients get answers that hold.
         await view.until(self._is_registered_in)
         unknown = self._logs.unknown_to(parts.control.controller.known_partitions)
         if not view.has_peers:
@@ -372,8 +381,10 @@ class Server:
         return BrokerImage(self.broker_id, endpoints, rack, epoch=0, may_have_lost=may_have_lost)
 
     async def _may_have_lost(self, parts: Parts) -> bool:
-        """Whether these logs may lack what others count on: then it stays so until each of their
-        partitions has a leader that was elected in this knowledge."""
+        """Return whether these logs may lack records that others count on (KIP-966).
+
+        It stays so until each of their partitions has a leader that was elected knowing it.
+        """
         if not self._view.has_peers:
             return False
         boot_id = self._seams.boot_id()
@@ -391,7 +402,7 @@ class Server:
         await parts.control.controller.withdraw_loss_warning()
 
     def _is_registered_in(self, image: ClusterImage) -> bool:
-        """Whether the controller has seen this registration, and has sent it.
+        """Return whether the controller has seen this registration, and has sent it.
 
         What was sent for an earlier one was refused; over the wire no epoch comes with a name.
         """
@@ -460,6 +471,7 @@ class Server:
         await self._stop_serving(parts)
         await asyncio.sleep(0)
         await self._leave_cluster(parts)
+        # Without a clean shutdown marker: the next start recovers, as after a kill.
         self._logs.release()
         parts.partitions.threads.close()
         await self._close_store()

@@ -1,4 +1,4 @@
-"""What the log says of leaders, ISRs and reassignments, in the words of Kafka 3.9. Pure.
+"""Log lines about leaders, ISRs and reassignments, in the words of Kafka 3.9. Pure.
 
     [Broker id=1] Leader t-0 with topic id Some(...) starts at leader epoch 4 from offset 10 ...
     [Broker id=2] Follower t-0 starts at leader epoch 4 from offset 10 ... Current leader is 1. ...
@@ -39,7 +39,7 @@ class RoleChange(NamedTuple):
 
 
 def role_lines(broker_id: int, changes: Sequence[RoleChange]) -> list[str]:
-    """What one LeaderAndIsr has made of the replicas here."""
+    """Return the lines about what one LeaderAndIsr has made of the replicas here."""
     lines: list[str] = []
     for role, line_of in (("leader", _leader_line), ("follower", _follower_line)):
         of_role = [each for each in changes if each.partition.is_leader == (role == "leader")]
@@ -53,7 +53,7 @@ def role_lines(broker_id: int, changes: Sequence[RoleChange]) -> list[str]:
 
 
 def shrink_lines(shrinks: Sequence[tuple[Partition, IsrProposal]]) -> list[str]:
-    """What leaders ask for: ISRs without those who have not kept up."""
+    """Return the lines about ISRs that leaders propose, without replicas that have not kept up."""
     count = len(shrinks)
     broker_id = shrinks[0][0].broker_id if shrinks else -1
     return _few_or_one(
@@ -65,12 +65,12 @@ def shrink_lines(shrinks: Sequence[tuple[Partition, IsrProposal]]) -> list[str]:
 
 
 def is_shrink(partition: Partition, proposal: IsrProposal) -> bool:
-    """Whether somebody is to leave the ISR."""
+    """Return whether a member is to leave the ISR."""
     return not set(partition.isr).issubset(member.broker_id for member in proposal.isr)
 
 
 def update_lines(updates: Sequence[tuple[Partition, IsrAnswer]]) -> list[str]:
-    """What the controller has agreed to."""
+    """Return the lines about ISRs that the controller has agreed to."""
     broker_id = updates[0][0].broker_id if updates else -1
     return _few_or_one(
         updates,
@@ -83,7 +83,10 @@ def update_lines(updates: Sequence[tuple[Partition, IsrAnswer]]) -> list[str]:
 def reassignment_lines(
     controller_id: int, steps: Sequence[tuple[TopicPartition, PartitionImage, PartitionImage]]
 ) -> list[str]:
-    """Of partitions before and after a decision: those whose replicas begin or end to move."""
+    """Return the lines about partitions whose replicas begin or end to move by a decision.
+
+    `steps` has each partition before and after it.
+    """
     begun = [step for step in steps if _begins(*step[1:])]
     ended = [step for step in steps if _ends(*step[1:])]
     who = f"[Controller id={controller_id}]"
@@ -113,6 +116,7 @@ def reassignment_lines(
 def _few_or_one(
     items: Sequence[T], line_of: Callable[[T], str], heading: str, short: Callable[[T], str]
 ) -> list[str]:
+    # A thousand partitions that change their leader must not drown the rest of the log.
     if len(items) <= MOST_LINES:
         return [line_of(item) for item in items]
     named = ", ".join(short(item) for item in items[:_NAMED])

@@ -100,7 +100,7 @@ def _answer(answered: PartitionResponse) -> IsrAnswer:
 def proposals_of(
     message: AlterPartitionRequest, version: int, image: ClusterImage
 ) -> list[IsrProposal]:
-    """What can be put before the controller; the rest `isr_response` refuses by itself."""
+    """The proposals that the controller can decide on; `isr_response` refuses all others."""
     proposals: dict[TopicPartition, IsrProposal] = {}
     for topic in message.topics:
         name = _name(topic, version, image)
@@ -143,8 +143,8 @@ def isr_response(
 ) -> AlterPartitionResponse:
     """`image`: the one that `proposals_of` had. Every partition of the request is answered.
 
-    An unclean election leaves no leader here that would have to recover from it: who says so does
-    not know what it says.
+    An unclean election leaves no leader here that would have to recover from it, so a proposal
+    that says so is refused (KIP-704).
     """
     unknown = UnknownTopicId if version >= _HAS_TOPIC_IDS else UnknownTopicOrPartition
     topics = []

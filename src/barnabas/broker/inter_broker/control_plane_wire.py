@@ -1,8 +1,8 @@
-"""What brokers of a cluster say to each other about partitions: values to messages and back.
+"""Translates the controller's requests about partitions between values and messages.
 
 The controller's LeaderAndIsr, UpdateMetadata and StopReplica as they travel to another broker, and
-what that one answers; UpdateMetadata is in `metadata_wire`, AlterPartition in `isr_wire`. A
-`..._request` gives the message with the version in which it is sent, a `..._value` takes every
+its answers; UpdateMetadata is in `update_metadata_wire`, AlterPartition in `alter_partition_wire`.
+A `..._request` gives the message with the version in which it is sent, a `..._value` takes every
 version that has topic ids.
 
 Topic configs do not travel: the receiver's side is given them as `configs`.
@@ -106,6 +106,8 @@ def leader_and_isr_request(
             topics[state.topic_id] = topic
         topic.partition_states.append(_leader_and_isr_state(state))
         leader = live.get(state.partition.leader)
+        # A field of Kafka's first versions; it has one address for each leader, not one for each
+        # listener.
         if leader is not None and leader.endpoints and leader.broker_id not in leaders:
             leaders[leader.broker_id] = LeaderAndIsrLiveLeader(
                 broker_id=leader.broker_id,
@@ -147,6 +149,7 @@ def leader_and_isr_value(
     message: LeaderAndIsrRequest, version: int, configs: Mapping[str, Mapping[str, str]]
 ) -> LeaderAndIsr:
     """Raises UnsupportedVersion for a version without topic ids (below IBP 2.8)."""
+    # Below inter.broker.protocol.version 2.8 (KIP-516): an image here is by topic ids.
     if version < _HAS_TOPIC_IDS:
         raise UnsupportedVersion(f"LeaderAndIsr version {version} has no topic ids")
     states = []
@@ -171,7 +174,7 @@ def leader_and_isr_value(
 
 
 def leader_and_isr_response(value: LeaderAndIsr, codes: Codes) -> LeaderAndIsrResponse:
-    """What the receiver answers in the versions that have topic ids."""
+    """The receiver's answer in the versions that have topic ids."""
     topics: dict[bytes, LeaderAndIsrTopicError] = {}
     for state in value.partitions:
         topic = topics.get(state.topic_id)
@@ -229,7 +232,7 @@ def stop_replica_request(value: StopReplica, broker_epoch: int) -> tuple[StopRep
 
 
 def stop_replica_values(message: StopReplicaRequest, version: int) -> list[StopReplica]:
-    """What is to be stopped is one value, what is to be deleted another."""
+    """Return one value for the replicas that only stop, and one for those to be deleted."""
     sorted_out: dict[bool, dict[TopicPartition, int]] = {False: {}, True: {}}
     for name, leader_epoch, delete in _stopped(message, version):
         sorted_out[delete][name] = leader_epoch

@@ -54,7 +54,7 @@ class LocalController(Protocol):
 
 
 class ControlledShutdown(NamedTuple):
-    """What this broker needs to be relieved of its leaderships."""
+    """Has this broker relieved of its leaderships, with these of its parts."""
 
     view: ClusterView
     config: CurrentConfig
@@ -64,7 +64,7 @@ class ControlledShutdown(NamedTuple):
     links: PeerLinks
 
     async def run(self) -> bool:
-        """Have this broker relieved of what it leads; whether nothing is left.
+        """Have this broker relieved of what it leads; return whether nothing is left.
 
         Asks up to `controlled.shutdown.max.retries` times, `controlled.shutdown.retry.backoff.ms`
         apart; not at all if that is switched off, or if no other broker could take over.
@@ -106,7 +106,7 @@ class ControlledShutdown(NamedTuple):
         return not self.view.image.brokers.keys() - {self.view.broker_id}
 
     def _led(self) -> list[TopicPartition]:
-        """What this broker leads and others could have, as far as it knows."""
+        """The partitions that this broker leads and others have replicas of, as far as it knows."""
         return [
             TopicPartition(topic.name, number)
             for topic in self.view.image.topics.values()
@@ -115,8 +115,10 @@ class ControlledShutdown(NamedTuple):
         ]
 
     def _has_heirs(self, names: Sequence[TopicPartition]) -> bool:
-        """Whether another live broker may come to lead any of these; of nothing: whether this one
-        may be relieved of following."""
+        """Return whether another live broker may come to lead any of these.
+
+        True also for no partition: this broker may still be relieved of following.
+        """
         others = self.view.image.brokers.keys() - {self.view.broker_id}
         return not names or any(not others.isdisjoint(self._replicas(name)) for name in names)
 
@@ -126,7 +128,7 @@ class ControlledShutdown(NamedTuple):
         return () if partition is None else partition.replicas
 
     async def _back_off(self, left: Sequence[TopicPartition], pause_ms: int) -> None:
-        """Until the time is over, or the last broker that could take over has failed."""
+        """Wait until the time is over, or the last broker that could take over has failed."""
         ends_at_ms = self.clock.monotonic_ms() + pause_ms
         while not self._is_alone and self._has_heirs(left):
             left_ms = ends_at_ms - self.clock.monotonic_ms()
@@ -135,12 +137,13 @@ class ControlledShutdown(NamedTuple):
             await asyncio.sleep(min(left_ms, _LOOK_MS) / 1000)
 
     async def _ask_as_long_as_it_helps(self) -> Sequence[TopicPartition]:
-        """As `_ask`; NotController where no leader can be written, RequestTimedOut."""
+        """Do what `_ask` does; raise NotController if no leader can be written, RequestTimedOut."""
         timeout_ms = self.config.int("controller.socket.timeout.ms")
         ends_at_ms = self.clock.monotonic_ms() + timeout_ms
         asking = asyncio.get_running_loop().create_task(self._ask())
         try:
             while not asking.done():
+                # Leaders are written to the store: while that is lost, no controller can help.
                 if self.store.session_state is not SessionState.CONNECTED:
                     raise NotController("the metadata store does not answer")
                 if self._is_alone:
@@ -154,7 +157,7 @@ class ControlledShutdown(NamedTuple):
             asking.cancel()
 
     async def _ask(self) -> Sequence[TopicPartition]:
-        """What is left; raises BarnabasError if the controller does not answer, or refuses."""
+        """Return what is left; raise BarnabasError if the controller refuses or is silent."""
         view, controller = self.view, self.controller
         if controller.is_active:
             return await controller.controlled_shutdown(view.broker_id, view.broker_epoch)

@@ -1,10 +1,10 @@
-"""How leaders below inter.broker.protocol.version 2.7 tell the controller of ISRs (RE-9).
+"""Notifies the controller of the ISRs that leaders below version 2.7 write themselves (RE-9).
 
     /isr_change_notification/isr_change_0000000007
         {"version":1,"partitions":[{"topic":"t","partition":0}]}
 
 They have written the partitions' state nodes before; the node here says which. The controller reads
-those, tells all brokers, and removes it. So does every controller, whatever its own version is.
+those, notifies all brokers, and removes it, whatever its own version is.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ _PARTITIONS_AT_ONCE = 2_000
 
 
 class Announced(NamedTuple):
-    """What was found; the nodes are there until `remove`."""
+    """The notifications that were found; the nodes stay until `remove`."""
 
     partitions: list[TopicPartition]
     paths: list[str]
 
 
 async def announce(store: MetadataStore, names: Sequence[TopicPartition]) -> None:
-    """The ISRs of these have been written; raises MetadataError."""
+    """Announce that the ISRs of these have been written; raises MetadataError."""
     for first in range(0, len(names), _PARTITIONS_AT_ONCE):
         data = layout.encode_isr_change(names[first : first + _PARTITIONS_AT_ONCE])
         await store.commit([Create(_PREFIX, data, sequential=True)])
 
 
 async def read_announced(store: MetadataStore) -> Announced:
-    """What leaders have announced, in its order, each partition once."""
+    """Read what leaders have announced, in its order, each partition once."""
     paths = [f"{layout.ISR_CHANGES}/{name}" for name in await children(store, layout.ISR_CHANGES)]
     partitions: dict[TopicPartition, None] = {}
     for path, node in zip(paths, await store.read_many(paths), strict=True):
+        # Another controller has removed it meanwhile.
         if node is None:
             continue
         try:
@@ -57,7 +58,7 @@ async def read_announced(store: MetadataStore) -> Announced:
 
 
 async def remove(store: MetadataStore, paths: Iterable[str], epoch_version: int) -> None:
-    """`epoch_version` is the controller's: a deposed one removes nothing."""
+    """Remove these nodes; `epoch_version` is the controller's: a deposed one removes nothing."""
     for path in paths:
         with suppress(NoNode):
             await store.commit([Check(layout.CONTROLLER_EPOCH, epoch_version), Delete(path)])
@@ -66,7 +67,7 @@ async def remove(store: MetadataStore, paths: Iterable[str], epoch_version: int)
 async def read_states(
     store: MetadataStore, names: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Written]:
-    """What the state nodes of these say, those that there are."""
+    """Read the state nodes of these; one that does not exist is left out."""
     paths = {name: layout.state_path(*name) for name in names}
     nodes = await store.read_many(list(paths.values()))
     return {
@@ -77,6 +78,6 @@ async def read_states(
 
 
 def states_written(operations: Iterable[Operation]) -> list[TopicPartition]:
-    """Of which partitions these operations write a state node that is there already."""
+    """The partitions whose existing state node these operations write."""
     found = (layout.partition_of_state(each.path) for each in operations if isinstance(each, Set))
     return [name for name in dict.fromkeys(found) if name is not None]

@@ -1,9 +1,9 @@
-"""How a broker tells a controller elsewhere that one of its log directories has failed (KIP-112).
+"""Notifies a controller elsewhere that a log directory of a broker has failed (KIP-112).
 
     /log_dir_event_notification/log_dir_event_0000000007        {"version":1,"broker":2,"event":1}
 
-The node says only who has trouble. The controller removes it and tells that broker once more what
-it hosts; what it has lost it refuses with KAFKA_STORAGE_ERROR.
+The node names only the broker. The controller removes it and sends that broker once more what it
+hosts; what the broker has lost it refuses with KAFKA_STORAGE_ERROR.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _FAILURE = 1
 
 
 async def announce(store: MetadataStore, broker_id: int) -> None:
-    """This broker has lost a log directory; raises MetadataError."""
+    """Announce that this broker has lost a log directory; raises MetadataError."""
     node = {"version": 1, "broker": broker_id, "event": _FAILURE}
     data = json.dumps(node, separators=(",", ":")).encode()
     await store.commit([Create(_PREFIX, data, sequential=True)])
 
 
 async def take(store: MetadataStore, epoch_version: int) -> list[int]:
-    """The brokers that have announced something; their nodes are removed.
+    """Return the brokers that have announced something, and remove their nodes.
 
     `epoch_version` is the controller's: a deposed one removes nothing.
     """
@@ -51,6 +51,7 @@ async def take(store: MetadataStore, epoch_version: int) -> list[int]:
             broker_ids[int(json.loads(node.data or b"")["broker"])] = None
         except (ValueError, KeyError, TypeError) as error:
             _log.error("%s is not understood (%r): %r", path, error, node.data)
+        # Also one that is not understood: it would be read again in each round.
         with suppress(NoNode):
             await store.commit([Check(CONTROLLER_EPOCH, epoch_version), Delete(path)])
     return list(broker_ids)
@@ -59,7 +60,8 @@ async def take(store: MetadataStore, epoch_version: int) -> list[int]:
 def everything_hosted(image: ClusterImage, broker_id: int, but_not: Container[str] = ()) -> Send:
     """Every partition that has a replica on a broker, as it is at the moment.
 
-    `but_not`: topics that are being deleted. Who has deleted its replica would make it once more.
+    `but_not`: topics that are being deleted. A broker that has deleted its replica would make it
+    once more.
     """
     states = tuple(
         PartitionState(

@@ -44,6 +44,7 @@ class PeerLinks:
         if broker is None:
             raise ConnectionLost(f"broker {broker_id} is not registered at the moment")
         link = self._links.get(broker_id)
+        # Another registration is another process, perhaps at another address.
         if link is None or link.broker.epoch != broker.epoch:
             if link is not None:
                 link.close()
@@ -53,8 +54,10 @@ class PeerLinks:
         return await channel.send(api, request, version, timeout_ms=timeout_ms)
 
     def drop_old(self) -> None:
-        """Brokers have joined or failed: requests to one that has failed, or has registered again,
-        get ConnectionLost now. A machine that lost its power does not close its connections."""
+        """Drop the links to brokers that have failed, or have registered again.
+
+        Requests to them get ConnectionLost now: a machine that lost its power closes nothing.
+        """
         brokers = self._view.image.brokers
         for broker_id, link in list(self._links.items()):
             broker = brokers.get(broker_id)
@@ -83,6 +86,7 @@ class _Link:
         if self._channel is not None and self._channel.is_open:
             return self._channel
         opening = self._opening
+        # One attempt for all requests that wait for the connection.
         if opening is None:
             connecting = peers.connect(self.broker, purpose, timeout_ms)
             opening = self._opening = asyncio.get_running_loop().create_task(connecting)

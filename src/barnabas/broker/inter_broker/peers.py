@@ -75,14 +75,14 @@ class Peers:
         return control or inter_broker_listener(config)[0]
 
     def _security(self, listener: str) -> SecurityConfig:
-        """What this broker's own listener of that name has: brokers are clients of each other."""
+        """The security of this broker's listener of that name: brokers are each other's clients."""
         config = self._config.value
         from barnabas.client.security.config import SecurityConfig
 
         protocol = security_protocols(config)[listener]
         if protocol is SecurityProtocol.PLAINTEXT:
             return SecurityConfig()
-        # Only here, so that brokers that neither log in nor use TLS load nothing for it.
+        # Only here, so that brokers with neither SASL nor TLS between them load nothing for it.
         from barnabas.broker.security.own_login import own_login
 
         return own_login(config, listener, protocol)

@@ -140,6 +140,7 @@ def update_metadata_value(
     topics = {}
     removed = []
     for topic in message.topic_states:
+        # LeaderDuringDelete: the broker forgets the topic before its replicas go.
         if _is_going(topic):
             removed.append(topic.topic_name)
         else:
@@ -165,6 +166,7 @@ def _topic(
     name = topic.topic_name
     known = image.topics.get(name)
     partitions: dict[int, PartitionImage] = {}
+    # A topic with another id is another topic: nothing of the old one stays.
     if known is not None and known.topic_id == topic.topic_id:
         partitions.update(known.partitions)
         config = known.config
@@ -172,6 +174,7 @@ def _topic(
         config = configs[name]
     for each in topic.partition_states:
         before = partitions.get(each.partition_index)
+        # A newer state may be known already.
         if before is None or before.partition_epoch <= each.zk_version:
             partitions[each.partition_index] = _partition(each, before, live)
     return TopicImage(name, topic.topic_id, MappingProxyType(partitions), config)
@@ -190,6 +193,7 @@ def _partition(
         state.controller_epoch,
         tuple(replica for replica in state.offline_replicas if replica in live),
     )
+    # Not on the wire; with the same replicas the reassignment is still the same.
     if before is not None and before.replicas == replicas:
         partition = partition._replace(adding=before.adding, removing=before.removing)
     return partition

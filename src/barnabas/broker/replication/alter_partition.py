@@ -42,7 +42,7 @@ Answers = Mapping["TopicPartition", "IsrAnswer"]
 
 
 class IsrApproval(Protocol):
-    """Who agrees to ISRs; raises BarnabasError if all of them are refused, or not answered."""
+    """Agrees to ISRs; raises BarnabasError if all of them are refused, or not answered."""
 
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers: ...
 
@@ -83,6 +83,7 @@ class ControllerApproval:
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers:
         view, controller = self._view, self._controller
         proposals = [each.proposal for each in pending]
+        # Without a connection to itself: the controller on this broker is asked directly.
         if controller.is_active:
             return await controller.alter_partitions(view.broker_id, view.broker_epoch, proposals)
         controller_id = controller.controller_id
@@ -94,11 +95,11 @@ class ControllerApproval:
         return wire.isr_answers(proposals, cast(AlterPartitionResponse, answer))
 
     def close(self) -> None:
-        """The links are closed by their owner."""
+        """Do nothing: the links are closed by their owner."""
 
 
 class AlterPartition:
-    """Works from `start` to `close`."""
+    """Sends proposals from `start` to `close`."""
 
     __slots__ = ("_approval", "_logged", "_queue", "_task")
 
@@ -112,7 +113,7 @@ class AlterPartition:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def close(self) -> None:
-        """No controller is asked any more."""
+        """Ask no controller any more."""
         self._queue.clear()
         if self._task is not None:
             self._task.cancel()
@@ -133,7 +134,7 @@ class AlterPartition:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
 
     async def _settle(self, pending: Sequence[PendingProposal]) -> bool:
-        """Ask once; whether all were agreed to. What was not answered at all is asked again."""
+        """Ask once; return whether all were agreed to. What was not answered is asked again."""
         try:
             answers = await self._approval(pending)
         except BarnabasError as error:
@@ -149,10 +150,11 @@ class AlterPartition:
         return False
 
     async def _hand_out(self, pending: Sequence[PendingProposal], answers: Answers) -> bool:
-        """Whether all were agreed to."""
+        """Give each proposal its answer; return whether all were agreed to."""
         updates = []
         for each in pending:
             answer = answers[each.proposal.topic_partition]
+            # A partition that another broker leads by now has nothing to log.
             if answer.error_code == NONE and each.is_led:
                 updates.append((each.partition, answer))
             if not each.answer.done():
@@ -163,7 +165,7 @@ class AlterPartition:
         return all(answers[each.proposal.topic_partition].error_code == NONE for each in pending)
 
     def _log_shrinks(self, pending: Sequence[PendingProposal]) -> None:
-        """Once each, however often the controller has to be asked."""
+        """Log each shrink once, however often the controller has to be asked."""
         shrinks = []
         for partition, proposal, _ in pending:
             if self._logged.get(proposal.topic_partition) != proposal:

@@ -92,17 +92,18 @@ class Fetcher:
 
     @property
     def partitions(self) -> dict[TopicPartition, Followed]:
-        """What is copied here."""
+        """The partitions that are copied here."""
         return self._followed
 
     def configure(self, config: BrokerConfig) -> None:
-        """The broker's settings have changed."""
+        """Take over the broker's changed settings."""
         self._requests.limit(_limits(config))
 
     def follow(self, replica: Replica) -> None:
         """Copy the partition from now on; once more in a new epoch of its leader."""
         name = replica.topic_partition
         before = self._followed.get(name)
+        # Another replica object has a log of its own, which may end elsewhere.
         if before is not None and before.replica is not replica:
             self._requests.forget(name)
         followed = Followed(replica, self._parts)
@@ -111,12 +112,12 @@ class Fetcher:
         self._work.set()
 
     def unfollow(self, name: TopicPartition) -> None:
-        """What is still to arrive for it is dropped."""
+        """Stop copying the partition; what is still to arrive for it is dropped."""
         if self._followed.pop(name, None) is not None:
             self._requests.forget(name)
 
     def close(self) -> None:
-        """Nothing is appended after this; the connection goes with the next turn of the loop."""
+        """Append nothing after this; the connection goes with the next turn of the loop."""
         self._task.cancel()
 
     async def wait_closed(self) -> None:
@@ -158,7 +159,7 @@ class Fetcher:
             _log.info("broker %d can be followed again", self.leader_id)
 
     def _lost(self, error: BarnabasError) -> None:
-        """Say so once, and not with every attempt."""
+        """Log it once, and not with every attempt."""
         is_news = not (self._is_lost or self._parts.view.is_cluster_stopping)
         level = logging.WARNING if is_news else logging.DEBUG
         self._is_lost = True
@@ -174,6 +175,7 @@ class Fetcher:
     async def _round(self) -> None:
         """One request and its answer."""
         self._end_rests()
+        # Every partition rests, or none is left.
         if not len(self._requests):
             await self._wait_for_work()
             return
@@ -188,6 +190,7 @@ class Fetcher:
 
     def _ask_for(self, followed: Followed) -> None:
         throttled_ms = followed.throttled_ms(self._parts.replicas.clock.monotonic_ms())
+        # RE-13: a replica that lags and is throttled is left out, and holds up no other.
         if throttled_ms:
             self._rest(followed, min(throttled_ms, _LONGEST_THROTTLE_MS))
             return
@@ -206,6 +209,7 @@ class Fetcher:
         lost: dict[TopicPartition, Followed] = {}
         for answered in self._requests.on_answer(response):
             followed = self._followed.get(answered.topic_partition)
+            # Another leader was named while the request was on its way.
             if followed is None:
                 continue
             if followed.is_cut:  # since before, when there was no descriptor to settle it with
@@ -215,6 +219,7 @@ class Fetcher:
             self._take(followed, answered, now_ms, lost)
             if followed.is_cut:
                 cut.append(answered.topic_partition)
+                # A cut reads and removes files, on the loop: others get their turn in between.
                 if len(cut) % _CUTS_PER_TURN == 0:
                     await asyncio.sleep(0)
             records = answered.data.records
@@ -275,7 +280,7 @@ class Fetcher:
             self._ask_for(followed)
 
     async def _find_bounds(self, lost: dict[TopicPartition, Followed]) -> None:
-        """Those partitions are out of range: where do the leader's logs begin and end?"""
+        """Ask where the leader's logs begin and end, for partitions that are out of range."""
         backoff_ms = self._parts.config.int("replica.fetch.backoff.ms")
         try:
             found = await self._connection.bounds(

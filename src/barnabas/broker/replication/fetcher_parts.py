@@ -1,4 +1,4 @@
-"""What the fetchers of a broker use of its other parts."""
+"""The parts of a broker that its fetchers use, handed on from one to all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FetcherParts(NamedTuple):
-    """What all fetchers of a broker use."""
+    """Named, and used by name: the parts that all fetchers of a broker share."""
 
     view: ClusterView
     config: CurrentConfig

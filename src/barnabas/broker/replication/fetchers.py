@@ -1,4 +1,4 @@
-"""Which partitions this broker copies, from which leader, and on which connection (RE-3).
+"""Spreads the partitions that this broker copies over connections to their leaders (RE-3).
 
 Each leader has `num.replica.fetchers` fetchers here, over which its partitions are spread by their
 names. A fetcher comes with the first partition and goes with the last one. Invariant: a partition
@@ -41,7 +41,7 @@ class Fetchers(ReplicaListener):
         self._is_stopped = False
 
     def __len__(self) -> int:
-        """How many connections there are."""
+        """Return how many connections there are."""
         return len(self._by_leader)
 
     def on_following(self, replica: Replica, leader_id: int) -> None:
@@ -54,6 +54,7 @@ class Fetchers(ReplicaListener):
         if leader_id not in (_NO_LEADER, self._parts.view.broker_id) and not self._is_stopped:
             fetcher = self._fetcher(leader_id, _spread(name) % self._count)
         before = self._homes.get(name)
+        # First away from the former leader's fetcher: two must not append to one log.
         if before is not None and before is not fetcher:
             self._leave(name, before)
         if fetcher is not None:
@@ -101,10 +102,11 @@ class Fetchers(ReplicaListener):
         )
 
     def configure(self, config: BrokerConfig) -> None:
-        """The broker's settings have changed."""
+        """Take over the broker's changed settings."""
         for fetcher in self._by_leader.values():
             fetcher.configure(config)
         count = _count_in(config)
+        # Partitions move to the fetchers that their names belong to from now on.
         if count != self._count:
             self._count = count
             for fetcher in list(self._by_leader.values()):
@@ -144,10 +146,10 @@ class Fetchers(ReplicaListener):
 
 
 def _spread(name: TopicPartition) -> int:
-    """The same in every process."""
+    """Return a hash that is the same in every process."""
     return zlib.crc32(f"{name.topic}-{name.partition}".encode())
 
 
 def _count_in(config: BrokerConfig | CurrentConfig) -> int:
-    """Kafka has no lower bound for it."""
+    """Return num.replica.fetchers, for which Kafka has no lower bound."""
     return max(1, config.int("num.replica.fetchers"))

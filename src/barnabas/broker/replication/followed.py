@@ -93,8 +93,10 @@ class Followed:
             data.error_code, data.high_watermark, data.log_start_offset, diverging, size_bytes
         )
         step = self._follower.on_answer(sent, got)
+        # The only step that needs bytes; others concern the log's end alone.
         if type(step) is Append:
             before = self.replica.log.log_end_offset
+            # An empty answer counts, too: it may bring a higher watermark (RE-6).
             if isinstance(records, memoryview) and size_bytes:
                 self._append(records, got.high_watermark, now_ms)
             self.replica.on_copied(size_bytes, before, self._follower.on_appended(got))
@@ -104,13 +106,16 @@ class Followed:
         return step
 
     def bounds(self, earliest: int, latest: int) -> Step:
-        """Where the leader's log starts and ends: start again there, or truncate. OSError."""
+        """Align with where the leader's log starts and ends: start again there, or truncate.
+
+        Raises OSError.
+        """
         step = self._follower.on_bounds(earliest, latest)
         self._cut(step)
         return step
 
     def on_log_moved(self) -> None:
-        """The log is in another directory now."""
+        """Follow in another directory from now on."""
         self._follower.on_log_moved(self.replica.log)
 
     def lag(self, now_ms: int) -> Lag:
@@ -118,6 +123,8 @@ class Followed:
 
     def throttled_ms(self, now_ms: int) -> int:
         """For how long it must not be asked for: it lags, and its rate is used up (RE-13)."""
+        # As in Kafka, only a replica that lags is throttled: a throttle must not push one out of
+        # the ISR.
         if self._has_been_level:
             return 0
         throttle = self._throttles.of_follower(self.replica)
@@ -136,6 +143,7 @@ class Followed:
     def _level(self, got: Fetched, now_ms: int) -> None:
         """Delete what the leader has deleted, and note how far behind this log is."""
         log = self.replica.log
+        # Never above the own watermark: what is not known to be committed is not removed (KIP-107).
         begin = min(got.log_start_offset, self.replica.high_watermark)
         if begin > log.log_start_offset:
             log.raise_log_start(begin)
@@ -151,7 +159,7 @@ class Followed:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the log was cut, and that is not on disk yet: see `settling`."""
+        """True while the log was cut, and that is not on disk yet: see `settling`."""
         return self.replica.log.unsettled is not None
 
     def _cut(self, step: Step) -> None:

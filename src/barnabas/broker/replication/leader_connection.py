@@ -41,7 +41,7 @@ _ROOM_BYTES = 4096
 
 
 class Bounds(NamedTuple):
-    """Where a leader's log begins and ends, or why it does not say."""
+    """The start and the end of a leader's log, or the error instead."""
 
     error_code: int
     earliest: int
@@ -82,7 +82,7 @@ class ReceiveMemory(MemoryPool):
 
 
 class LeaderConnection:
-    """To one leader, by its id."""
+    """A connection to one leader, by its id."""
 
     __slots__ = (
         "_channel",
@@ -115,7 +115,7 @@ class LeaderConnection:
         """The highest that both sides know; set by `open`."""
 
     async def open(self) -> None:
-        """Raises ConnectionLost, NoAnswer; UnsupportedVersion for a leader that is too old."""
+        """Connect. Raises ConnectionLost, NoAnswer, and UnsupportedVersion for an old leader."""
         channel = await self._peers.connect(
             self._leader(),
             f"fetcher-{self._number}",
@@ -137,7 +137,7 @@ class LeaderConnection:
         return known
 
     def close(self) -> None:
-        """Safe at any time."""
+        """Close the connection, if there is one."""
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()
@@ -151,7 +151,7 @@ class LeaderConnection:
         return response
 
     async def bounds(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Bounds]:
-        """Where the leader's logs begin and end, in these leader epochs. Raises as `fetch` does."""
+        """Ask where the leader's logs begin and end, in these epochs. Raises as `fetch` does."""
         earliest, latest = await asyncio.gather(
             self._list_offsets(epochs, _EARLIEST), self._list_offsets(epochs, _LATEST)
         )

@@ -69,7 +69,7 @@ class ZkAlterPartition:
         self._task: asyncio.Task[None] | None = None
 
     def close(self) -> None:
-        """The controller is notified no more."""
+        """Notify the controller no more."""
         if self._task is not None:
             self._task.cancel()
 
@@ -88,7 +88,7 @@ class ZkAlterPartition:
         return answers
 
     def _state(self, partition: Partition, proposal: IsrProposal) -> StateNode:
-        """With the epoch of the controller that made this broker leader, as Kafka writes it."""
+        """The node, as in Kafka with the epoch of the controller that made this broker leader."""
         isr = tuple(member.broker_id for member in proposal.isr)
         return StateNode(
             self._view.broker_id, proposal.leader_epoch, isr, partition.controller_epoch
@@ -102,6 +102,7 @@ class ZkAlterPartition:
         ]
         try:
             await self._store.commit(sets)
+        # Of many in one commit, only those that conflict are refused; the rest is tried again.
         except (BadVersion, NoNode) as error:
             answers = await self._conflicts(wanted)
             if not answers:

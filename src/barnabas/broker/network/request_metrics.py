@@ -164,7 +164,7 @@ class RequestMetrics:
             )
 
     def _kinds(self) -> dict[str, list[tuple[int, RequestTimes]]]:
-        """By name; a Fetch is in two."""
+        """Group the times by name; those of a Fetch are in two groups."""
         kinds: dict[str, list[tuple[int, RequestTimes]]] = defaultdict(list)
         for (name, version), times in self._by_version.items():
             if times.requests or times.errors:
@@ -187,18 +187,18 @@ def _summary(
     durations = [getattr(each, phase) for each in kinds]
     if phase in ("total", "local"):
         durations += [each.plain for each in kinds]
-        counts = _added(durations, now_ns)
+        counts = _sum_counts(durations, now_ns)
     else:  # those that did not wait are not in there
-        counts = _added(durations, now_ns)
+        counts = _sum_counts(durations, now_ns)
         everything = [each.total for each in kinds] + [each.plain for each in kinds]
-        counts[0] += max(0, sum(_added(everything, now_ns)) - sum(counts))
+        counts[0] += max(0, sum(_sum_counts(everything, now_ns)) - sum(counts))
     for (_, label), value in zip(QUANTILES, quantiles(counts), strict=True):
         yield Sample(value, (*labels, ("quantile", label)))
     yield Sample(sum(each.sum_ns for each in durations) / 1e6, labels, "_sum")
     yield Sample(sum(each.requests for each in kinds), labels, "_count")
 
 
-def _added(durations: Iterable[Durations], now_ns: int) -> list[int]:
+def _sum_counts(durations: Iterable[Durations], now_ns: int) -> list[int]:
     counts: list[int] = []
     for each in durations:
         lately = each.lately(now_ns)
@@ -210,7 +210,7 @@ def _added(durations: Iterable[Durations], now_ns: int) -> list[int]:
 
 
 def error_counter(kind: type[Message]) -> CountErrors | None:
-    """What counts the error codes of messages of that class; None: they have none."""
+    """Return the counter of error codes in messages of that class; None: they have none."""
     has_own = any(each.name == "error_code" for each in kind.fields)
     inner: list[tuple[str, CountErrors]] = []
     for each in kind.fields:

@@ -208,7 +208,7 @@ class ResponseQueue:
         return True
 
     def begin(self, times: RequestTimes) -> None:
-        """The handler of a request begins, whose time counts there."""
+        """Note that the handler of a request begins, whose time is counted in `times`."""
         now_ns = self._begun_ns = spent_ns()
         if not self.wake_ns:
             self.wake_ns = now_ns
@@ -218,14 +218,14 @@ class ResponseQueue:
             self._connection.blocked_ns = 0
 
     def _begun(self, api: Api, version: int) -> tuple[RequestTimes, int, int]:
-        """What counts the request, when it was begun, how long others had kept it from that."""
+        """Return the times to count in, when the handler began, and how long the request queued."""
         times, self.times = self.times, None
         if times is None:  # answered without a handler
             return self._metrics.of(api.name, version), spent_ns(), 0
         return times, self._begun_ns, self._begun_ns - self.wake_ns
 
     def _count(self, slot: _Slot, now_ns: int) -> None:
-        """A request is answered, or has no answer."""
+        """Count the times of a request that is answered, or has no answer."""
         ready_ns = slot.ready_ns or now_ns
         acted_ns = slot.waits_ns or ready_ns
         local_ns, remote_ns = acted_ns - slot.begun_ns, ready_ns - acted_ns

@@ -33,7 +33,10 @@ from barnabas.broker.network.metadata_answers import MetadataAnswers
 from barnabas.broker.network.request_faults import ConnectionCut, RequestFaults
 from barnabas.broker.network.request_metrics import RequestMetrics, RequestTimes
 from barnabas.broker.network.response_queue import LARGE_BYTES, ResponseQueue
-from barnabas.broker.network.strangers import BUFFER_BYTES, Strangers
+from barnabas.broker.network.unauthenticated_connections import (
+    BUFFER_BYTES,
+    UnauthenticatedConnections,
+)
 from barnabas.broker.node import Node
 from barnabas.broker.outcome import Hold, Later, Outcome, Staged
 from barnabas.broker.security.authorization import BETWEEN_BROKERS
@@ -102,7 +105,9 @@ class Router:
         self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # of those that have produced
         self._sasl = sasl
         deadline_ms = node.config.int("barnabas.connection.login.deadline.ms")
-        self._strangers = Strangers(deadline_ms, node.clock, connections.complaints)
+        self._unauthenticated = UnauthenticatedConnections(
+            deadline_ms, node.clock, connections.complaints
+        )
         self._gates: dict[ResponseQueue, SaslGate] = {}  # of those whose frames are looked at
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
         self._max_entries = node.config.int("barnabas.request.max.entries")
@@ -133,21 +138,21 @@ class Router:
         connection = Connection(
             self,
             max_frame_bytes=self._sasl.max_message_bytes,
-            memory=self._strangers.memory,
+            memory=self._unauthenticated.memory,
             pause_when_blocked=True,
             buffer_bytes=BUFFER_BYTES,
         )
         connection.peer_address = address
-        self._strangers.add(connection)
+        self._unauthenticated.add(connection)
         return connection
 
     def on_open_failed(self, connection: Connection) -> None:
         """Forget a connection that never opened."""
-        self._strangers.remove(connection)
+        self._unauthenticated.remove(connection)
 
     def _admit(self, connection: Connection) -> None:
         """Lift the limits of a connection whose client has authenticated."""
-        self._strangers.remove(connection)
+        self._unauthenticated.remove(connection)
         connection.admit(self._max_frame_bytes, self._memory.pool)
         self._memory.serve(connection)
 
@@ -162,7 +167,7 @@ class Router:
 
     def close(self) -> None:
         """Close every connection; requests under way are given up."""
-        self._strangers.close()
+        self._unauthenticated.close()
         for connection, queue in list(self._queues.items()):
             if queue is not None:
                 queue.cancel()
@@ -225,7 +230,7 @@ class Router:
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
         queue = self._queues.pop(connection)
-        self._strangers.remove(connection)
+        self._unauthenticated.remove(connection)
         self._connections.on_closed(self._listener.name, connection.peer_address[0])
         if queue is not None:
             self._repeated.pop(queue, None)

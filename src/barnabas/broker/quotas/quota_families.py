@@ -5,8 +5,8 @@
     kafka.server:type=socket-server-metrics,ip=10.0.0.1  connection-accept-rate
         kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.1"}
 
-A broker without quotas has none of them. A client may invent client ids, and each would
-be a series for ever in whatever collects them: only those used last, and the addresses that connect
+A broker without quotas has none of them. A client may invent client ids, and each would stay a
+series in the system that collects them: only those used last, and the addresses that connect
 fastest, are shown.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.quotas.ip_quotas import IpQuotas
 
 MOST_SHOWN = 1_000
-"""Of clients' limits, and of addresses; a client has at most four of them."""
+"""Bounds the limits of clients that are shown, at most four for each, and the addresses."""
 
 _RESOURCES = {
     PRODUCE: "Produce",
@@ -52,7 +52,7 @@ _Meter = tuple[str, "Entity", "RateMeter | MutationMeter"]
 
 
 def quota_families(quotas: ClientQuotas, ip_quotas: IpQuotas, now_ms: int) -> Iterator[Family]:
-    """Of those who have a quota and have used it; nothing if none is set."""
+    """Yield the families of clients and addresses with a quota; nothing if none is set."""
     if quotas.is_active:
         meters = nlargest(MOST_SHOWN, quotas.meters(), key=lambda each: each[2].last_used_ms)
         yield from _of_clients(meters, now_ms)

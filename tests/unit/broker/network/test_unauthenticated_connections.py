@@ -10,7 +10,12 @@ import pytest
 
 from barnabas import Broker
 from barnabas.broker.network.complaints import Complaints
-from barnabas.broker.network.strangers import BUFFER_BYTES, MEMORY_BYTES, MOST, Strangers
+from barnabas.broker.network.unauthenticated_connections import (
+    BUFFER_BYTES,
+    MEMORY_BYTES,
+    MOST,
+    UnauthenticatedConnections,
+)
 from barnabas.net.connection import Connection
 from barnabas.protocol.api import METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from barnabas.protocol.messages.metadata import MetadataRequest
@@ -76,8 +81,8 @@ def test_se_3_a_client_that_takes_too_long_is_closed(secured: Broker, said: str)
         assert known.call(METADATA, 12, MetadataRequest(topics=[])).brokers
 
 
-def strangers(clock: SetClock) -> Strangers:
-    return Strangers(1_000, clock, Complaints(logging.getLogger("test"), clock))
+def strangers(clock: SetClock) -> UnauthenticatedConnections:
+    return UnauthenticatedConnections(1_000, clock, Complaints(logging.getLogger("test"), clock))
 
 
 def unopened() -> Connection:

@@ -29,7 +29,7 @@ MEMORY_BYTES: Final = 32 * 1024 * 1024
 """Bounds what all of them take for longer messages; their buffers take at most as much again."""
 
 
-class Strangers:
+class UnauthenticatedConnections:
     """The connections of one listener before their clients are known."""
 
     __slots__ = ("_clock", "_complaints", "_deadline_ms", "_timer", "_waiting", "memory")

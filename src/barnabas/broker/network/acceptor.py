@@ -49,7 +49,7 @@ class Acceptor:
         self._throttled: dict[socket.socket, asyncio.TimerHandle] = {}  # until they are closed
         self._is_closed = False
         self._has_failed = False  # and that has been logged
-        connections.when_freed(self._on_freed)
+        connections.add_listener(self._on_freed)
 
     def start(self) -> None:
         if not self._is_accepting and not self._is_closed:
@@ -109,7 +109,7 @@ class Acceptor:
         # others (max.connections.per.ip).
         refusal = self._connections.refusal(host)
         if refusal is not None:
-            self._connections.complaints.about(
+            self._connections.complaints.report(
                 address, "connection refused", refusal, level=logging.INFO
             )
             accepted.close()
@@ -152,11 +152,11 @@ class Acceptor:
                 await self._tls.accept(accepted, connection)
         except OSError as error:
             if self._tls is None:
-                self._connections.complaints.about(
+                self._connections.complaints.report(
                     address, "connection lost before its first byte", error, level=logging.INFO
                 )
             else:
-                self._connections.complaints.about(address, "no TLS connection", error)
+                self._connections.complaints.report(address, "no TLS connection", error)
         finally:
             if not connection.was_opened:  # so `connection_closed` will not count it
                 if self._tls is None:

@@ -36,7 +36,7 @@ class Complaints:
         self._left_out = 0  # beyond them
         self._said: dict[str, set[str]] = {}  # by address; at most LINES of them
 
-    def about(
+    def report(
         self,
         address: tuple[str, int],
         what: str,

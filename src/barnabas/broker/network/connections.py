@@ -83,14 +83,14 @@ class Connections:
                 ],
             )
 
-    def when_freed(self, callback: Callable[[], None]) -> None:
+    def add_listener(self, callback: Callable[[], None]) -> None:
         """Register a callback for each time that a connection closes or the limits change."""
         self._freed.append(callback)
 
     def wait_ms(self, listener: str) -> int:
         """The time that the listener has to wait before it accepts the next connection.
 
-        UNTIL_ONE_CLOSES: wait for the callback of `when_freed`.
+        UNTIL_ONE_CLOSES: wait for the callback of `add_listener`.
         """
         if len(self) >= self._limit("max.connections"):
             return UNTIL_ONE_CLOSES

@@ -110,7 +110,7 @@ class RequestMemory:
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._look)
 
     def _close(self, connection: Connection, held_bytes: int) -> None:
-        self._complaints.about(
+        self._complaints.report(
             connection.peer_address,
             "connection closed",
             f"a request of which {held_bytes} bytes have come has stalled for {self._stalled_ms} "

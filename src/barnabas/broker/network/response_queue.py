@@ -440,10 +440,10 @@ class ResponseQueue:
         if isinstance(error, BarnabasError):
             level = logging.INFO if isinstance(error, ConnectionCut) else logging.WARNING
             reason = f"{what}: {error}"
-            self._complaints.about(address, "connection closed", reason, level=level)
+            self._complaints.report(address, "connection closed", reason, level=level)
             self._connection.close()
         else:
-            self._complaints.about(address, what, error, level=logging.ERROR, bug=error)
+            self._complaints.report(address, what, error, level=logging.ERROR, bug=error)
             self._connection.abort()
 
     def _send_ready(self) -> None:

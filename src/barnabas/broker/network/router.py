@@ -113,7 +113,7 @@ class Router:
         self._max_entries = node.config.int("barnabas.request.max.entries")
         self._faults: RequestFaults | None = None
         # A client that has a quota from now on had none when its requests began to be repeated.
-        node.quotas.when_changed(self._repeated.clear)
+        node.quotas.add_listener(self._repeated.clear)
 
     def inject(self, faults: RequestFaults | None) -> None:
         """Ask `faults` about every request from here on, on open connections too; None: about none.
@@ -193,7 +193,7 @@ class Router:
                 and client.by_mechanism == mechanism
                 and not client.by_token
             ):
-                self._connections.complaints.about(
+                self._connections.complaints.report(
                     connection.peer_address,
                     "connection closed",
                     f"the {mechanism} credential of {principal} was deleted",
@@ -218,7 +218,7 @@ class Router:
                 or connection.unsent_bytes
                 or connection.has_ended
             ):
-                self._connections.complaints.about(
+                self._connections.complaints.report(
                     connection.peer_address, "connection closed", "idle", level=logging.INFO
                 )
                 connection.abort()
@@ -237,7 +237,7 @@ class Router:
             self._gates.pop(queue, None)
             queue.cancel()
         if isinstance(error, CorruptData):
-            self._connections.complaints.about(connection.peer_address, "connection closed", error)
+            self._connections.complaints.report(connection.peer_address, "connection closed", error)
 
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
         queue = self._queues[connection]
@@ -254,11 +254,11 @@ class Router:
             _log.info("connection from %s:%d closed: %s", *connection.peer_address, cut)
             connection.close()
         except BarnabasError as error:
-            self._connections.complaints.about(connection.peer_address, "connection closed", error)
+            self._connections.complaints.report(connection.peer_address, "connection closed", error)
             connection.close()
         except Exception as error:
             # A bug of ours: it costs one connection, and the log has its traceback.
-            self._connections.complaints.about(
+            self._connections.complaints.report(
                 connection.peer_address, "request failed", error, level=logging.ERROR, bug=error
             )
             connection.abort()
@@ -369,7 +369,7 @@ class Router:
         if "error_code" not in fields:
             raise reason
         address = queue.peer_address
-        self._connections.complaints.about(address, f"{context.api.name} refused", reason)
+        self._connections.complaints.report(address, f"{context.api.name} refused", reason)
         answer: Any = response()
         answer.error_code = InvalidRequest.code
         if "error_message" in fields:

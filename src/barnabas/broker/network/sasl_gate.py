@@ -138,7 +138,7 @@ class SaslGate:
             self._enter()
             return Encoded(encode(reply))
         address = self._connection.peer_address
-        self._settings.complaints.about(
+        self._settings.complaints.report(
             address, "failed authentication", reply.refusal, level=logging.INFO
         )
         # Kafka's connection.failed.authentication.delay.ms: who guesses passwords has to wait.

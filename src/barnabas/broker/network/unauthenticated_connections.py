@@ -83,7 +83,7 @@ class UnauthenticatedConnections:
 
     def _close(self, connection: Connection, reason: str) -> None:
         del self._waiting[connection]
-        self._complaints.about(
+        self._complaints.report(
             connection.peer_address, "connection closed", reason, level=logging.INFO
         )
         connection.abort()

@@ -32,7 +32,7 @@ class DeletedTopics:
         self._store = store
         self._looked = (0, -1)  # under which controller epoch, and in which registration
 
-    async def under(self, controller_epoch: int, broker_epoch: int) -> Mapping[str, TopicImage]:
+    async def find(self, controller_epoch: int, broker_epoch: int) -> Mapping[str, TopicImage]:
         """Return what to `forget` after an update of this controller; raises MetadataError.
 
         `broker_epoch`: of the registration that the update is meant for. The controller may see a

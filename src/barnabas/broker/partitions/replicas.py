@@ -319,7 +319,7 @@ class Replicas:
         """Return whether descriptors are short, and no disk has failed; that is logged once."""
         if not is_out_of_descriptors(error):
             return False
-        self._shortage.met(error)
+        self._shortage.on_error(error)
         return True
 
 

@@ -205,7 +205,7 @@ class ClientQuotas:
         self.is_active = False
         """Whether any client has a quota."""
 
-    def when_changed(self, callback: Callable[[], None]) -> None:
+    def add_listener(self, callback: Callable[[], None]) -> None:
         """Register a callback for each time that the limits change."""
         self._listeners.append(callback)
 

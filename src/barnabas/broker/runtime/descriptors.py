@@ -98,7 +98,7 @@ class Shortage:
         self._clock = clock
         self._met_at_ms = -_AN_EPISODE_MS
 
-    def met(self, error: OSError) -> None:
+    def on_error(self, error: OSError) -> None:
         """Log the error of a call that found no descriptor."""
         now_ms = self._clock.monotonic_ms()
         # The first of an episode; those that follow say the same.

@@ -109,6 +109,6 @@ async def missed_deletions(
     Raises like `configs_of`.
     """
     try:
-        return await context.node.deleted_topics.under(controller_epoch, broker_epoch)
+        return await context.node.deleted_topics.find(controller_epoch, broker_epoch)
     except MetadataError as error:
         raise BrokerNotAvailable(f"cannot read the list of topics: {error}") from error

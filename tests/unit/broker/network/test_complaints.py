@@ -14,9 +14,9 @@ from tests.kit.set_clock import SetClock
 def test_a_reason_is_said_once_per_address(caplog: pytest.LogCaptureFixture) -> None:
     complaints = Complaints(logging.getLogger("test"), SystemClock())
     for port in range(3):
-        complaints.about(("10.0.0.1", port), "connection closed", "too large")
-    complaints.about(("10.0.0.2", 7), "connection closed", "too large")
-    complaints.about(("10.0.0.1", 8), "connection closed", "another reason")
+        complaints.report(("10.0.0.1", port), "connection closed", "too large")
+    complaints.report(("10.0.0.2", 7), "connection closed", "too large")
+    complaints.report(("10.0.0.1", 8), "connection closed", "another reason")
     assert [record.getMessage() for record in caplog.records] == [
         "connection closed from 10.0.0.1:0: too large",
         "connection closed from 10.0.0.2:7: too large",
@@ -31,13 +31,13 @@ def test_what_one_address_or_all_of_them_cause_has_a_limit(
     clock = SetClock()
     complaints = Complaints(logging.getLogger("test"), clock)
     for number in range(1500):
-        complaints.about(("10.0.0.1", 1), "closed", f"reason {number}")
+        complaints.report(("10.0.0.1", 1), "closed", f"reason {number}")
     assert len(caplog.records) == LINES_PER_ADDRESS
     for number in range(1500):
-        complaints.about((f"10.1.{number // 256}.{number % 256}", 1), "closed", "x")
+        complaints.report((f"10.1.{number // 256}.{number % 256}", 1), "closed", "x")
     assert len(caplog.records) == LINES
     clock.at_ms += 60_000
-    complaints.about(("10.0.0.1", 1), "closed", "reason 0")
+    complaints.report(("10.0.0.1", 1), "closed", "reason 0")
     assert [record.getMessage() for record in caplog.records[LINES:]] == [
         f"suppressed {2 * 1500 - LINES:,} more lines about connections",
         "closed from 10.0.0.1:1: reason 0",
@@ -46,7 +46,7 @@ def test_what_one_address_or_all_of_them_cause_has_a_limit(
 
 def test_a_reason_stays_on_its_line(caplog: pytest.LogCaptureFixture) -> None:
     complaints = Complaints(logging.getLogger("test"), SystemClock())
-    complaints.about(("10.0.0.1", 1), "closed", "a\nb\x1b[2J")
+    complaints.report(("10.0.0.1", 1), "closed", "a\nb\x1b[2J")
     assert caplog.records[0].getMessage() == r"closed from 10.0.0.1:1: a\nb\x1b[2J"
 
 
@@ -54,6 +54,6 @@ def test_a_bug_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) ->
     complaints = Complaints(logging.getLogger("test"), SystemClock())
     for _ in range(3):
         error = ValueError("ours")
-        complaints.about(("10.0.0.1", 1), "failed", error, level=logging.ERROR, bug=error)
+        complaints.report(("10.0.0.1", 1), "failed", error, level=logging.ERROR, bug=error)
     (record,) = caplog.records
     assert record.exc_info

@@ -35,7 +35,7 @@ def test_an_address_gets_no_more_than_its_limit_and_others_theirs() -> None:
 def test_at_the_limit_of_all_a_listener_waits_until_one_closes() -> None:
     connections = limited(max_connections="1")
     freed: list[int] = []
-    connections.when_freed(lambda: freed.append(len(connections)))
+    connections.add_listener(lambda: freed.append(len(connections)))
     connections.on_opened("A", "10.0.0.1")
     assert connections.wait_ms("B") == UNTIL_ONE_CLOSES
     connections.on_closed("A", "10.0.0.1")
@@ -66,7 +66,7 @@ def test_connections_come_no_faster_than_the_rate() -> None:
 def test_new_limits_hold_at_once() -> None:
     connections = limited()
     freed: list[bool] = []
-    connections.when_freed(lambda: freed.append(True))
+    connections.add_listener(lambda: freed.append(True))
     connections.on_opened("A", "10.0.0.1")
     connections.configure(BrokerConfig({"max.connections": "1"}))
     assert connections.wait_ms("A") == UNTIL_ONE_CLOSES

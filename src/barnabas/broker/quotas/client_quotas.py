@@ -234,6 +234,7 @@ class ClientQuotas:
         by the next request."""
         key = user, client_id
         now_ms = self._clock.monotonic_ms()
+        # Now and then, with a request: there is no task for it, as there may be no quota.
         if now_ms >= self._sweep_at_ms:
             self._forget_inactive(now_ms)
         try:
@@ -249,6 +250,7 @@ class ClientQuotas:
 
     def _look_up(self, user: str, client_id: str) -> ClientLimits | None:
         found = [self._meter(kind, user, client_id) for kind in KINDS]
+        # That a client has none is remembered, or it would be looked up with each request.
         if not any(found):
             return None
         produce, fetch, request, mutation = found
@@ -265,6 +267,7 @@ class ClientQuotas:
         sharing, limit = found
         key = kind, sharing
         meter = self._meters.get(key)
+        # Clients that share the limit share the meter: those of one user, or with one id.
         if meter is None:
             if len(self._meters) >= _MOST_CLIENTS:
                 del self._meters[next(iter(self._meters))]

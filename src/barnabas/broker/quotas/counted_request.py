@@ -88,6 +88,7 @@ class CountedRequest:
         began_ns = spent_ns()
         outcome = stage_one()
         self.spend_since(began_ns)
+        # It holds back the connection's next request, and its steps count as those of any other.
         if isinstance(outcome, Hold):
             return Hold(CountedLater(self, outcome.until))
         return cast(Outcome, self.settle(outcome))

@@ -52,10 +52,12 @@ class IpQuotas:
         """Count a new connection. If it comes too fast it was not counted, and this is how long it
         is kept before it is closed; else 0."""
         limit = self._limits.get(address, self._limits.get(DEFAULT))
+        # Neither this address nor all addresses have a limit.
         if limit is None:
             return 0
         meter = self._meter(address, now_ms)
         meter.rate.record(1, now_ms)
+        # One window at most, as in Kafka: each connection that waits takes a descriptor here.
         throttle_ms = min(meter.rate.throttle_ms(limit, now_ms), self._windows.length_ms)
         if throttle_ms:
             # Or a client that keeps trying would never be served.

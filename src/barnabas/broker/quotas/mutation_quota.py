@@ -59,6 +59,7 @@ class MutationQuota:
             meter.take(partitions, self._now_ms)
             return
         meter.take(partitions, self._now_ms)
+        # A topic that was created because a request needed it is counted only.
         if self._throttles:
             self._throttle(meter)
 

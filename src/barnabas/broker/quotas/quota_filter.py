@@ -52,6 +52,7 @@ class QuotaFilter:
                 raise UnsupportedVersion(f"Custom entity type '{entity_type}' not supported")
             _check(component)
             self._components[entity_type] = component
+        # Addresses are an entity of their own, as Kafka has it (KIP-612).
         if IP in self._components and len(self._components) > 1:
             raise InvalidRequest(
                 "Invalid entity filter component combination, IP filter component should not be "
@@ -67,6 +68,7 @@ class QuotaFilter:
                 return False
             if component.match_type == DEFAULT and name is not None:
                 return False
+        # Strict: the entity is exactly what was asked for, and not a part of it.
         return not self._is_strict or entity.keys() == self._components.keys()
 
 

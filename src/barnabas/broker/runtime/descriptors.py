@@ -74,6 +74,7 @@ def allow_many() -> None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     is_limited = hard != resource.RLIM_INFINITY
+    # Without a hard limit it is raised to what is enough: some systems refuse an unlimited number.
     for wanted in (hard,) if is_limited else (max(soft, _ENOUGH), max(soft, _MACOS_LIMIT)):
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -75,6 +75,7 @@ class DiskPulse:
     def _beat(self) -> None:
         while not self._stopped.wait(self._tick_ms / 1000):
             for path in self._directories():
+                # It may have stopped while the directory before was slow.
                 if self._stopped.is_set():
                     return
                 self._path = path

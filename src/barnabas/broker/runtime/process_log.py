@@ -59,6 +59,7 @@ class JsonFormatter(LineFormatter):
             "message": record.getMessage(),
             "broker": self._broker_id,
         }
+        # A field of its own, so that one record stays one line for the program that reads it.
         if record.exc_info:
             fields["exception"] = logging.Formatter.formatException(self, record.exc_info)
         return json.dumps(fields)

@@ -60,6 +60,7 @@ async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
 
 def clear_in_slices(entries: list[Any]) -> Slices[None]:
     """Empty a list in slices: to free all entries at once would hold up other connections."""
+    # From the end, where nothing has to be moved up.
     while len(entries) > _FREED_ENTRIES:
         del entries[-_FREED_ENTRIES:]
         yield

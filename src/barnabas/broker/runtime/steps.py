@@ -51,8 +51,10 @@ async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
         while True:
             try:
                 outcome = None
+                # A place where other tasks may run, and nothing to wait for.
                 if step is None:
                     await asyncio.sleep(0)
+                # One call, whose outcome the generator waits for.
                 elif callable(step):
                     outcome = await run_in(pool, step)
                 else:

@@ -32,6 +32,7 @@ class WatchedClock:
 
     def begin(self, seen_ms: int | None) -> None:
         """Look for the first time; `seen_ms`: the newest wall time that was trusted before."""
+        # Without a recorded time, as on a new disk, the clock is believed.
         if seen_ms is not None:
             finding = self._jumps.begin(self.monotonic_ms(), self.wall_ms(), seen_ms)
             if finding is not None:
@@ -71,6 +72,7 @@ class WatchedClock:
 
 def _report(finding: Finding) -> None:
     if finding.turn is Turn.STARTED:
+        # Only a clock that is behind the recorded time is certainly wrong.
         is_late = finding.by_ms > 0
         _log.log(
             # A broker that was stopped for long finds the same: no reason to worry.

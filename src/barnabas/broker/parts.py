@@ -316,7 +316,7 @@ class NetworkParts:
         credentials = ScramCredentials(ground.store, tokens)
         self.dynamic_config.follow(USERS, credentials)
         if config.bool("barnabas.connections.end.with.user"):
-            credentials.when_deleted(self._end_sessions)
+            credentials.set_deletion_listener(self._end_sessions)
         sasl_listeners: list[SaslListener | None] = []
         for each in bound:
             sasl = None

@@ -36,11 +36,11 @@ class DistantSession(SessionStore):
         session.on_session(self._report)
 
     async def read(self, path: str) -> Znode | None:
-        return await self._there(path, lambda: self._session.read(path))
+        return await self._run_there(path, lambda: self._session.read(path))
 
     async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
         path = operations[0].path if operations else "/"
-        return await self._there(path, lambda: self._session.commit(operations))
+        return await self._run_there(path, lambda: self._session.commit(operations))
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
         callbacks = self._watches.get(path)
@@ -54,7 +54,7 @@ class DistantSession(SessionStore):
         await asyncio.wrap_future(work)
         self._state = SessionState.EXPIRED
 
-    async def _there(self, path: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _run_there(self, path: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Do it on the store's loop, in the session that this side believes to be in."""
         if self._state is SessionState.EXPIRED:
             raise SessionExpired(path, "the session has expired")

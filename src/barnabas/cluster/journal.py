@@ -155,7 +155,7 @@ class Journal:
                 )
             file.rewrite(found.snapshot, found.frames)
         else:
-            cut_bytes = file.go_on(copy)
+            cut_bytes = file.append_after(copy)
             if cut_bytes:
                 _log.warning(
                     "%s: truncated %s at the end, of a commit that a crash interrupted",

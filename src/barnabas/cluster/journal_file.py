@@ -40,7 +40,7 @@ class JournalFile:
     def read(self) -> bytes:
         return self._file.read()
 
-    def go_on(self, copy: Copy) -> int:
+    def append_after(self, copy: Copy) -> int:
         """Append behind the last commit from now on; returns how many torn bytes were cut."""
         commits = [each for each in copy.frames.whole if not each.is_seal]
         is_rest = copy.frames.damaged_at is not None  # of a journal that the snapshot has replaced

@@ -39,7 +39,7 @@ _FIRST_RETRY_S = 0.05
 _LAST_RETRY_S = 1.0
 _LONGEST_SILENCE_S = 5.0
 _LOOK_EVERY_S = 1.0
-_FOR_EVER_S = 1e9
+_UNBOUNDED_S = 1e9
 _STATES = {
     KazooState.CONNECTED: SessionState.CONNECTED,
     KazooState.SUSPENDED: SessionState.SUSPENDED,
@@ -140,7 +140,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         A starting server accepts connections that it then drops, and kazoo would wait for its
         first answer as long as the session lives.
         """
-        left_s = _FOR_EVER_S if timeout is None else timeout
+        left_s = _UNBOUNDED_S if timeout is None else timeout
         # kazoo waits for two sockets where it can be woken, and for one where it cannot: there it
         # is in the middle of a request or an answer.
         is_held_up = len(reading) + len(writing) == 1

@@ -1,4 +1,4 @@
-"""Log-in settings in Java's JAAS form, as Kafka's properties have them.
+"""Credentials in Java's JAAS form, as Kafka's properties have them.
 
     org.apache.kafka.common.security.plain.PlainLoginModule required
         username="broker" password="b-secret"

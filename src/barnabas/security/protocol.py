@@ -1,4 +1,4 @@
-"""Kafka's security protocols: whether a connection is encrypted, and whether its client logs in."""
+"""Kafka's security protocols: whether a connection has encryption, and authentication by SASL."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
                          <--   v=<signature of the server>
 
 Passwords are taken as UTF-8 without SASLprep, which Kafka does not apply either: a user whom
-Kafka's tools created must be able to log in here, and the reverse. The same exchange proves a
+Kafka's tools created must be able to authenticate here, and the reverse. The same exchange proves a
 delegation token, by the extension `tokenauth=true` (KIP-48): its id is the user, its HMAC the
 password.
 """

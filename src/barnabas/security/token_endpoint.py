@@ -1,11 +1,11 @@
-"""Tokens of an identity provider for who logs in by them: client credentials (RFC 6749, 4.4).
+"""Tokens of an identity provider, for clients that authenticate by them (RFC 6749, 4.4).
 
     org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required
         clientId="orders" clientSecret="..." scope="kafka";
 
 A token is used until a part of its life is over (`sasl.login.refresh.*`), then the next one is
-fetched by who logs in; the old one serves as long as it lives if that fails. A `file:` URL names a
-file with a token that others renew.
+fetched by the next authentication; if that fails, the old one serves as long as it lives. A `file:`
+URL names a file with a token that others renew.
 """
 
 from __future__ import annotations

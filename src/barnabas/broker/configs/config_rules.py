@@ -83,12 +83,12 @@ def log_changes(before: BrokerConfig, after: BrokerConfig) -> None:
             _log.info("broker config %s has changed", name)
         else:
             _log.info(
-                "broker config %s=%s, was %s", name, _said(key.text(new)), _said(key.text(old))
+                "broker config %s=%s, was %s", name, _shown(key.text(new)), _shown(key.text(old))
             )
         warning = inert_warning(name)
         if warning is not None:
             _log.warning("%s", warning)
 
 
-def _said(text: str | None) -> str:
+def _shown(text: str | None) -> str:
     return "unset" if text is None else text

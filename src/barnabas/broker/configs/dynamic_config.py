@@ -202,7 +202,7 @@ class DynamicConfig:
         if self._config.is_set(_LOG_LEVEL):
             apply_log_level(self._config.value)
         await self._round()
-        self._store.on_session(self._session_changed)
+        self._store.on_session(self._on_session)
         self._pump_task = asyncio.get_running_loop().create_task(self._pump())
 
     async def stop(self) -> None:
@@ -215,7 +215,7 @@ class DynamicConfig:
         waiting, self._waiting = self._waiting, []
         _complete(waiting, self._failure)
 
-    def topics_known(self, topics: Iterable[str]) -> None:
+    def on_topics_known(self, topics: Iterable[str]) -> None:
         """The controller has described these: a change that was skipped for want of the topic may
         be newer than the settings that were read for it."""
         if not self._skipped:
@@ -382,7 +382,7 @@ class DynamicConfig:
                 await self._round()
             except Exception as failure:
                 # Whatever it is, requests that wait must fail, and the next change be taken up.
-                _complain(failure)
+                _log_failure(failure)
                 error = UnknownServerError(f"the change is written, but not applied: {failure}")
             served, self._waiting = self._waiting[:came_before], self._waiting[came_before:]
             _complete(served, error)
@@ -398,7 +398,7 @@ class DynamicConfig:
         if is_over:
             self._due.set()
 
-    def _session_changed(self, state: SessionState) -> None:
+    def _on_session(self, state: SessionState) -> None:
         if state is SessionState.CONNECTED:
             self._due.set()
 
@@ -548,7 +548,7 @@ def _log_unusable(topic: str, overrides: Mapping[str, str]) -> None:
         _log.error("topic %s: a setting is left out: %s", topic, reason)
 
 
-def _complain(failure: Exception) -> None:
+def _log_failure(failure: Exception) -> None:
     if isinstance(failure, SessionExpired):
         _log.warning("changes of configs are taken up in the next session: %s", failure)
     elif isinstance(failure, BarnabasError):

@@ -42,12 +42,12 @@ def _handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
             # `__consumer_offsets`.
             by_shard.setdefault(shard.partition, (shard, []))[1].append(group_id)
 
-    def together(answers: list[Message]) -> DeleteGroupsResponse:
+    def combine(answers: list[Message]) -> DeleteGroupsResponse:
         parts = cast(list[DeleteGroupsResponse], answers)
         results = [result for part in parts for result in part.results]
         return DeleteGroupsResponse(results=refused + results)
 
-    return join_outcomes([_delete(*each) for each in by_shard.values()], together)
+    return join_outcomes([_delete(*each) for each in by_shard.values()], combine)
 
 
 def _delete(shard: Shard[Groups], group_ids: list[str]) -> ShardOutcome:

@@ -21,7 +21,7 @@ from barnabas.security.acl import ResourceType
 
 
 def handle(context: Context, request: DescribeGroupsRequest) -> Outcome:
-    def together(answers: list[Message]) -> DescribeGroupsResponse:
+    def combine(answers: list[Message]) -> DescribeGroupsResponse:
         groups = cast(list[DescribedGroup], answers)
         if request.include_authorized_operations:
             for group in groups:
@@ -31,11 +31,11 @@ def handle(context: Context, request: DescribeGroupsRequest) -> Outcome:
                     )
         return DescribeGroupsResponse(groups=groups)
 
-    return run_slices(_describe_all(context, request, together))
+    return run_slices(_describe_all(context, request, combine))
 
 
 def _describe_all(
-    context: Context, request: DescribeGroupsRequest, together: Callable[[list[Message]], Message]
+    context: Context, request: DescribeGroupsRequest, combine: Callable[[list[Message]], Message]
 ) -> Slices[Outcome]:
     pace = Pace()
     outcomes: dict[str, ShardOutcome] = {}  # one for each, however often it is named
@@ -44,7 +44,7 @@ def _describe_all(
             outcomes[group_id] = _describe(context, group_id, request.include_events)
         if pace.is_over():
             yield
-    return join_outcomes(list(outcomes.values()), together)
+    return join_outcomes(list(outcomes.values()), combine)
 
 
 def _describe(context: Context, group_id: str, with_events: bool) -> ShardOutcome:

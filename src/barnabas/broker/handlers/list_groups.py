@@ -22,7 +22,7 @@ def handle(context: Context, request: ListGroupsRequest) -> Outcome:
     # Loaded groups are listed all the same, as in Kafka.
     code = CoordinatorLoadInProgress.code if groups.is_loading else NONE
 
-    def together(answers: list[Message]) -> ListGroupsResponse:
+    def combine(answers: list[Message]) -> ListGroupsResponse:
         parts = cast(list[ListGroupsResponse], answers)
         found = [group for part in parts for group in part.groups]
         errors = [part.error_code for part in parts if part.error_code]
@@ -36,7 +36,7 @@ def handle(context: Context, request: ListGroupsRequest) -> Outcome:
         shard.ask(lambda machine, ticket, _: machine.list_groups(ticket, request), _failure)
         for shard in groups.ready
     ]
-    return join_outcomes(outcomes, together)
+    return join_outcomes(outcomes, combine)
 
 
 def _failure(error: KafkaError) -> ListGroupsResponse:

@@ -75,7 +75,7 @@ def _handle(context: Context, request: OffsetFetchRequest) -> Outcome:
             ),
         )
     group = OffsetFetchGroup(group_id=request.group_id, topics=request.topics)
-    return join_outcomes([_fetch(context, group, request.require_stable)], _alone)
+    return join_outcomes([_fetch(context, group, request.require_stable)], _answer_of_group)
 
 
 def _name_once(request: OffsetFetchRequest) -> Slices[None]:
@@ -117,7 +117,7 @@ def _once(
     return once
 
 
-def _alone(answers: list[Message]) -> OffsetFetchResponse:
+def _answer_of_group(answers: list[Message]) -> OffsetFetchResponse:
     answer = cast(OffsetFetchGroupResponse, answers[0])
     return OffsetFetchResponse(topics=answer.topics, error_code=answer.error_code)
 

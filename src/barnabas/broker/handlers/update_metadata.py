@@ -46,7 +46,7 @@ async def _carry_out(context: Context, request: UpdateMetadataRequest) -> Update
             check_order(context, request.broker_epoch)
             value = update_metadata_value(request, context.version, node.image, configs)
             node.control.carry_out(value)
-            node.dynamic_config.topics_known(topic.name for topic in value.topics)
+            node.dynamic_config.on_topics_known(topic.name for topic in value.topics)
         node.deleted_topics.forget(gone)
     except KafkaError as error:
         return UpdateMetadataResponse(error_code=error.code)

@@ -49,7 +49,7 @@ class AclAuthorizer:
         self._decisions: dict[object, bool] = {}
         self._trail = AuditTrail(_audit, clock)
         self.grants: object | None = object()
-        self.acls = AclStore(store, self._rules, self._rules_changed, clock, random)
+        self.acls = AclStore(store, self._rules, self._on_rules_changed, clock, random)
 
     def allows(
         self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED
@@ -76,7 +76,7 @@ class AclAuthorizer:
             self._trail.log(level, context, needs, f"LITERAL:{resource_name}", audit.references)
         return answer
 
-    def _rules_changed(self) -> None:
+    def _on_rules_changed(self) -> None:
         self._decisions.clear()
         self.grants = object()
 

@@ -145,7 +145,7 @@ class AclStore:
             self._seen_at_ms[path] = self._clock.monotonic_ms()
         for pattern, node in await self._read_all():
             self._apply(pattern, _decode(pattern, node).entries)
-        self._store.on_session(self._session_changed)
+        self._store.on_session(self._on_session)
         self._task = asyncio.get_running_loop().create_task(self._follow())
         _log.info("ACLs loaded, rules: %d", len(self._rules))
 
@@ -299,13 +299,13 @@ class AclStore:
                     await self._reload()
                 await self._take_up_changes()
             except Exception as error:
-                _complain(error)
+                _log_failure(error)
                 self._is_stale = True
                 # The next attempt reads all: how far this one came is not known.
                 await asyncio.sleep(_RETRY_S)
                 self._due.set()
 
-    def _session_changed(self, state: SessionState) -> None:
+    def _on_session(self, state: SessionState) -> None:
         if state is SessionState.EXPIRED:
             self._is_stale = True
         self._due.set()
@@ -411,7 +411,7 @@ def _check_principals(entries: Iterable[AclEntry]) -> None:
             raise UnknownServerError(str(error)) from None
 
 
-def _complain(error: Exception) -> None:
+def _log_failure(error: Exception) -> None:
     if isinstance(error, SessionExpired):
         _log.warning("changed rules are taken up in the next session: %s", error)
     elif isinstance(error, BarnabasError):

@@ -96,7 +96,7 @@ class DelegationTokens:
         """The HMAC of a token."""
         return hmac_digest(self.check_enabled(), token_id.encode(), "sha512")
 
-    # --- logging in ------------------------------------------------------------------------------
+    # --- authentication --------------------------------------------------------------------------
 
     async def account(self, mechanism: str, token_id: str) -> ScramAccount | None:
         """Return the account that a token proves; None if it proves none. Raises MetadataError."""

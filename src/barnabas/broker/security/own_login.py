@@ -1,4 +1,4 @@
-"""How this broker itself connects to the others, and logs in there.
+"""How this broker itself connects to the others, and authenticates there.
 
 listener.name.inner.scram-sha-256.sasl.jaas.config=
     org.apache.kafka.common.security.scram.ScramLoginModule required
@@ -51,7 +51,8 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
         login.check()
     except ConfigError as error:
         raise ConfigError(
-            f"{_MECHANISM}={mechanism}, by which brokers log in at listener {listener}: {error}"
+            f"{_MECHANISM}={mechanism}, by which brokers authenticate at listener {listener}: "
+            f"{error}"
         ) from None
     return login
 

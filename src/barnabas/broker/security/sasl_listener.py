@@ -41,9 +41,9 @@ class SaslListener:
         self._listener = listener
         self._clock = clock
         self._credentials = credentials
-        self._settings = self._made_of(config)
+        self._settings = self._build(config)
         self._seen = self._relevant(config)
-        # One for all sessions: what is taken out of it cannot be used to log in again.
+        # One for all sessions: what is taken out of it cannot be used to authenticate again.
         self._mechanisms = dict(self._settings.mechanisms)
 
     @property
@@ -61,7 +61,7 @@ class SaslListener:
     def check(self, config: BrokerConfig) -> None:
         """Raises ConfigError if these settings cannot replace the present ones."""
         if self._relevant(config) != self._seen:
-            self._made_of(config)
+            self._build(config)
 
     def configure(self, config: BrokerConfig) -> None:
         """Take new settings, if they can be used."""
@@ -70,16 +70,16 @@ class SaslListener:
             return
         self._seen = seen
         try:
-            self._settings = self._made_of(config)
+            self._settings = self._build(config)
         except ConfigError as error:
-            _log.error("the old ways to log in at %s stay: %s", self._listener, error)
+            _log.error("the old SASL mechanisms stay at %s: %s", self._listener, error)
             return
         # The same dictionary: open sessions hold it, and re-authenticate by what it has then.
         self._mechanisms.clear()
         self._mechanisms.update(self._settings.mechanisms)
-        _log.info("clients log in at %s by %s", self._listener, ", ".join(self._mechanisms))
+        _log.info("clients authenticate at %s by %s", self._listener, ", ".join(self._mechanisms))
 
-    def _made_of(self, config: BrokerConfig) -> SaslSettings:
+    def _build(self, config: BrokerConfig) -> SaslSettings:
         return SaslSettings(config, self._listener, self._clock, self._credentials)
 
     def _relevant(self, config: BrokerConfig) -> dict[str, ConfigValue]:

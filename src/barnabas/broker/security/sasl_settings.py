@@ -1,4 +1,4 @@
-"""SaslSettings: how clients log in at one listener, by the configuration of one moment.
+"""SaslSettings: how clients authenticate at one listener, by the configuration of one moment.
 
 Everything is checked when it is made: a listener that cannot let its users in, or would let in
 others, does not serve.

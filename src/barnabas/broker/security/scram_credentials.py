@@ -65,9 +65,9 @@ class ScramCredentials:
         self._loading = asyncio.Lock()
         self._decoy_key = new_salt()  # until that of the cluster is read
         self._iterations: Counter[int] = Counter()  # how many credentials have so many
-        self._when_deleted: Callable[[Principal, str], None] | None = None
+        self._on_deleted: Callable[[Principal, str], None] | None = None
 
-    # --- logging in ------------------------------------------------------------------------------
+    # --- authentication --------------------------------------------------------------------------
 
     def server(self, mechanism: str) -> SaslServer:
         """The server's end of a new exchange."""
@@ -78,7 +78,7 @@ class ScramCredentials:
         return self._accounts is not None
 
     async def load_once(self) -> None:
-        """Read all at the first need, however many log in then. Raises MetadataError."""
+        """Read all at the first need, however many clients wait for it. Raises MetadataError."""
         async with self._loading:
             if self._accounts is None:
                 await self.load()
@@ -101,18 +101,18 @@ class ScramCredentials:
 
     # --- following the tree ----------------------------------------------------------------------
 
-    def when_deleted(self, callback: Callable[[Principal, str], None]) -> None:
-        """Register a callback for a principal that can no longer log in by a mechanism."""
-        self._when_deleted = callback
+    def set_deletion_listener(self, listener: Callable[[Principal, str], None]) -> None:
+        """Set whom to call with each principal that can no longer authenticate by a mechanism."""
+        self._on_deleted = listener
 
     def _notify_of_deleted(
         self, before: Mapping[str, ScramAccount], after: Mapping[str, object]
     ) -> None:
-        if self._when_deleted is not None:
+        if self._on_deleted is not None:
             # Not after a new password: such a session lasts until it has to re-authenticate
             # (KIP-368).
             for mechanism in before.keys() - after.keys():
-                self._when_deleted(before[mechanism].identity.principal, mechanism)
+                self._on_deleted(before[mechanism].identity.principal, mechanism)
 
     async def load(self) -> None:
         """Read all. Raises MetadataError."""

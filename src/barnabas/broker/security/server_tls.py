@@ -93,7 +93,7 @@ class ServerTls:
         self._is_inter_broker = is_inter_broker
         self._turns = Turns()
         self._timer: asyncio.TimerHandle | None = None
-        self._take(config, self._made_of(config))
+        self._take(config, self._build(config))
 
     @property
     def context(self) -> ssl.SSLContext:
@@ -114,7 +114,7 @@ class ServerTls:
     def check(self, config: BrokerConfig) -> None:
         """Raises ConfigError if these settings cannot replace the present ones."""
         if self._differs(config):
-            self._check_successor(config, self._made_of(config))
+            self._check_successor(config, self._build(config))
 
     def configure(self, config: BrokerConfig) -> None:
         """Take new settings, if they can be used."""
@@ -172,7 +172,7 @@ class ServerTls:
     def _replace(self, config: BrokerConfig) -> None:
         try:
             self._seen = stamps_of(_settings_of(config, self._listener).files)
-            state = self._made_of(config)
+            state = self._build(config)
             self._check_successor(config, state)
         except ConfigError as error:
             _log.error("the old certificate stays in use: %s", error)
@@ -193,7 +193,7 @@ class ServerTls:
             name, rules
         ) != self._config.for_listener(name, rules)
 
-    def _made_of(self, config: BrokerConfig) -> _State:
+    def _build(self, config: BrokerConfig) -> _State:
         settings = _settings_of(config, self._listener)
         stamps = stamps_of(settings.files)  # first: what changes meanwhile is seen the next time
         try:

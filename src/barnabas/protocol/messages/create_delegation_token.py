@@ -1,4 +1,4 @@
-"""CreateDelegationToken (key 38): a token by which clients log in as its owner (KIP-48).
+"""CreateDelegationToken (key 38): a token by which clients authenticate as its owner (KIP-48).
 
 Version 2 is flexible, 3 can make a token for another owner (KIP-373).
 """

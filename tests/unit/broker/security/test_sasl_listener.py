@@ -77,7 +77,7 @@ def test_se_3_what_cannot_be_used_is_refused_and_the_old_stays(
     with pytest.raises(ConfigError, match=f"^{JAAS}: the semicolon") as said:
         listener.check(broken)
     listener.configure(broken)
-    assert "the old ways to log in at IN" in caplog.text
+    assert "the old SASL mechanisms stay at IN" in caplog.text
     assert OTHER not in caplog.text + str(said.value)
     assert log_in(listener.session(), SECRET) is Stage.OPEN
     caplog.clear()

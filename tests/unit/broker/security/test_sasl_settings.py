@@ -76,7 +76,7 @@ def test_se_3_a_listener_has_mechanisms_and_limits_of_its_own() -> None:
         ),
         (
             {"sasl.enabled.mechanisms": "SCRAM-SHA-256", "inter.broker.listener.name": "IN"},
-            r"^sasl.mechanism.inter.broker.protocol=GSSAPI, by which brokers log in",
+            r"^sasl.mechanism.inter.broker.protocol=GSSAPI, by which brokers authenticate",
         ),
         (
             {

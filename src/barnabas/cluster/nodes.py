@@ -4,6 +4,9 @@ A commit is staged first: its operations are checked one after the other against
 nodes that they touch. If all are possible the copies replace the nodes (`merge`), else they are
 dropped; so nothing is ever undone. The journal keeps the effects, which need no more checks; a
 replay stages and merges those.
+
+Invariant: a commit is staged on the tree as the last one left it. Sessions, watches and the disk
+belong to the stores; here an owner is a number.
 """
 
 from __future__ import annotations

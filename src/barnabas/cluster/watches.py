@@ -2,6 +2,9 @@
 
 A server's own watches die with the connection. So they are set again on the next one, where a
 changed state reveals a change in the meantime.
+
+Invariant: each callback is called once, after a change or at the end of the session. It may be
+called without a change, and does not learn what has changed.
 """
 
 from __future__ import annotations

@@ -9,6 +9,10 @@ Passwords are taken as UTF-8 without SASLprep, which Kafka does not apply either
 Kafka's tools created must be able to authenticate here, and the reverse. The same exchange proves a
 delegation token, by the extension `tokenauth=true` (KIP-48): its id is the user, its HMAC the
 password.
+
+The server keeps no password, and the client sends none: each proves that it knows the keys that are
+derived from it. An exchange that is overheard can still be tried against a list of passwords, so
+without TLS only a long password is safe.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Only signatures by a private key count: `none` proves nothing, and HS256 with a public key as its
 secret would let everybody sign. Reasons are for the broker's log, and show nothing of the token.
+
+A token that passes counts until its own end: a provider that withdraws it sooner is not asked.
 """
 
 from __future__ import annotations

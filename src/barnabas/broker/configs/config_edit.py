@@ -73,8 +73,8 @@ def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], C
     if key.type != "list":
         verb = Operation(change.operation).name.lower()
         raise InvalidConfig(f"{name} is no list: nothing can be {verb}ed; set it instead")
-    # KIP-339 begins with the default where nothing is set: an APPEND must not drop the items that
-    # count now.
+    # As in Kafka: from the default of the key, even where the broker's own settings say something
+    # else.
     items = _items(wanted.get(name, key.text(key.default) or ""))
     if change.operation == Operation.APPEND:
         items += [item for item in _items(value) if item not in items]

@@ -5,6 +5,9 @@
 
 The rules and texts are those of Kafka's SaslServerAuthenticator. A request that may not come raises
 IllegalSaslState, which closes the connection; a failed authentication is a reply that closes it.
+
+Invariant: once a user is proved the connection never has another one. A session does not end by
+itself: the connection asks it before each request.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _TEMPLATES: Final = {
 
 
 def layout_of(name: str, properties: Mapping[str, str]) -> Layout:
-    """The layout of a formatter. Raises NotCovered, BadCommandLine."""
+    """Return the layout of a formatter. Raises NotCovered, BadCommandLine."""
     own = _own_name(name)
     if own in _DEFAULTS:
         return default_layout(properties)
@@ -37,7 +37,7 @@ def layout_of(name: str, properties: Mapping[str, str]) -> Layout:
 
 
 def is_json(name: str) -> bool:
-    """Return whether it is one of an internal topic that prints JSON, which only 3.9 has."""
+    """Return True for one of an internal topic that prints JSON, which only 3.9 has."""
     return name.removeprefix(_NEW_PACKAGE) in JSON_FORMATTERS and name.startswith(_NEW_PACKAGE)
 
 
@@ -47,7 +47,7 @@ def is_default(name: str) -> bool:
 
 
 def template_of(name: str) -> str:
-    """Our format for a formatter of an internal topic. Raises NotCovered for any other class."""
+    """Return our format for a formatter of an internal topic. Raises NotCovered for any other."""
     if name in _TEMPLATES:
         return _TEMPLATES[name]
     if is_json(name):
@@ -74,5 +74,5 @@ def warn_if_old(name: str) -> None:
 
 
 def _own_name(name: str) -> str:
-    """The name without its package, if that is Kafka's own; else as it is."""
+    """Return the name without its package, if that is Kafka's own; else as it is."""
     return name.removeprefix(_NEW_PACKAGE).removeprefix(_OLD_PACKAGE)

@@ -3,8 +3,9 @@
     {"key":{"version":1,"data":{"group":"g","topic":"t","partition":0}},
      "value":{"version":3,"data":{"offset":42,"leaderEpoch":-1,"metadata":"",...}}}
 
-To the byte as there: in one line, and no line end between two objects. A record of another kind of
-the same topic is left out; of a version that 3.9 does not know the data is "unknown".
+They replace the formatters of lines (`[g,t,0]::OffsetAndMetadata(...)`), which 3.9 deprecates. To
+the byte as there: in one line, and no line end between two objects. A record of another kind of the
+same topic is left out; of a version that 3.9 does not know the data is "unknown".
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _KAFKAS_NAMES: Final = {
     "last_update_timestamp_ms": "transactionLastUpdateTimestampMs",
     "start_timestamp_ms": "transactionStartTimestampMs",
 }
-"""The fields whose names are not ours in camel case."""
+"""Kafka's names of the fields that are not ours in camel case, since ours have a unit."""
 
 
 class _Kind(NamedTuple):
@@ -50,6 +51,8 @@ class _Kind(NamedTuple):
     newest: int  # version of the value
 
 
+# Both kinds of a group's records are in __consumer_offsets, and the key's version tells them apart.
+# Versions 0 and 1 of an offset's key have the same fields.
 _GROUPS: Final = {0: OffsetCommitKey, 1: OffsetCommitKey, 2: GroupMetadataKey}
 _KINDS: Final = {
     "OffsetsMessageFormatter": _Kind(_GROUPS, OffsetCommitKey, OffsetCommitValue, 4),
@@ -59,30 +62,34 @@ _KINDS: Final = {
     ),
 }
 JSON_FORMATTERS: Final = tuple(_KINDS)
-"""Their names, without the package."""
+"""The names of the formatters, without the package of their classes."""
 
 
 class JsonFormatter:
-    """The layout of one of them."""
+    """Lays records out as one of these formatters does."""
 
     def __init__(self, name: str) -> None:
         self._kind = _KINDS[name]
 
     def __call__(self, record: ConsumerRecord) -> bytes:
-        """Raises BadCommandLine for bytes that are no such record, where Kafka's throws."""
+        """Return the JSON of a record, or nothing for one of another kind.
+
+        Raises BadCommandLine for bytes that are no such record, where Kafka's throws.
+        """
         kind = self._kind
         try:
             shown: dict[str, Any] = {"key": None, "value": None}
             if record.key is not None:
-                version, body = _versioned(record.key)
+                version, body = _split_version(record.key)
                 cls = kind.keys.get(version)
+                # An unknown version may be of either kind, so both formatters show it.
                 if cls not in (None, kind.key):
                     return b""
-                shown["key"] = _shown(cls, version, body)
-            if record.value is not None:
-                version, body = _versioned(record.value)
+                shown["key"] = _versioned_object(cls, version, body)
+            if record.value is not None:  # None: a tombstone, of which only the key is known
+                version, body = _split_version(record.value)
                 known = kind.value if 0 <= version <= kind.newest else None
-                shown["value"] = _shown(known, version, body)
+                shown["value"] = _versioned_object(known, version, body)
         except CorruptData as cause:
             raise BadCommandLine(
                 f"the record at offset {record.offset} of {record.topic}-{record.partition} cannot "
@@ -98,7 +105,7 @@ def _in_capitals(escape: re.Match[str]) -> str:
     return rf"\u{number[1:].upper()}" if len(number) > 1 else escape[0]
 
 
-def _versioned(data: bytes) -> tuple[int, bytes]:
+def _split_version(data: bytes) -> tuple[int, bytes]:
     try:
         (version,) = _VERSION.unpack_from(data)
     except error as cause:
@@ -106,22 +113,23 @@ def _versioned(data: bytes) -> tuple[int, bytes]:
     return version, data[_VERSION.size :]
 
 
-def _shown(cls: type[Message] | None, version: int, body: bytes) -> dict[str, Any]:
-    data = _UNKNOWN if cls is None else _json(decode(cls, body, version), version)
+def _versioned_object(cls: type[Message] | None, version: int, body: bytes) -> dict[str, Any]:
+    data = _UNKNOWN if cls is None else _json_value(decode(cls, body, version), version)
     return {"version": version, "data": data}
 
 
-def _json(value: Any, version: int) -> Any:
+def _json_value(value: Any, version: int) -> Any:
     if isinstance(value, Message):
         return {
-            _KAFKAS_NAMES.get(each.name) or _camel_case(each.name): _json(
+            _KAFKAS_NAMES.get(each.name) or _camel_case(each.name): _json_value(
                 getattr(value, each.name), version
             )
             for each in value.fields
             if version in each.versions
         }
     if isinstance(value, list):
-        return [_json(each, version) for each in value]
+        return [_json_value(each, version) for each in value]
+    # Jackson writes bytes, such as a member's assignment, in Base64.
     return b64encode(value).decode() if isinstance(value, bytes | memoryview) else value
 
 

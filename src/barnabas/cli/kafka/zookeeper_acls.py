@@ -1,7 +1,8 @@
 """Does what `kafka-acls.sh --authorizer-properties zookeeper.connect=...` does in Kafka 3.9.1.
 
-The rules are read and written in the tree, past the brokers, which take them up by the change
-nodes: how a cluster gets its first rules before any broker runs.
+Kafka's tool makes an AclAuthorizer of its own, which reads and writes the rules in ZooKeeper. So a
+cluster gets its first rules before any broker runs; brokers that do run learn of a change by its
+node under /kafka-acl-changes. Kafka 4.0 removed the way together with ZooKeeper.
 """
 
 from __future__ import annotations
@@ -38,16 +39,18 @@ _DEPRECATED: Final = (
 
 
 def is_by_authorizer(given: Given) -> bool:
-    """Return whether the line is about rules in ZooKeeper. Raises BadCommandLine."""
+    """Return True if the line is about rules in ZooKeeper. Raises BadCommandLine."""
     if "bootstrap-server" in given:
         for option in (_CLASS, PROPERTIES, _TLS_FILE):
             given.not_with("bootstrap-server", option)
         return False
     if PROPERTIES not in given:
+        # In Kafka --authorizer alone may be enough: a class of another vendor may need no settings.
+        # Ours is AclAuthorizer, which always needs the address of a ZooKeeper.
         given.only_with(_CLASS, PROPERTIES)
         given.only_with(_TLS_FILE, PROPERTIES)
         return False
-    given.not_with("command-config", PROPERTIES)
+    given.not_with("command-config", PROPERTIES)  # settings of an admin client: none is made
     return True
 
 
@@ -57,7 +60,7 @@ def warn_of_authorizer() -> None:
 
 
 def _settings(given: Given) -> Settings:
-    """How to reach ZooKeeper. One that knows us gets nodes that belong to us.
+    """Return how to reach ZooKeeper. One that knows us gets nodes that belong to us.
 
     Raises BadCommandLine, ConfigError.
     """
@@ -69,6 +72,8 @@ def _settings(given: Given) -> Settings:
         )
     file = given.text(_TLS_FILE)
     own: dict[str, str] = {}
+    # The file keeps passwords off the command line, where `ps` would show them (KIP-515). Its names
+    # may have the prefix or not.
     general = _pairs(given.texts(PROPERTIES)) | ({} if file is None else load_properties(file))
     for name in [each for each in general if each.startswith(_PREFIX)]:
         own[name.removeprefix(_PREFIX)] = general.pop(name)
@@ -86,11 +91,13 @@ def _settings(given: Given) -> Settings:
             "zookeeper.connect=HOST:PORT[/CHROOT]"
         )
     settings = command_settings(BrokerConfig(properties))
+    # Kafka's tool takes zookeeper.set.acl as true if ZooKeeper's SASL is configured. A broker's
+    # default stays false, but a tool that leaves open nodes among protected ones would undo them.
     return settings._replace(is_protected=settings.is_protected or settings.has_identity)
 
 
 def _pairs(texts: Iterable[str]) -> dict[str, str]:
-    """The pairs of --authorizer-properties, one in each. Raises BadCommandLine."""
+    """Return the pairs of --authorizer-properties, one in each. Raises BadCommandLine."""
     pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -101,13 +108,13 @@ def _pairs(texts: Iterable[str]) -> dict[str, str]:
 
 
 class ZooKeeperAcls:
-    """The rules in a tree, by the methods of `Admin`."""
+    """Keeps the rules in a tree, with the methods of `Admin` that `kafka.acls` uses."""
 
     def __init__(self, acls: AclStore) -> None:
         self._acls = acls
 
     async def describe_acls(self, wanted: AclFilter) -> list[AclBinding]:
-        """The rules that a filter matches."""
+        """Return the rules that a filter matches."""
         found = self._acls.describe(wanted)
         return [AclBinding(pattern, each) for pattern, acls in found.items() for each in acls]
 
@@ -139,6 +146,8 @@ async def zookeeper_acls(given: Given) -> AsyncIterator[ZooKeeperAcls]:
     from barnabas.security.acl_rules import AclRules
 
     async with open_store(_settings(given), makes_chroot=True) as store:
+        # The brokers' own store. It also writes the change node, and tries again if another writer
+        # has changed a node in between, so that this is safe while brokers write rules themselves.
         acls = AclStore(store, AclRules(), lambda: None, SystemClock(), SystemRandom())
         try:
             await acls.open()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from barnabas import Broker
@@ -19,11 +20,13 @@ from tests.kit.broker.group_calls import (
     settle,
 )
 from tests.kit.broker.loops import inside
-from tests.kit.broker.metric_pages import samples_of
+from tests.kit.broker.metric_pages import page_of, samples_of
 from tests.kit.broker.produces import fill
 from tests.kit.broker.replicated import parts_of
 from tests.kit.broker.topics import create, with_configs
 from tests.kit.broker.transactional import TransactionalProducer
+from tests.kit.foreign import CHECKOUT
+from tests.kit.processes.broker_process import free_port
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.waiting import wait_until
 
@@ -120,3 +123,27 @@ def test_in_3_groups_and_transactional_ids() -> None:
         assert found['barnabas_transactional_ids{state="Ongoing"}'] == 0
         assert found['barnabas_transactional_ids{state="CompleteCommit"}'] == 1
         assert second.add("t", 0) == [0]
+
+
+def test_in_3_the_names_that_the_documentation_lists_are_on_a_page() -> None:
+    """Of a broker that serves metrics, is alone, has no quota and no certificate."""
+    section = (
+        (CHECKOUT / "docs" / "operations.md").read_text().partition("## Metrics and probes")[2]
+    )
+    listed = set(
+        re.findall(r"`((?:kafka|barnabas|process)_[a-z_]+)`", section.partition("\n## ")[0])
+    )
+    config = {**AT_ONCE, "barnabas.metrics.port": str(free_port())}
+    with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
+        find_coordinator(client)
+        TransactionalProducer(client, "one").begun()
+        server = broker.server
+        assert server is not None
+        page = inside(broker, lambda: page_of(server.metrics))
+    declared = set(re.findall(r"^# TYPE (\w+) ", page, re.MULTILINE))
+    elsewhere = {name for name in listed if name.startswith("kafka_server_quota_")} | {
+        "barnabas_certificate_days_left",
+        "kafka_server_fetcherlagmetrics_consumerlag",
+        "kafka_server_socket_server_metrics_connection_accept_rate",
+    }
+    assert listed - elsewhere == declared

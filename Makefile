@@ -72,14 +72,11 @@ QUICK := tests/tidy tests/unit tests/property
 OTHERS := $(filter-out $(QUICK),$(patsubst %/,%,$(wildcard tests/*/)))
 BY_FILE := -n 4 --dist loadfile --no-loadscope-reorder
 
-# The suites that run once more with each broker and client secured, and a part of each kind.
-SECURED := BARNABAS_SECURED=1 $(BIN)/python -m pytest $(BY_FILE)
-IN := tests/integration/test_
-SECURED_SUITES := tests/conformance $(wildcard $(addprefix $(IN),secured*.py cluster*.py client*.py \
-	kill.py three*.py transactions*.py isr*.py moving*.py nearest*.py throttled*.py directory*.py \
-	controller*.py recovery*.py start_stop.py testing_cluster.py java*.py power*.py few*.py \
-	committed*.py unknown*.py))
-SECURED_PART := $(addprefix $(IN),secured_suites.py kill.py moving_coordinators.py) \
+# The tests with the marker `secured` run once more with each broker and client secured: all of them
+# by `make soak`, a part of each kind by `make test-all`.
+SECURED := BARNABAS_SECURED=1 $(BIN)/python -m pytest $(BY_FILE) -m 'secured and not soak'
+SECURED_PART := \
+	$(addprefix tests/integration/test_,secured_suites.py kill.py moving_coordinators.py) \
 	$(addprefix tests/conformance/test_,topics.py mixed_group.py transactions_java.py)
 
 # Each says at once all that is wrong: a red part does not keep the next one from running.
@@ -151,7 +148,7 @@ soak: $(VENV)/dev.stamp
 	BARNABAS_SOAK=1 $(BIN)/python -m pytest tests/property
 	BARNABAS_SOAK=1 $(BIN)/python -m pytest -m 'soak or repeated' tests --ignore tests/property
 	BARNABAS_FRAMES=100000 $(BIN)/python -m pytest tests/integration/test_sasl_hostile.py
-	$(SECURED) $(SECURED_SUITES)
+	$(SECURED) tests/conformance tests/integration
 
 mutants: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.mutants $(ONLY)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.conformance.clients_in_use import PROCESSES
 from tests.kit.processes.broker_process import broker_process
 from tests.kit.raw_client import NO_TIDYING
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test of this folder: foreign clients can do on secured brokers what they can."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.secured)
 
 
 @pytest.fixture(scope="session")

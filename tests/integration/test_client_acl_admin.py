@@ -21,6 +21,8 @@ from barnabas.client import (
 )
 from barnabas.errors import InvalidRequest, SecurityDisabled
 
+pytestmark = pytest.mark.secured
+
 ALICE = AclEntry("User:alice", "*", Operation.READ, PermissionType.ALLOW)
 ORDERS = Pattern(ResourceType.TOPIC, "orders")
 PREFIX = Pattern(ResourceType.TOPIC, "ord", PatternType.PREFIXED)

@@ -19,6 +19,8 @@ from tests.kit.processes.broker_process import free_port
 if TYPE_CHECKING:
     import barnabas
 
+pytestmark = pytest.mark.secured
+
 LOOPS = [asyncio.new_event_loop, new_event_loop]
 
 

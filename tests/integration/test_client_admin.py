@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from barnabas.testing.embedded.broker import Broker
 
+pytestmark = pytest.mark.secured
+
 
 SET, DELETE, APPEND, SUBTRACT = ConfigOperationType
 

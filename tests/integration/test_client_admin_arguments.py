@@ -14,6 +14,8 @@ from barnabas.client.offsets import LATEST
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.secured
+
 
 @pytest.fixture(scope="module")
 def admin() -> Iterator[SyncAdmin]:

@@ -19,6 +19,8 @@ from tests.kit.waiting import wait_until
 if TYPE_CHECKING:
     from barnabas.testing.embedded.broker import Broker
 
+pytestmark = pytest.mark.secured
+
 
 def pairs() -> Iterator[tuple[str, bytes]]:
     yield "a", b"1"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from barnabas.client.consumer.fetched import ConsumerRecord
     from barnabas.testing.embedded.broker import Broker
 
+pytestmark = pytest.mark.secured
+
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 RECORDS = [(b"key %d" % n, b"value %d" % n, (("h", b"%d" % n),), 1_000 + n) for n in range(100)]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
 from barnabas.client import Consumer, TopicPartition
 from barnabas.client.channel import system_seams
 from barnabas.client.cluster import Cluster
@@ -14,6 +16,8 @@ from barnabas.client.consumer.fetcher import Fetcher
 
 if TYPE_CHECKING:
     import barnabas
+
+pytestmark = pytest.mark.secured
 
 PARTITIONS = 20
 BATCH = 8_000

@@ -18,6 +18,8 @@ from barnabas.errors import MessageTooLarge
 from tests.kit.client_transactions import make, name
 from tests.kit.clients.topic_records import topic_records
 
+pytestmark = pytest.mark.secured
+
 PARTITIONS = 3
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 import barnabas
 from barnabas.client import Admin, Consumer, TopicPartition
+
+pytestmark = pytest.mark.secured
 
 
 def test_co_4_a_consumer_is_closed_when_its_commit_has_been_answered() -> None:

@@ -22,6 +22,8 @@ from tests.kit.waiting import wait_until
 if TYPE_CHECKING:
     from barnabas.testing.embedded.broker import Broker
 
+pytestmark = pytest.mark.secured
+
 
 def fill(broker: Broker, topic: str, count: int, *, partitions: int = 1, batch_size: int = 1_000,
          codec: str = "none") -> list[TopicPartition]:  # fmt: skip

@@ -20,6 +20,8 @@ from barnabas.errors import ConfigError, InvalidTxnState, MessageTooLarge
 from tests.kit.client_transactions import make, name
 from tests.kit.clients.topic_records import topic_records
 
+pytestmark = pytest.mark.secured
+
 
 async def committed_values(servers: str, topic: str) -> list[bytes | None]:
     records = await topic_records(servers, topic, "read_committed")

@@ -13,6 +13,8 @@ import pytest
 from barnabas.client import Admin, Consumer, NewTopic, Producer, RebalanceListener, TopicPartition
 from barnabas.client.errors import CommitFailed
 
+pytestmark = pytest.mark.secured
+
 PATIENCE_S = 120.0
 OPTIONS: dict[str, Any] = {
     "auto_offset_reset": "earliest",

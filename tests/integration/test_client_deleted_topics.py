@@ -21,6 +21,8 @@ from barnabas.errors import UnknownTopicOrPartition
 if TYPE_CHECKING:
     import barnabas
 
+pytestmark = pytest.mark.secured
+
 PATIENCE_S = 60
 # A commit that is repeated takes until the end of the test.
 ENDLESS: dict[str, Any] = {

@@ -16,6 +16,8 @@ from barnabas.client import Producer, ProducerRecord, RebalanceListener, SyncCon
 from barnabas.types import TopicPartition
 from tests.kit.client_transactions import name
 
+pytestmark = pytest.mark.secured
+
 COUNT = 20
 
 

@@ -26,6 +26,8 @@ from tests.kit.effort import examples
 from tests.kit.processes.answer_proxy import AnswerProxy, Fate, behind_a_proxy, let_pass
 from tests.kit.raw_client import batch
 
+pytestmark = pytest.mark.secured
+
 HASTE: Any = {
     "request_timeout_ms": 300,
     "retry_backoff_ms": 5,

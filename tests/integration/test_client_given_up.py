@@ -11,6 +11,8 @@ from barnabas.client import Consumer, Producer, TopicPartition
 from barnabas.errors import IllegalGeneration, UnknownMemberId
 from tests.kit.client_transactions import PATIENCE_S, committed, make, name
 
+pytestmark = pytest.mark.secured
+
 
 def test_a_transaction_of_a_member_that_the_group_has_given_up_is_refused(servers: str) -> None:
     """PR-7, DL-1: its partitions have other readers, who begin where the group had committed;

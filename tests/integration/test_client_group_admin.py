@@ -28,6 +28,8 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 
+pytestmark = pytest.mark.secured
+
 PATIENCE_S = 120.0
 
 

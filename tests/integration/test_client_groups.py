@@ -30,8 +30,9 @@ from barnabas.client.errors import CommitFailed, NoOffsetForPartition
 from barnabas.errors import BarnabasError, FencedInstanceId, InvalidGroupId, UnknownMemberId
 from tests.kit.processes.broker_process import BrokerProcess, broker_process
 
-PATIENCE_S = 120.0
+pytestmark = pytest.mark.secured
 
+PATIENCE_S = 120.0
 QUICK: dict[str, Any] = {
     "auto_offset_reset": "earliest",
     "heartbeat_interval_ms": 200,

@@ -13,6 +13,8 @@ from barnabas.client.errors import UnknownPartition
 from barnabas.records.record import BatchBuilder
 from tests.kit.client_transactions import make, name
 
+pytestmark = pytest.mark.secured
+
 
 def batch() -> bytes:
     builder = BatchBuilder()

@@ -25,6 +25,8 @@ from barnabas.protocol.api import (
 )
 from tests.kit.processes.broker_process import free_port
 
+pytestmark = pytest.mark.secured
+
 PATIENCE_S = 120.0
 
 

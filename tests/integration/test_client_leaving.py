@@ -15,6 +15,8 @@ from tests.kit.waiting import until
 if TYPE_CHECKING:
     import barnabas
 
+pytestmark = pytest.mark.secured
+
 PATIENCE_S = 60
 # What waits for an answer waits until the end of the test.
 ENDLESS: dict[str, Any] = {

@@ -14,6 +14,8 @@ from barnabas.client.errors import ClientClosed
 if TYPE_CHECKING:
     import barnabas
 
+pytestmark = pytest.mark.secured
+
 NAME = TopicPartition("loops", 0)
 USES: list[Callable[[Consumer], Awaitable[object]]] = [
     lambda consumer: consumer.poll(60_000),

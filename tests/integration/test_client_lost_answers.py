@@ -16,6 +16,8 @@ from barnabas.protocol.api import METADATA, PRODUCE
 from tests.kit.processes.answer_proxy import AnswerProxy, behind_a_proxy, let_pass
 from tests.kit.waiting import until, wait_until
 
+pytestmark = pytest.mark.secured
+
 RETRY_AT_ONCE = {
     "request_timeout_ms": 300,
     "retry_backoff_ms": 10,

@@ -23,6 +23,8 @@ from barnabas.client.errors import ClientClosed, ConcurrentUse
 if TYPE_CHECKING:
     from barnabas.testing.embedded.broker import Broker
 
+pytestmark = pytest.mark.secured
+
 
 class NotProcessed(Exception):
     """What the user's work raises."""

@@ -23,6 +23,8 @@ from tests.kit.processes.answer_proxy import AnswerProxy, Fate, behind_a_proxy
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.waiting import until
 
+pytestmark = pytest.mark.secured
+
 PATIENCE_MS = 60_000
 
 

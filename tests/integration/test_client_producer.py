@@ -22,6 +22,8 @@ from tests.kit.pipeline.topics import read_all
 if TYPE_CHECKING:
     from barnabas.testing.embedded.broker import Broker
 
+pytestmark = pytest.mark.secured
+
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 

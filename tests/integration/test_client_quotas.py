@@ -10,6 +10,8 @@ from barnabas import Broker
 from barnabas.client import Admin
 from barnabas.errors import InvalidRequest
 
+pytestmark = pytest.mark.secured
+
 
 def test_se_5_quotas_are_set_described_and_removed() -> None:
     async def scenario(servers: str) -> None:

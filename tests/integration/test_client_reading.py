@@ -24,6 +24,8 @@ from barnabas.errors import ConfigError
 if TYPE_CHECKING:
     from barnabas.testing.embedded.broker import Broker
 
+pytestmark = pytest.mark.secured
+
 PATIENCE_MS = 60_000
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from barnabas.client.security.tls import ClientTls
     from barnabas.testing.embedded.broker import Broker
 
+pytestmark = pytest.mark.secured
+
 T = TypeVar("T")
 
 

@@ -14,6 +14,8 @@ from barnabas.records.record import BatchBuilder
 from tests.kit.client_transactions import make, name
 from tests.kit.clients.topic_records import topic_records
 
+pytestmark = pytest.mark.secured
+
 MOST_BYTES = 2_000
 VALUES = [b"%04d" % number * 25 for number in range(300)]  # of a hundred bytes each
 LARGE = b"L" * 3_000

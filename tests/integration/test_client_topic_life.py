@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import barnabas
     from barnabas.testing.faults.rule import Rule
 
+pytestmark = pytest.mark.secured
+
 PATIENCE_S = 60
 OFTEN: dict[str, Any] = {"metadata_max_age_ms": 20, "retry_backoff_ms": 5}
 

@@ -14,6 +14,8 @@ from barnabas.errors import CoordinatorLoadInProgress
 from tests.kit.client_transactions import name
 from tests.kit.waiting import until
 
+pytestmark = pytest.mark.secured
+
 IMPATIENT: dict[str, Any] = {"max_block_ms": 500, "request_timeout_ms": 300}
 
 FAULTS: list[dict[str, Any]] = [

@@ -29,6 +29,8 @@ from barnabas.errors import (
 from tests.kit.client_transactions import PATIENCE_S, committed, make, name
 from tests.kit.processes.broker_process import broker_process
 
+pytestmark = pytest.mark.secured
+
 
 async def read(servers: str, topic: str, level: str = "read_committed") -> list[str]:
     """The values of all records in front of the log's end, or of the last stable offset."""

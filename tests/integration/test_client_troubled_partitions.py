@@ -16,6 +16,8 @@ from barnabas.client.errors import UnknownPartition
 from barnabas.errors import UnknownTopicOrPartition
 from tests.kit.waiting import until
 
+pytestmark = pytest.mark.secured
+
 PATIENCE_S = 60
 # What waits for the troubled partition waits until the end of the test.
 ENDLESS: dict[str, Any] = {

@@ -25,6 +25,8 @@ from barnabas.types import TopicPartition
 from tests.kit.raw_client import PATIENCE_S
 from tests.kit.waiting import wait_until
 
+pytestmark = pytest.mark.secured
+
 CONFIG = {
     "auto.leader.rebalance.enable": "false",
     "controlled.shutdown.retry.backoff.ms": "100",

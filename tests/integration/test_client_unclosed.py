@@ -19,6 +19,8 @@ from barnabas.client import SyncAdmin, SyncConsumer, SyncProducer
 from tests.kit.client_transactions import name
 from tests.kit.waiting import wait_until
 
+pytestmark = pytest.mark.secured
+
 COUNT = 100
 
 SYNC = """

@@ -36,6 +36,8 @@ from tests.kit.processes.command_line import COMMAND, with_settings
 from tests.kit.raw_client import PATIENCE_S
 from tests.kit.waiting import until, wait_until
 
+pytestmark = pytest.mark.secured
+
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:

@@ -12,6 +12,8 @@ from barnabas.types import TopicPartition
 from tests.kit.clients import confluent_client
 from tests.kit.waiting import wait_until
 
+pytestmark = pytest.mark.secured
+
 SMALL = {
     "offsets.topic.num.partitions": "6",
     "transaction.state.log.num.partitions": "6",

@@ -18,7 +18,7 @@ from tests.kit.processes.broker_process import free_port
 from tests.kit.processes.local_cluster import local_cluster
 from tests.kit.waiting import wait_until
 
-pytestmark = pytest.mark.foreign
+pytestmark = [pytest.mark.secured, pytest.mark.foreign]
 
 PROMPT_SECONDS = 25.0  # who waits for somebody who has gone waits for 30 s
 FAILOVER_SECONDS = 120

@@ -32,7 +32,7 @@ from tests.kit.processes.senders import sending
 from tests.kit.raw_client import RawClient
 from tests.kit.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.secured, pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
 NEEDS_TWO = "min.insync.replicas=2"
 # A busy machine holds followers up: a leader that takes them out of the ISR before its session ends

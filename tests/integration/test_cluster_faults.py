@@ -53,6 +53,7 @@ from tests.kit.waiting import wait_until
 
 # Each waits for one loss at a time, and for the work before it and after.
 pytestmark = [
+    pytest.mark.secured,
     pytest.mark.slow,
     pytest.mark.foreign,
     pytest.mark.timeout(5 * LONGEST_LOSS_SECONDS),

@@ -25,7 +25,7 @@ from tests.kit.processes.full_disks import DISKS, Disk
 from tests.kit.processes.senders import PARTITIONS, ConfluentSender, Sender, sending
 from tests.kit.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.secured, pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
 OPTIONS = (
     "min.insync.replicas=2",

@@ -38,7 +38,7 @@ from tests.kit.processes.cluster_process import ClusterProcess, wait_for_equal_f
 from tests.kit.raw_client import RawClient
 from tests.kit.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.secured, pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
 # The records and transactions are old: nothing is to be thought too old to be kept.
 LONGEST_MS = 2**31 - 1

@@ -30,6 +30,8 @@ from tests.kit.processes.command_line import COMMAND, with_settings
 from tests.kit.raw_client import RawClient, once_found, once_loaded
 from tests.kit.waiting import wait_until
 
+pytestmark = pytest.mark.secured
+
 TOPIC = "t"
 IN_PARTITION_6 = "MrATooConsumer"  # of the 50 that `__consumer_offsets` has by default
 PATIENCE_S = 120

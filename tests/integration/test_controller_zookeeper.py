@@ -16,6 +16,8 @@ from tests.kit.metadata_stores import ZooKeeperStores
 from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
 from tests.kit.waiting import until
 
+pytestmark = pytest.mark.secured
+
 WELL_WITHIN_S = 60.0
 
 

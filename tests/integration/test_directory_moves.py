@@ -32,6 +32,8 @@ from tests.kit.processes.command_line import InProcess
 from tests.kit.processes.senders import PARTITIONS, ConfluentSender, OwnSender, Sender, sending
 from tests.kit.waiting import wait_until
 
+pytestmark = pytest.mark.secured
+
 ROUNDS = 8
 BURST = 4_000
 FUTURE = "*-future"

@@ -19,6 +19,8 @@ from tests.kit.processes.broker_process import broker_process
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.waiting import wait_until
 
+pytestmark = pytest.mark.secured
+
 PARTITIONS = 60
 SPARE = 40  # descriptors, when it has started
 MOST = 60  # connections: those, and fewer than the backlog has room for

@@ -34,7 +34,7 @@ from tests.kit.processes.senders import PARTITIONS, sending
 from tests.kit.raw_client import PATIENCE_S, RawClient
 from tests.kit.waiting import until, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.secured, pytest.mark.slow, pytest.mark.timeout(600)]
 
 OLD = {"inter.broker.protocol.version": "2.6"}
 NEW = {"inter.broker.protocol.version": "3.9-IV0"}

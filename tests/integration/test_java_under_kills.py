@@ -29,7 +29,7 @@ from tests.kit.processes.java_at_work import Acknowledged, JavaAtWork, Reading, 
 from tests.kit.processes.senders import PARTITIONS
 from tests.kit.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.secured, pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
 OPTIONS = ("min.insync.replicas=2", "replica.lag.time.max.ms=3000")
 TOPIC, GROUP = "sent-by-java", "java-readers"

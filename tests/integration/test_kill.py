@@ -22,7 +22,7 @@ from tests.kit.processes.senders import (
 )
 from tests.kit.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.secured, pytest.mark.slow]
 
 KILLS = 20
 LEAST_IN_ALL = 100_000

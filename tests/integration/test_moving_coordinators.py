@@ -23,6 +23,8 @@ from barnabas.types import TopicPartition as Name
 from tests.kit.raw_client import PATIENCE_S
 from tests.kit.waiting import wait_until
 
+pytestmark = pytest.mark.secured
+
 TOPIC = "worked"
 SECONDS = 6.0  # at least: until there was enough of everything
 PAUSE_S = 0.05

@@ -25,6 +25,8 @@ from barnabas.types import TopicPartition
 from tests.kit.clients import confluent_client
 from tests.kit.waiting import wait_until
 
+pytestmark = pytest.mark.secured
+
 CONFIG = {
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "offsets.topic.num.partitions": "3",

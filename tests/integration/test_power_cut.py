@@ -17,7 +17,7 @@ from tests.kit.processes.broker_process import BrokerProcess
 from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
 from tests.kit.waiting import wait_until
 
-pytestmark = pytest.mark.foreign
+pytestmark = [pytest.mark.secured, pytest.mark.foreign]
 
 TOPIC = "kept"
 RECORDS = 1000

@@ -15,6 +15,8 @@ from barnabas.client import NewTopic, SyncAdmin, SyncProducer
 from tests.kit.processes.broker_process import COMMAND, STOP_SECONDS, broker_process
 from tests.kit.waiting import wait_until
 
+pytestmark = pytest.mark.secured
+
 RECORDS = 1_500_000
 """One each in a batch of its own, as they take longest to be read."""
 

@@ -17,7 +17,10 @@ from tests.kit.raw_client import PATIENCE_S, RawClient
 from tests.kit.secured import secrets
 from tests.kit.secured.suite import IS_SECURED, suite
 
-pytestmark = pytest.mark.skipif(not IS_SECURED, reason="BARNABAS_SECURED=1 runs it")
+pytestmark = [
+    pytest.mark.secured,
+    pytest.mark.skipif(not IS_SECURED, reason="BARNABAS_SECURED=1 runs it"),
+]
 
 
 def test_se_2_a_broker_of_the_suites_answers_nothing_in_plain_text(tmp_path: Path) -> None:

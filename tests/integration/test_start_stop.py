@@ -16,6 +16,8 @@ from tests.kit.clients import confluent_client
 from tests.kit.clients.clients import Sent
 from tests.kit.processes.broker_process import BrokerProcess, broker_process
 
+pytestmark = pytest.mark.secured
+
 
 def test_a_clean_stop_leaves_the_marker_and_the_next_start_scans_nothing(tmp_path: Path) -> None:
     """ST-8"""

@@ -10,6 +10,8 @@ from barnabas.testing import RemoteBroker, WaitTimeout
 from barnabas.types import TopicPartition
 from tests.kit.waiting import wait_until
 
+pytestmark = pytest.mark.secured
+
 
 def test_tk_3_leader_and_isr_of_a_cluster_are_waited_for() -> None:
     with Cluster(3) as cluster:

@@ -18,7 +18,7 @@ from tests.kit.processes.cluster_load import (
 from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
 from tests.kit.processes.senders import ConfluentSender, OwnSender, sending
 
-pytestmark = pytest.mark.foreign
+pytestmark = [pytest.mark.secured, pytest.mark.foreign]
 
 KILLS = 6
 

@@ -15,6 +15,8 @@ from tests.kit.clients.clients import Change, Resource
 from tests.kit.effort import count_delays
 from tests.kit.waiting import wait_until
 
+pytestmark = pytest.mark.secured
+
 CONFIG = {
     "replica.fetch.max.bytes": "100000",
     "replica.fetch.wait.max.ms": "100",

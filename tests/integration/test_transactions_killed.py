@@ -21,6 +21,8 @@ from tests.kit.processes.broker_process import BrokerProcess, broker_process
 from tests.kit.processes.cluster_load import committed_values
 from tests.kit.waiting import wait_until
 
+pytestmark = pytest.mark.secured
+
 PARTITIONS = 4
 TOPIC = "atomic"
 TRANSACTIONAL_ID = "mover"

@@ -22,6 +22,8 @@ from barnabas.protocol.messages.produce import (
 from tests.kit.broker.topics import create
 from tests.kit.raw_client import RawClient, batch
 
+pytestmark = pytest.mark.secured
+
 
 def _produce(client: RawClient) -> int:
     data = PartitionProduceData(index=0, records=batch(b"value"))

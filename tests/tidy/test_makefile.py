@@ -1,8 +1,10 @@
-"""What `make run` shows while it sets up its environment, instead of minutes of silence (UX-1)."""
+"""What `make run` shows while it sets up its environment (UX-1), and what runs which tests."""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -44,6 +46,41 @@ def make(*words: str, given: str = "", **variables: str) -> subprocess.Completed
         text=True,
         timeout=120,
     )
+
+
+def pytest_lines(target: str) -> list[list[str]]:
+    """The words of each call of pytest that this target would make."""
+    done = make("-n", target, BARNABAS_QUICK="")
+    assert done.returncode == 0, done.stderr
+    calls = re.findall(r"-m pytest ([^;&\n]+)", done.stdout.replace("\\\n", " "))
+    return [shlex.split(words) for words in calls]
+
+
+def test_each_quick_test_is_in_one_share() -> None:
+    def has(words: list[str], file: Path) -> bool:
+        ignored = {words[at + 1] for at, word in enumerate(words) if word == "--ignore"}
+        folders = {str(each) for each in file.parents}
+        named = {word for word in words if word.startswith("tests/")} - ignored
+        return bool(folders & named) and not folders & ignored
+
+    shares = pytest_lines("quick")
+    quick = [Path("tests", folder) for folder in ("tidy", "unit", "property")]
+    files = [path.relative_to(ROOT) for each in quick for path in (ROOT / each).rglob("test_*.py")]
+    counts = {str(file): sum(has(words, file) for words in shares) for file in files}
+    assert len(counts) > len(shares) > 1
+    assert {file: count for file, count in counts.items() if count != 1} == {}
+
+
+def test_the_secured_suites_are_chosen_by_their_marker() -> None:
+    """Whole and in part; a file that is named for the part would else run nothing."""
+    (whole,) = [words for words in pytest_lines("soak") if "secured and not soak" in words]
+    assert whole[-2:] == ["tests/conformance", "tests/integration"]
+    (part,) = [words for words in pytest_lines("test-all") if "secured and not soak" in words]
+    named = [ROOT / word for word in part if word.startswith("tests/")]
+    assert len(named) > 2
+    for file in named:
+        is_marked = "pytest.mark.secured" in file.read_text() or file.parent.name == "conformance"
+        assert is_marked, file
 
 
 def test_ux_1_pips_lines_in_short() -> None:

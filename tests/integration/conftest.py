@@ -4,12 +4,14 @@ that are typed for a broker."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import barnabas
 from benchmarks import brokers
 from tests.kit.processes.command_line import InProcess, Shell
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
 
 NO_WAITING = {"group.initial.rebalance.delay.ms": "0"}
 
@@ -40,6 +42,19 @@ def kafka_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One for all files: it stays when they go back and forth between the two."""
     with brokers.kafka(tmp_path_factory.mktemp("kafka"), settings=NO_WAITING) as kafka:
         yield kafka.servers
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    """A real ZooKeeper with an empty tree, one for each file."""
+    with zookeeper_process(tmp_path_factory.mktemp("zookeeper")) as running:
+        yield running
+
+
+@pytest.fixture
+def root(zookeeper: ZooKeeperProcess, tmp_path: Path) -> str:
+    """A connect string with a chroot that no other test has."""
+    return f"{zookeeper.connect}/{tmp_path.name}"
 
 
 @pytest.fixture

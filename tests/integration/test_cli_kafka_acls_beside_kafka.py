@@ -27,7 +27,7 @@ from barnabas.client import (
     SyncAdmin,
 )
 from tests.kit.clients.kafka_tools import Tools
-from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess
 
 pytestmark = [pytest.mark.foreign, pytest.mark.slow]
 
@@ -110,12 +110,6 @@ def test_ux_6_kafkas_tool_for_rules_prints_and_does_the_same(
             return ordered(output), code, set(admin.describe_acls())
 
         assert outcome("ours") == outcome("theirs")
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper_process(tmp_path_factory.mktemp("acls")) as running:
-        yield running
 
 
 IN_THE_TREE = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +12,13 @@ from barnabas.cli.main import main
 from barnabas.client import SyncAdmin
 from barnabas.cluster.image import BrokerImage, Endpoint
 from barnabas.cluster.layout import decode_config, encode_broker
-from barnabas.cluster.store import Create
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.security.password_encoder import PasswordEncoder
 from barnabas.security.scram import is_of_password, parse_credential
 from tests.kit.processes.broker_process import broker_process, free_port
-from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess
+from tests.kit.processes.zookeeper_tree import fill
 
 if TYPE_CHECKING:
     from barnabas.testing.embedded.broker import Broker
@@ -29,29 +28,6 @@ WARNING = (
     "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.\n"
     "Use --bootstrap-server instead to specify a broker to connect to.\n"
 )
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper_process(tmp_path_factory.mktemp("cli")) as running:
-        yield running
-
-
-@pytest.fixture
-def root(zookeeper: ZooKeeperProcess, tmp_path: Path) -> str:
-    """A connect string with a chroot that no other test has."""
-    return f"{zookeeper.connect}/{tmp_path.name}"
-
-
-def fill(connect: str, nodes: Mapping[str, bytes | None]) -> None:
-    async def write() -> None:
-        store = await ZooKeeperStore.open(Settings(connect, 60_000))
-        paths = {path[:end] for path in nodes for end in range(len(path)) if path[end] == "/"}
-        for path in sorted({*paths, *nodes} - {""}):
-            await store.commit([Create(path, nodes.get(path))])
-        await store.close()
-
-    asyncio.run(write())
 
 
 def registration(servers: str) -> bytes:

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from barnabas.cli.main import main
-from barnabas.cluster.store import Create
-from barnabas.cluster.zookeeper import ZooKeeperStore
-from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.testing.embedded.broker import Broker
 from tests.kit.processes.broker_process import broker_process
 from tests.kit.processes.command_line import COMMAND
-from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess
+from tests.kit.processes.zookeeper_tree import fill
 from tests.kit.raw_client import PATIENCE_S
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper_process(tmp_path_factory.mktemp("cli")) as running:
-        yield running
-
-
-@pytest.fixture
-def root(zookeeper: ZooKeeperProcess, tmp_path: Path) -> str:
-    """A connect string with a chroot that no other test has."""
-    return f"{zookeeper.connect}/{tmp_path.name}"
 
 
 def run(capture: Capture, *words: str, code: int = 0) -> tuple[str, str]:
@@ -42,18 +26,6 @@ def run(capture: Capture, *words: str, code: int = 0) -> tuple[str, str]:
     captured = capture.readouterr()
     assert actual == code, captured.err
     return captured.out, captured.err
-
-
-def fill(connect: str, nodes: Mapping[str, bytes | None]) -> None:
-    async def write() -> None:
-        store = await ZooKeeperStore.open(Settings(connect, 60_000))
-        paths = {path[:end] for path in nodes for end in range(len(path)) if path[end] == "/"}
-        for path in sorted({*paths, *nodes} - {""}):
-            if await store.read(path) is None:
-                await store.commit([Create(path, nodes.get(path))])
-        await store.close()
-
-    asyncio.run(write())
 
 
 def test_the_tree_of_a_cluster(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
@@ -13,7 +13,7 @@ from barnabas.controller.topics import NewTopic
 from barnabas.errors import NotController
 from tests.kit.broker.brokers import T0, SomeBroker, delete_topic
 from tests.kit.metadata_stores import ZooKeeperStores
-from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess
 from tests.kit.waiting import until
 
 pytestmark = pytest.mark.secured
@@ -21,17 +21,11 @@ pytestmark = pytest.mark.secured
 WELL_WITHIN_S = 60.0
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper_process(tmp_path_factory.mktemp("controller")) as started:
-        yield started
-
-
 class Three:
     """Three brokers with a session each, below a chroot of the test's own."""
 
-    def __init__(self, server: ZooKeeperProcess, chroot: str) -> None:
-        self.stores = ZooKeeperStores(f"{server.connect}/{chroot}")
+    def __init__(self, zookeeper: ZooKeeperProcess, chroot: str) -> None:
+        self.stores = ZooKeeperStores(f"{zookeeper.connect}/{chroot}")
         self.all: dict[int, SomeBroker] = {}
 
     def __getitem__(self, broker_id: int) -> SomeBroker:
@@ -52,10 +46,10 @@ class Three:
 
 
 def scenario(
-    server: ZooKeeperProcess, chroot: str, play: Callable[[Three], Awaitable[None]]
+    zookeeper: ZooKeeperProcess, chroot: str, play: Callable[[Three], Awaitable[None]]
 ) -> None:
     async def whole() -> None:
-        three = Three(server, chroot)
+        three = Three(zookeeper, chroot)
         try:
             for broker_id in (1, 2, 3):
                 await three.start(broker_id)
@@ -69,7 +63,7 @@ def scenario(
     asyncio.run(whole())
 
 
-def test_brokers_and_controllers_die_and_come_back(server: ZooKeeperProcess) -> None:
+def test_brokers_and_controllers_die_and_come_back(zookeeper: ZooKeeperProcess) -> None:
     """ZK-2, ZK-3, ZK-4, RE-10: 300 partitions have leaders again within moments."""
 
     async def play(three: Three) -> None:
@@ -94,10 +88,10 @@ def test_brokers_and_controllers_die_and_come_back(server: ZooKeeperProcess) -> 
         await until(lambda: all("t" not in three[n].image.topics for n in (1, 2, 3)))
         assert not [name for name in three[1].hosted if name.topic == "t"]
 
-    scenario(server, "deaths", play)
+    scenario(zookeeper, "deaths", play)
 
 
-def test_sessions_that_end_are_followed_by_others(server: ZooKeeperProcess) -> None:
+def test_sessions_that_end_are_followed_by_others(zookeeper: ZooKeeperProcess) -> None:
     """ZK-5: a controller whose session is over decides nothing more in it, and registers again."""
 
     async def play(three: Three) -> None:
@@ -125,17 +119,17 @@ def test_sessions_that_end_are_followed_by_others(server: ZooKeeperProcess) -> N
         epochs = {n: each.epoch for n, each in controller.runner.image.brokers.items()}
         assert epochs == {n: three[n].epochs[-1] for n in (1, 2, 3)}
 
-    scenario(server, "sessions", play)
+    scenario(zookeeper, "sessions", play)
 
 
-def test_a_server_that_was_killed_is_waited_for(server: ZooKeeperProcess) -> None:
+def test_a_server_that_was_killed_is_waited_for(zookeeper: ZooKeeperProcess) -> None:
     """ZK-5: the controller lives as long as its session; unanswered requests are sent again."""
 
     async def play(three: Three) -> None:
         await three[1].runner.create_topic(NewTopic("t", assignment={0: [1, 2, 3]}))
-        server.kill()
+        zookeeper.kill()
         await asyncio.sleep(0.5)
-        await asyncio.get_running_loop().run_in_executor(None, server.start)
+        await asyncio.get_running_loop().run_in_executor(None, zookeeper.start)
         async with asyncio.timeout(WELL_WITHIN_S):
             while "u" not in three[2].image.topics:
                 for broker in three.all.values():
@@ -146,4 +140,4 @@ def test_a_server_that_was_killed_is_waited_for(server: ZooKeeperProcess) -> Non
         assert sum(each.runner.is_active for each in three.all.values()) == 1
         assert all(T0 in each.hosted for each in three.all.values())
 
-    scenario(server, "restart", play)
+    scenario(zookeeper, "restart", play)

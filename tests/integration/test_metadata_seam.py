@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,22 +20,15 @@ from tests.kit.effort import examples
 from tests.kit.metadata_commits import commits
 from tests.kit.metadata_seam import MetadataSeamSuite, Run, node_of
 from tests.kit.metadata_stores import EmbeddedStores, Stores, ZooKeeperStores
-from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper_process(tmp_path_factory.mktemp("seam")) as running:
-        yield running
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess
 
 
 @pytest.fixture(params=["embedded", "zookeeper"])
-def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+def run(request: pytest.FixtureRequest) -> Run:
     """Runs a scenario on a tree of its own."""
     if request.param == "embedded":
         return lambda scenario: asyncio.run(_run(EmbeddedStores, scenario))
-    zookeeper = request.getfixturevalue("zookeeper")
-    connect = f"{zookeeper.connect}/{tmp_path.name}"
+    connect: str = request.getfixturevalue("root")
     return lambda scenario: asyncio.run(_run(lambda: ZooKeeperStores(connect), scenario))
 
 

@@ -9,7 +9,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -38,12 +38,6 @@ from tests.kit.processes.zookeeper_proxy import (
 from tests.kit.waiting import until
 
 CONNECTED, SUSPENDED, EXPIRED = SessionState
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper_process(tmp_path_factory.mktemp("zk")) as running:
-        yield running
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import asyncio
 import json
 import ssl
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,17 +25,11 @@ from barnabas.security.tls_settings import TlsSettings
 from barnabas.testing.embedded.settings import LOGGERS
 from tests.kit import foreign
 from tests.kit.metadata_stores import SESSION_MS, data_of, opened
-from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess
 from tests.kit.processes.zookeeper_proxy import (
     zookeeper_proxy,
 )
 from tests.kit.whole_tree import load_topics
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper_process(tmp_path_factory.mktemp("zk")) as running:
-        yield running
 
 
 def test_others_may_read_and_not_write_what_is_protected(

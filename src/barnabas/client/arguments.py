@@ -96,7 +96,7 @@ def whole_number(value: object, argument: str, least: int = 0, most: int = INT64
 
 def duration(value: object, argument: str) -> float:
     """A timeout: a number that is not negative."""
-    # True would be a timeout of 1 ms.
+    # True is 1 to Python, and no timeout to a user.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{argument}: must be a number, not {_kind(value)}")
     if math.isnan(value) or not 0 <= value <= INT64_MAX:

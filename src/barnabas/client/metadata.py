@@ -282,8 +282,8 @@ class Metadata:
                 await asyncio.sleep(wait_ms / 1000)
             self._urgent = False
             self._wake.clear()
-            # Who asks from here on waits for the next refresh: this one's answer may be older than
-            # what makes them ask.
+            # A caller from here on waits for the next refresh: this one's answer may be older than
+            # what makes the caller ask.
             self._asking, self._waiters = self._waiters, []
             try:
                 responses = await self._ask_all()

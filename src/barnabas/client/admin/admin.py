@@ -330,7 +330,7 @@ class Admin(
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
         async def attempt() -> ClusterView:
-            # Into a view of its own: the client's has the topics that it uses, and their age.
+            # Not into the client's own view, which has the topics that it uses.
             answer = await self._cluster.call_any(METADATA, request, MetadataResponse)
             return ClusterView().after(answer)
 

@@ -79,8 +79,8 @@ class TokenAdmin(AdminCalls):
         """Make a token by which clients authenticate as `owner`; None: as this client's user.
 
         `max_lifetime_ms`: -1 means as long as the brokers allow. Raises
-        DelegationTokenAuthDisabled, DelegationTokenRequestNotAllowed (this client did not log in,
-        or by a token), DelegationTokenAuthorizationFailed.
+        DelegationTokenAuthDisabled, DelegationTokenRequestNotAllowed (this client did not
+        authenticate, or by a token), DelegationTokenAuthorizationFailed.
 
             token = await admin.create_delegation_token(max_lifetime_ms=3_600_000)
             Producer(servers, sasl_jaas_config=token.jaas_config, **options)

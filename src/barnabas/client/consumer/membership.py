@@ -336,7 +336,7 @@ class Membership:
 
         That is so while a heartbeat has no answer, too: `max.poll.interval.ms` waits for nothing.
         """
-        # Two things at the same time: a task that beats, and this one, which watches the polls.
+        # Two tasks: one sends heartbeats, and this one watches the polls.
         beating = asyncio.create_task(self._beat())
         try:
             while not self._is_poll_overdue():

@@ -268,7 +268,7 @@ class Polls(Lookups):
         try:
             return await self._poll_in_group(take, self._clock.monotonic_ms() + int(timeout_ms))
         except asyncio.CancelledError:
-            # `close` in another task cancels this poll. One by the user is raised as it is.
+            # `close` in another task cancels this poll. A user's cancellation is raised as it is.
             if self._is_closed and not task.uncancel():
                 raise ClientClosed("the consumer was closed during the poll") from None
             raise

@@ -65,7 +65,7 @@ MUTATIONS = (
     _PRODUCERS("batch.last_sequence == last and batch.base_sequence == sequence", "False"),
     _PRODUCERS(
         "        elif header.producer_epoch < epoch:\n"
-        "            raise _fenced(header.producer_id, header.producer_epoch, epoch)\n",
+        "            raise _fencing_error(header.producer_id, header.producer_epoch, epoch)\n",
         "",
     ),
     _PRODUCERS("        if sequence != expected and epoch", "        if False and epoch"),

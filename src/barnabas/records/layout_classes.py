@@ -78,7 +78,7 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
             return None
         parts.append((members.rows, _fields(members, layout)))
         if members.rows.size == left.rows.size:
-            return _merged(parts, starts.size)
+            return _merge(parts, starts.size)
         others = np.ones(starts.size, np.bool_)
         others[members.rows] = False
         left = left.where(others[left.rows])
@@ -155,7 +155,7 @@ def head_varints(heads: Heads, begin: int, end: int) -> Integers:
     return (zigzag >> np.uint64(1)).view(np.int64) ^ -(zigzag & np.uint64(1)).view(np.int64)
 
 
-def _merged(parts: list[tuple[Integers, Fields]], count: int) -> Fields:
+def _merge(parts: list[tuple[Integers, Fields]], count: int) -> Fields:
     """The rows of all classes, in the order of the records."""
     if len(parts) == 1:
         return parts[0][1]

@@ -71,7 +71,7 @@ def rows_of(
             count -= len(stretch.octets)
         if position != len(section):
             return None
-    return _joined(found, sum(counts))
+    return _join(found, sum(counts))
 
 
 def _stretch(section: bytes | memoryview, position: int, most: int) -> _Stretch | None:
@@ -107,7 +107,7 @@ def _are_alike(stretch: _Stretch, others: Sequence[_Stretch]) -> bool:
     return (layout.key_length, layout.value_length) == (first.key_length, first.value_length)
 
 
-def _joined(stretches: Sequence[_Stretch], count: int) -> Rows | None:
+def _join(stretches: Sequence[_Stretch], count: int) -> Rows | None:
     if not stretches:
         return None
     key_length, value_length = stretches[0].layout.key_length, stretches[0].layout.value_length

@@ -525,12 +525,12 @@ class Log:
         """Make everything durable, and raise the recovery point."""
         self.write_staged()
         if self.recovery_point < self.log_end_offset:
-            self._sync(self._unsynced())
+            self._sync(self._take_unsynced())
 
     def take_flush(self) -> Callable[[], None]:
         """A call that makes the current log durable; it suits a thread."""
         self.write_staged()
-        return partial(self._sync, self._unsynced(is_growing=True))
+        return partial(self._sync, self._take_unsynced(is_growing=True))
 
     def take_unflushed(self) -> list[Callable[[], None]]:
         """Calls that make the rolled segments durable, in this order; they suit a thread."""
@@ -542,7 +542,7 @@ class Log:
             calls.append(partial(self._sync, unsynced))
         return calls
 
-    def _unsynced(self, *, is_growing: bool = False) -> Unsynced:
+    def _take_unsynced(self, *, is_growing: bool = False) -> Unsynced:
         segments = self._segments
         return self._durability.take(
             segments, self.log_end_offset, segments.active.base_offset, is_growing=is_growing
@@ -571,7 +571,7 @@ class Log:
             self._segments.active.write_out()
             self.producer_state.take_snapshot(self.log_end_offset)
         if not self._durability.is_whole(self.log_end_offset):
-            self._sync(self._unsynced())
+            self._sync(self._take_unsynced())
             self._durability.on_closed()
         self.release()
 

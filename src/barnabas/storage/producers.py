@@ -214,10 +214,10 @@ class Producers:
                         # The batch's transaction has ended, so its repetition would count for none:
                         # refuse it.
                         if header.is_transactional and not 0 <= began <= batch.base_offset:
-                            raise _of_an_ended_transaction(header)
+                            raise _ended_transaction_error(header)
                         return batch
         elif header.producer_epoch < epoch:
-            raise _fenced(header.producer_id, header.producer_epoch, epoch)
+            raise _fencing_error(header.producer_id, header.producer_epoch, epoch)
         else:
             # A new epoch begins its sequences at 0.
             expected = 0
@@ -238,7 +238,7 @@ class Producers:
         """Check the epoch of a batch without a sequence. InvalidProducerEpoch if it is older."""
         producer = self.get(producer_id)
         if producer is not None and producer_epoch < producer.epoch:
-            raise _fenced(producer_id, producer_epoch, producer.epoch)
+            raise _fencing_error(producer_id, producer_epoch, producer.epoch)
 
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
         """Check that a coordinator's marker may be appended.
@@ -250,7 +250,7 @@ class Producers:
         if producer is None:
             return
         if producer_epoch < producer.epoch:
-            raise _fenced(producer_id, producer_epoch, producer.epoch)
+            raise _fencing_error(producer_id, producer_epoch, producer.epoch)
         if coordinator_epoch < producer.coordinator_epoch:
             raise TransactionCoordinatorFenced(
                 f"producer {producer_id} has a marker of coordinator epoch "
@@ -339,14 +339,14 @@ class Producers:
             yield
 
 
-def _of_an_ended_transaction(header: BatchHeader) -> UnknownProducerId:
+def _ended_transaction_error(header: BatchHeader) -> UnknownProducerId:
     return UnknownProducerId(
         f"producer {header.producer_id} repeated sequence {header.base_sequence} of epoch "
         f"{header.producer_epoch}, which belongs to a transaction that has ended"
     )
 
 
-def _fenced(producer_id: int, producer_epoch: int, current: int) -> InvalidProducerEpoch:
+def _fencing_error(producer_id: int, producer_epoch: int, current: int) -> InvalidProducerEpoch:
     return InvalidProducerEpoch(
         f"producer {producer_id} has epoch {current}; epoch {producer_epoch} is fenced"
     )

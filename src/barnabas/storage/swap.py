@@ -64,8 +64,8 @@ class Swap:
         # With one `.cleaned` file the set is unfinished: a start after a crash removes all of it.
         self._rename(log, SWAP, CLEANED)
         for path in indexes:
-            self._files.remove(_suffixed(path, SWAP))
-        self._files.remove(_suffixed(log, CLEANED))
+            self._files.remove(_with_suffix(path, SWAP))
+        self._files.remove(_with_suffix(log, CLEANED))
 
     def _paths(self) -> list[Path]:
         """The final paths of the new segment; the log first."""
@@ -76,7 +76,7 @@ class Swap:
         return [segment_path(self._directory, base_offset, each) for each in suffixes]
 
     def _rename(self, path: Path, before: str, after: str) -> None:
-        self._files.replace(_suffixed(path, before), _suffixed(path, after))
+        self._files.replace(_with_suffix(path, before), _with_suffix(path, after))
 
 
 class Swaps:
@@ -128,5 +128,5 @@ class Swaps:
             swap.undo()
 
 
-def _suffixed(path: Path, suffix: str) -> Path:
+def _with_suffix(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)

@@ -58,7 +58,7 @@ class TopicIds:
     def begin(self, known: Mapping[TopicPartition, bytes]) -> None:
         """Replace the content; durable when it returns. Without any there is no file."""
         if known:
-            replace_file(self._files, self._path, _encoded(known.items()))
+            replace_file(self._files, self._path, _encode(known.items()))
         else:
             with suppress(FileNotFoundError):
                 self._files.remove(self._path)
@@ -76,12 +76,12 @@ class TopicIds:
             return
         file = self._files.open(self._path, create=True)
         try:
-            file.write(file.size(), _encoded(made.items()))
+            file.write(file.size(), _encode(made.items()))
         finally:
             file.release()
         self._files.sync(self._path)
 
 
-def _encoded(entries: Iterable[tuple[TopicPartition, bytes]]) -> bytes:
+def _encode(entries: Iterable[tuple[TopicPartition, bytes]]) -> bytes:
     lines = [f"{name.topic} {name.partition} {uuid_text(topic_id)}\n" for name, topic_id in entries]
     return "".join(lines).encode()

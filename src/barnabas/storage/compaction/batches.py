@@ -43,7 +43,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
         # All records have the append time, which is now written into each of them.
         max_timestamp = header.max_timestamp
         base_timestamp = max_timestamp if horizon_ms == NO_HORIZON else horizon_ms
-        pieces = _retimed(section, sifted, None, max_timestamp - base_timestamp)
+        pieces = _retime(section, sifted, None, max_timestamp - base_timestamp)
     else:
         max_timestamp = max(NO_TIMESTAMP, header.base_timestamp + sifted.max_delta)
         base_timestamp = horizon_ms
@@ -52,7 +52,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
         shift = header.base_timestamp - base_timestamp
         # Every delta is relative to the base, which is another now.
         if shift:
-            pieces = _retimed(section, sifted, shift, 0)
+            pieces = _retime(section, sifted, shift, 0)
         else:
             pieces = (section.data[begin:end] for begin, end in sifted.runs)
     body = b"".join(pieces)
@@ -65,7 +65,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
     return seal(kept, body if header.codec == NONE else compress(header.codec, body))
 
 
-def _retimed(
+def _retime(
     section: Section, sifted: Sifted, shift: int | None, delta: int
 ) -> Iterator[bytes | bytearray]:
     """The remaining records with other timestamp deltas: plus `shift`, or `delta` for all."""

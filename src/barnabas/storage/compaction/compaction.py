@@ -78,7 +78,7 @@ class Compaction:
         """Run the pass. CorruptData, OSError: it is over, and the log is unchanged."""
         # What an earlier pass left, whose process was killed.
         discard_cleaned(self._files, self._directory)
-        aborted = self._aborted()
+        aborted = self._aborted_transactions()
         yield from self._map_keys(aborted)
         self._key_map.finish()
         end_offset = self._key_map.latest_offset + 1
@@ -110,7 +110,7 @@ class Compaction:
     def _batches(self, segment: Segment, source: Source, position: int = 0) -> Iterator[Stored]:
         return stored_batches(segment, position, self._job.read_bytes, source.end_offset)
 
-    def _aborted(self) -> list[Aborted]:
+    def _aborted_transactions(self) -> list[Aborted]:
         """All aborted transactions with data in the sources, wherever their markers are."""
         found = list(self._job.aborted)
         for source in self._job.sources:
@@ -120,7 +120,7 @@ class Compaction:
             segment.release()
         return found
 
-    def _moved(self, size_bytes: int) -> Iterator[Progress]:
+    def _count_moved(self, size_bytes: int) -> Iterator[Progress]:
         self._moved_bytes += size_bytes
         if self._moved_bytes >= self._job.read_bytes:
             if self._cleaned is not None:
@@ -150,7 +150,7 @@ class Compaction:
         try:
             for stored in self._batches(segment, source, position):
                 header = stored.header
-                yield from self._moved(header.size_bytes)
+                yield from self._count_moved(header.size_bytes)
                 if header.is_control:
                     transactions.end(header, read_marker(stored.data, stored.at, header))
                 # An aborted record supersedes nothing, whatever its key.
@@ -185,7 +185,7 @@ class Compaction:
                     if survival.to_index is not None:
                         indexed.append(survival.to_index)
                     written = 0 if rewritten is None or kept is None else len(kept)
-                    yield from self._moved(stored.header.size_bytes + written)
+                    yield from self._count_moved(stored.header.size_bytes + written)
             finally:
                 segment.release()
         if rewritten is not None:
@@ -215,7 +215,7 @@ class Compaction:
             if stored.header.base_offset >= end_offset:
                 break
             self._append(cleaned, segment, stored.raw)
-            yield from self._moved(2 * stored.header.size_bytes)
+            yield from self._count_moved(2 * stored.header.size_bytes)
         segment.release()
 
     def _append(self, cleaned: CleanedSegment, segment: Segment, kept: bytes) -> None:

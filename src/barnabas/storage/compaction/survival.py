@@ -126,7 +126,7 @@ class Survival:
             if newest == 0 and NEWEST | TOMBSTONE not in marks:
                 return self._nothing(header)
         section = section_of(stored)
-        sifted = self._sifted(section) if marks is None else sift_marked(section, marks)
+        sifted = self._sift(section) if marks is None else sift_marked(section, marks)
         if sifted.kept == 0:
             return self._nothing(header)
         self.records_kept += sifted.kept
@@ -136,7 +136,7 @@ class Survival:
             return stored.raw
         return rebuild(section, sifted, self._horizon_ms if is_first_seen else _horizon_of(header))
 
-    def _sifted(self, section: Section) -> Sifted:
+    def _sift(self, section: Section) -> Sifted:
         header = section.header
         is_over = header.has_delete_horizon and header.base_timestamp <= self._now_ms
         # A batch that was not opened may hold an older value of the key, which would be back.

@@ -107,7 +107,7 @@ class Server:
         self.is_hung = False
         """A log directory's disk hangs, and a stop would do so, too."""
         self.failure: asyncio.Future[str] | None = None
-        """Set by `start`; done, with the reason, when this broker cannot go on."""
+        """Set by `start`; done, with the reason, when this broker cannot continue."""
 
     @property
     def port(self) -> int:

@@ -5,10 +5,10 @@ under the controller epoch's version (a deposed controller's commit fails as a w
 after them, and the requests that notify the brokers. Its driver commits first, then calls `apply`,
 then sends; if the commit fails nothing has happened, here or anywhere.
 
-Invariant: `image` is what has been committed. Beside it the machine keeps only what was requested
-(which brokers shut down, which topics are to be deleted), which brokers are left out for their
-versions (the image is without them, as if they were not live), where logs end, and counts. A topic
-is deleted in Kafka's order, each step of which can be repeated after a crash: its leaders are
+Invariant: `image` is what has been committed. Apart from it the machine keeps only what was
+requested (which brokers shut down, which topics are to be deleted), which brokers are left out for
+their versions (the image is without them, as if they were not live), where logs end, and counts. A
+topic is deleted in Kafka's order, each step of which can be repeated after a crash: its leaders are
 removed, then every replica, then its nodes, and last the request for its deletion.
 """
 

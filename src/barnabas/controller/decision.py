@@ -17,7 +17,7 @@ from barnabas.types import TopicPartition
 
 _NAMED_AT_MOST = 5
 _BYTES_BESIDE = 60
-"""The most that an operation takes beside path and data: its type, lengths, version."""
+"""The most that an operation takes in addition to path and data: its type, lengths, version."""
 
 
 Changed = dict[str, tuple[TopicImage, dict[int, PartitionImage]]]
@@ -54,7 +54,7 @@ def split(operations: Sequence[Operation], max_bytes: int = 500_000) -> list[tup
     the check of the controller's epoch.
 
     For decisions on more partitions than a store takes at once. By their order, a controller that
-    finds some of them done can go on from there. A node is not separated from its first child, as
+    finds some of them done can continue there. A node is not separated from its first child, as
     the child's absence means that neither was created.
     """
     if not operations:

@@ -54,7 +54,7 @@ one did, with the same StopReplica.
 
 
 class ControllerState(NamedTuple):
-    """The controller's state beside the image: its epoch's version, settings, pending work."""
+    """The controller's state apart from the image: its epoch's version, settings, pending work."""
 
     epoch_version: int
     settings: Settings

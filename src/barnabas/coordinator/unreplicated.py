@@ -1,7 +1,7 @@
 """The offsets that stood before commits which the high watermark has not passed yet.
 
 A commit counts for all that is decided as soon as it is in the log, and for a client that reads
-only when it is replicated (Kafka's "pending" commits). So the last replicated value is kept beside
+only when it is replicated (Kafka's "pending" commits). So the last replicated value is kept next to
 the newest one as long as the two differ.
 
 Invariant: a place is in `_before` exactly while a record of it in `_records` is at or above the

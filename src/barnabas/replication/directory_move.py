@@ -10,7 +10,7 @@ gets the rest within one turn of the event loop, and takes the current one's pla
     Copy        the next batches
     Flush       enough was copied since the last flush
     Prepare     it is close to the end
-    Switch      copy the rest and switch, if the rest is small; else go on
+    Switch      copy the rest and switch, if the rest is small; else continue
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ class FetchRequests:
             session_id=self._session_id,
             session_epoch=self._epoch,
         )
-        # KIP-903 moved the replica's id into a tagged field beside its broker's epoch.
+        # KIP-903 moved the replica's id into a tagged field next to its broker's epoch.
         if version >= _REPLICA_STATE:
             request.replica_state = ReplicaState(
                 replica_id=requester.broker_id, replica_epoch=requester.broker_epoch

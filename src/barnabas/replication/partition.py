@@ -74,7 +74,7 @@ _NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 class Advance(NamedTuple):
-    """The high watermark has risen to this offset: what waits below it can go on."""
+    """The high watermark has risen to this offset: what waits below it may proceed."""
 
     high_watermark: int
 

@@ -126,7 +126,7 @@ class BrokerChannels:
                 codes = await self._deliver(part)
             except OSError as error:
                 # A log that cannot be made or removed is that replica's failure, which its clients
-                # see; the other topics go on.
+                # see; the other topics are not affected.
                 _log.error("%s was not carried out: %s", type(part).__name__, error)
                 # As of a broker elsewhere, nothing is known then of what it hosts.
                 codes = {} if isinstance(part, LeaderAndIsr) else None

@@ -1,6 +1,6 @@
 """The time limit of a client that waits for the controller.
 
-The work itself goes on when the time is over, or when the client disconnects: a timeout must not
+The work itself continues when the time is over, or when the client disconnects: a timeout must not
 leave half of a topic.
 """
 
@@ -33,5 +33,5 @@ async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
             return await shielded(task)
     except TimeoutError:
         raise RequestTimedOut(
-            f"not done within {waits_ms} ms; it goes on, so check before you retry"
+            f"not done within {waits_ms} ms; it continues, so check before you retry"
         ) from None

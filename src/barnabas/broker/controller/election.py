@@ -159,7 +159,7 @@ class ControllerElection:
                 else:
                     await self._term.serve()
             except Exception as error:
-                # Whatever it is: to go on would be to decide on what is not known to be true.
+                # Whatever it is: to continue would be to decide on what is not known to be true.
                 await self._resign(error)
                 await self._back_off()
 

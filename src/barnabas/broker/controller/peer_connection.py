@@ -21,7 +21,7 @@ Answered = Callable[[int, ControlRequest, Codes], None]
 VersionsKnown = Callable[[BrokerImage, Versions], None]
 """Gets a broker, by its registration, and its answer to ApiVersions."""
 Deposed = Callable[[Exception], None]
-"""Gets the error that makes it pointless to go on: a broker knows a later controller epoch."""
+"""Gets the error that makes it pointless to continue: a broker knows a later controller epoch."""
 
 
 class PeerConnection(Protocol):

@@ -68,7 +68,7 @@ def isr_request(
 def isr_answers(
     proposals: Sequence[IsrProposal], response: AlterPartitionResponse
 ) -> dict[TopicPartition, IsrAnswer]:
-    """An answer for every proposal: UNKNOWN_SERVER_ERROR where the controller says nothing of it.
+    """An answer for every proposal: UNKNOWN_SERVER_ERROR where the controller does not mention it.
 
     Raises what refuses the request as a whole (NotController, StaleBrokerEpoch).
     """

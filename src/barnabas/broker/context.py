@@ -28,7 +28,7 @@ class Context:
         self.version = version
         self.client_id = client_id
 
-    def allowed(self, resource_name: str, references: int = 1) -> bool:
+    def is_allowed(self, resource_name: str, references: int = 1) -> bool:
         """Return whether the client may do what this API needs, on the resource of that name.
 
         `references`: how often the request names it, for the log.

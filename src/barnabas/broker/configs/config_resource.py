@@ -80,7 +80,7 @@ async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> N
         # For brokers the empty name means all (KIP-226).
         if not name:
             raise InvalidRequest("there are no configs for all topics: name one")
-        if not context.allowed(name):
+        if not context.is_allowed(name):
             raise TopicAuthorizationFailed(f"not allowed to alter the configs of {name}")
         edit = wanted.edit(_topic_key)
         await dynamic.alter_topic(name, edit, validate_only=validate_only)

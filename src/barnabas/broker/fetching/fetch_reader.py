@@ -201,7 +201,7 @@ class TopicReader:
         """Raises TopicAuthorizationFailed."""
         if topic != self._topic:
             self._topic = topic
-            self._is_allowed = self._context.allowed(topic, self.references)
+            self._is_allowed = self._context.is_allowed(topic, self.references)
         if not self._is_allowed:
             raise TopicAuthorizationFailed(f"not allowed to read {topic}")
 

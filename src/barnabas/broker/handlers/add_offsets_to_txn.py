@@ -26,7 +26,7 @@ from barnabas.types import TopicPartition
 def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
     name, group = request.transactional_id, request.group_id
     try:
-        if not context.allowed(name):
+        if not context.is_allowed(name):
             raise TransactionalIdAuthorizationFailed
         # The offsets are committed at another broker (TxnOffsetCommit), which asks for the same
         # right. Kafka asks here too, so that a producer fails before it has work in flight.

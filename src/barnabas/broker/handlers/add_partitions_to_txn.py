@@ -90,7 +90,7 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
     try:
         # From version 4 on CLUSTER_ACTION stands for every right: the sender has checked those of
         # the producer when its batch arrived.
-        if version < _BROKERS and not context.allowed(name):
+        if version < _BROKERS and not context.is_allowed(name):
             raise TransactionalIdAuthorizationFailed
         partitions = partitions_of(transaction.topics)
         # Before anything else: a broker without metadata knows no topic, and coordinates nothing.

@@ -23,7 +23,7 @@ def handle(context: Context, request: AlterClientQuotasRequest) -> Outcome:
 async def _alter_all(
     context: Context, request: AlterClientQuotasRequest
 ) -> AlterClientQuotasResponse:
-    is_allowed = context.allowed(CLUSTER_NAME)
+    is_allowed = context.is_allowed(CLUSTER_NAME)
     entries = []
     async for entry in in_slices(request.entries):
         answer = AlteredEntryData(error_message=None, entity=entry.entity)

@@ -33,7 +33,7 @@ def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Out
 
 
 def _handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Outcome:
-    if not context.allowed(CLUSTER_NAME):
+    if not context.is_allowed(CLUSTER_NAME):
         return _denial(request)
     return _reassign(context, request)
 

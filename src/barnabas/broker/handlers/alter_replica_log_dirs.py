@@ -36,7 +36,7 @@ def _handle(context: Context, request: AlterReplicaLogDirsRequest) -> Outcome:
         for topic in directory.topics
         for partition in topic.partitions
     }
-    if not context.allowed(CLUSTER_NAME):
+    if not context.is_allowed(CLUSTER_NAME):
         return _response(dict.fromkeys(wanted, ClusterAuthorizationFailed.code))
     return _alter(context, wanted)
 

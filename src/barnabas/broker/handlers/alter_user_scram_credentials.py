@@ -28,7 +28,7 @@ def handle(context: Context, request: AlterUserScramCredentialsRequest) -> Outco
     # case.
     if not context.node.controller.is_active:
         return _answer(dict.fromkeys(users, NotController()))
-    if not context.allowed(CLUSTER_NAME):
+    if not context.is_allowed(CLUSTER_NAME):
         return _answer(dict.fromkeys(users, ClusterAuthorizationFailed()))
     return _alter(context, request)
 

@@ -25,7 +25,7 @@ def handle(context: Context, request: CreateAclsRequest) -> Outcome:
 
 def _handle(context: Context, request: CreateAclsRequest) -> Outcome:
     try:
-        if not context.allowed(CLUSTER_NAME):
+        if not context.is_allowed(CLUSTER_NAME):
             raise ClusterAuthorizationFailed
         acls = context.node.authorizer.acls
         if acls is None:

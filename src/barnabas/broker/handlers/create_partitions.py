@@ -40,7 +40,7 @@ async def _create_all(
             # As in Kafka all rows of the name are refused, and answered by one result.
             if times[topic.name] > 1:
                 raise InvalidRequest("Duplicate topic in request.")
-            if not context.allowed(topic.name):
+            if not context.is_allowed(topic.name):
                 raise TopicAuthorizationFailed(f"not allowed to alter {topic.name}")
             if quota.is_limited and not request.validate_only:
                 await _check_quota(context, topic, quota)

@@ -73,7 +73,7 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
                 raise InvalidRequest("Found multiple entries for this topic.")
             # Kafka refuses the name of KRaft's log with the same error, whatever rights the client
             # has.
-            if topic.name == _KRAFTS_OWN or not (may_create_all or context.allowed(topic.name)):
+            if topic.name == _KRAFTS_OWN or not (may_create_all or context.is_allowed(topic.name)):
                 raise TopicAuthorizationFailed("Authorization failed.")
             outcomes.append(_new_topic(context, topic))
         except KafkaError as error:

@@ -27,7 +27,7 @@ def handle(context: Context, request: DeleteAclsRequest) -> Outcome:
 def _handle(context: Context, request: DeleteAclsRequest) -> Outcome:
     wanted = [filter_of(each) for each in request.filters]
     try:
-        if not context.allowed(CLUSTER_NAME):
+        if not context.is_allowed(CLUSTER_NAME):
             raise ClusterAuthorizationFailed
         acls = context.node.authorizer.acls
         if acls is None:

@@ -32,7 +32,7 @@ def _handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
     # As in Kafka a group that is named twice is answered once.
     for group_id in dict.fromkeys(request.groups_names):
         try:
-            if not context.allowed(group_id):
+            if not context.is_allowed(group_id):
                 raise GroupAuthorizationFailed(f"not allowed to delete {group_id}")
             shard = context.node.groups.shard_of(group_id)
         except KafkaError as error:

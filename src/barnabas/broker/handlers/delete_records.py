@@ -61,7 +61,7 @@ def _delete_all(
     topics = []
     for topic in request.topics:
         partitions = []
-        is_allowed = context.allowed(topic.name)
+        is_allowed = context.is_allowed(topic.name)
         for each in topic.partitions:
             if is_allowed:
                 partitions.append(_delete(context, topic.name, each, pending))

@@ -120,7 +120,7 @@ def _why_not(context: Context, name: str | None, *, is_by_id: bool) -> KafkaErro
         return UnknownTopicId() if is_by_id else UnknownTopicOrPartition()
     # Both are judged and logged in any case, as in Kafka.
     may_see = context.allowed_to(Operation.DESCRIBE, ResourceType.TOPIC, name)
-    may_delete = context.allowed(name)
+    may_delete = context.is_allowed(name)
     if is_by_id and not may_see:
         return TopicAuthorizationFailed("not allowed to delete this topic")
     if not may_delete:

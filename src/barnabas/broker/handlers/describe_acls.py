@@ -18,7 +18,7 @@ from barnabas.security.acl_binding import AclEntry, Pattern
 
 def handle(context: Context, request: DescribeAclsRequest) -> Outcome:
     wanted = filter_of(request)
-    if not context.allowed(CLUSTER_NAME):
+    if not context.is_allowed(CLUSTER_NAME):
         return _failure(ClusterAuthorizationFailed())
     acls = context.node.authorizer.acls
     if acls is None:

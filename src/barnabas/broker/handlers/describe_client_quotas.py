@@ -26,7 +26,7 @@ async def _describe(
     context: Context, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
     try:
-        if not context.allowed(CLUSTER_NAME):
+        if not context.is_allowed(CLUSTER_NAME):
             raise ClusterAuthorizationFailed("Cluster authorization failed.")
         entries = await _matching(context, request)
     except MetadataError as error:

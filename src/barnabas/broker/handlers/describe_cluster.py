@@ -41,7 +41,7 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
     # KIP-430: 0 says that nothing is allowed. A client that did not ask gets the smallest int32.
     if request.include_cluster_authorized_operations:
         operations = 0
-        if context.allowed(CLUSTER_NAME):
+        if context.is_allowed(CLUSTER_NAME):
             operations = authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
         response.cluster_authorized_operations = operations
     return response

@@ -130,7 +130,7 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
     """The configs of a topic, of this broker or of all brokers. Raises KafkaErrors."""
     node, name = context.node, resource.resource_name
     if resource.resource_type == _TOPIC:
-        if not context.allowed(name):
+        if not context.is_allowed(name):
             raise TopicAuthorizationFailed(f"not allowed to describe the configs of {name}")
         # Before the look-up: a name that no topic can have is INVALID_TOPIC_EXCEPTION, as in Kafka.
         check_topic_name(name)

@@ -51,7 +51,7 @@ def _describe(context: Context, group_id: str, with_events: bool) -> ShardOutcom
     def failure(error: KafkaError) -> DescribedGroup:
         return DescribedGroup(group_id=group_id, error_code=error.code)
 
-    if not context.allowed(group_id):
+    if not context.is_allowed(group_id):
         return failure(GroupAuthorizationFailed())
     return context.node.groups.ask(
         group_id,

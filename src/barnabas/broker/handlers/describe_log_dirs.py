@@ -34,7 +34,7 @@ def handle(context: Context, request: DescribeLogDirsRequest) -> Outcome:
 
 
 def _describe(context: Context, request: DescribeLogDirsRequest) -> Slices[DescribeLogDirsResponse]:
-    if not context.allowed(CLUSTER_NAME):
+    if not context.is_allowed(CLUSTER_NAME):
         return DescribeLogDirsResponse(error_code=ClusterAuthorizationFailed.code)
     wanted: Wanted = None
     if request.topics is not None:

@@ -29,7 +29,7 @@ def _answer(
     pace = Pace()
     topics: dict[str, dict[int, DescribeProducersPartition]] = {}  # each once
     for topic in request.topics:
-        is_allowed = context.allowed(topic.name)
+        is_allowed = context.is_allowed(topic.name)
         partitions = topics.setdefault(topic.name, {})
         for partition in topic.partition_indexes:
             entries = 1

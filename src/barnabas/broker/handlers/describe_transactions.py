@@ -50,7 +50,7 @@ def _describe_all(
 
 
 def _describe(context: Context, name: str) -> ShardOutcome:
-    if not context.allowed(name):
+    if not context.is_allowed(name):
         return describe_failed(name, TransactionalIdAuthorizationFailed())
     if not name:
         return describe_failed(name, InvalidRequest())

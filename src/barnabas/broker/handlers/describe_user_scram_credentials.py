@@ -28,7 +28,7 @@ from barnabas.security.scram import ScramCredential, kind_of
 
 
 def handle(context: Context, request: DescribeUserScramCredentialsRequest) -> Outcome:
-    if not context.allowed(CLUSTER_NAME):
+    if not context.is_allowed(CLUSTER_NAME):
         error = ClusterAuthorizationFailed()
         # Kafka repeats the error for each user, without the name, and never answers a client that
         # asks for all of them.

@@ -46,7 +46,7 @@ def _handle(context: Context, request: ElectLeadersRequest) -> Outcome:
             for number in topic.partitions
         )
         partitions = list(dict.fromkeys(named))
-    if not context.allowed(CLUSTER_NAME):
+    if not context.is_allowed(CLUSTER_NAME):
         return _refusal(context, partitions, ClusterAuthorizationFailed())
     # Version 0 has no field for it, and means a preferred election (KIP-183).
     if request.election_type not in (_PREFERRED, _UNCLEAN):

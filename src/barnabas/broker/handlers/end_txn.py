@@ -14,7 +14,7 @@ from barnabas.protocol.messages.end_txn import EndTxnRequest
 
 def handle(context: Context, request: EndTxnRequest) -> Outcome:
     name, version = request.transactional_id, context.version
-    if not context.allowed(name):
+    if not context.is_allowed(name):
         return end_failed(TransactionalIdAuthorizationFailed(), version)
     if not name:
         return end_failed(InvalidRequest(), version)

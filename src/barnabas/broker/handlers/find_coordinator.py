@@ -117,7 +117,7 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
 def _refusal(context: Context, key_type: int, key: str) -> KafkaError | None:
     """Why this client gets no coordinator for the key, whatever the state of the cluster."""
     if key_type == _GROUP:
-        if not context.allowed(key):
+        if not context.is_allowed(key):
             return GroupAuthorizationFailed(f"not allowed to describe group {key!r}")
     elif key_type == _TRANSACTION:
         if not context.allowed_to(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):

@@ -9,7 +9,7 @@ from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResp
 
 
 def handle(context: Context, request: HeartbeatRequest) -> Outcome:
-    if not context.allowed(request.group_id):
+    if not context.is_allowed(request.group_id):
         return _failure(GroupAuthorizationFailed())
     return context.node.groups.ask(
         request.group_id,

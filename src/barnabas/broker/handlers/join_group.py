@@ -16,7 +16,7 @@ def handle(context: Context, request: JoinGroupRequest) -> Outcome:
     def failure(error: KafkaError) -> JoinGroupResponse:
         return refused_join(error, request.member_id, version)
 
-    if not context.allowed(request.group_id):
+    if not context.is_allowed(request.group_id):
         return failure(GroupAuthorizationFailed())
     return context.node.groups.ask(
         request.group_id,

@@ -16,7 +16,7 @@ def handle(context: Context, request: LeaveGroupRequest) -> Outcome:
 
 
 def _handle(context: Context, request: LeaveGroupRequest) -> Outcome:
-    if not context.allowed(request.group_id):
+    if not context.is_allowed(request.group_id):
         return _failure(GroupAuthorizationFailed())
     return context.node.groups.ask(
         request.group_id,

@@ -100,7 +100,7 @@ def _answer_all(
     searched: list[_Searched] = []
     for topic in request.topics:
         partitions = []
-        is_allowed = context.allowed(topic.name)
+        is_allowed = context.is_allowed(topic.name)
         for wanted in topic.partitions:
             name = TopicPartition(topic.name, wanted.partition_index)
             try:

@@ -24,7 +24,7 @@ def handle(context: Context, request: ListPartitionReassignmentsRequest) -> Outc
 
 def _handle(context: Context, request: ListPartitionReassignmentsRequest) -> Outcome:
     try:
-        if not context.allowed(CLUSTER_NAME):
+        if not context.is_allowed(CLUSTER_NAME):
             raise ClusterAuthorizationFailed("not allowed to list reassignments")
         return ListPartitionReassignmentsResponse(topics=_ongoing(context, request))
     except KafkaError as error:

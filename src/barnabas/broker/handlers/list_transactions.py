@@ -23,7 +23,7 @@ def handle(context: Context, request: ListTransactionsRequest) -> Outcome:
         together.transaction_states = [
             state
             for state in together.transaction_states
-            if context.allowed(state.transactional_id)
+            if context.is_allowed(state.transactional_id)
         ]
         return together
 

@@ -170,13 +170,13 @@ def _by_id(context: Context, topic_id: bytes) -> MetadataResponseTopic:
     name = image.topic_names.get(topic_id)
     if name is None:
         return _failure(None, topic_id, UnknownTopicId.code)
-    if not context.allowed(name):
+    if not context.is_allowed(name):
         return _failure(None, topic_id, TopicAuthorizationFailed.code)
     return _known(context, image.topics[name])
 
 
 def _topic(context: Context, name: str, failures: Failures) -> MetadataResponseTopic:
-    if not context.allowed(name):
+    if not context.is_allowed(name):
         # Reveal neither whether it exists, nor that it is internal.
         return _failure(name, _NO_TOPIC_ID, TopicAuthorizationFailed.code)
     topic = context.node.image.topics.get(name)

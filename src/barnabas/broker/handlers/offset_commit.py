@@ -37,7 +37,7 @@ def handle(context: Context, request: OffsetCommitRequest) -> Outcome:
 def _handle(context: Context, request: OffsetCommitRequest) -> Outcome:
     if context.version == _IN_ZOOKEEPER:
         return commit_answer(request, UnsupportedVersion)
-    if not context.allowed(request.group_id):
+    if not context.is_allowed(request.group_id):
         return commit_answer(request, GroupAuthorizationFailed)
     request.topics, refused = screen(context, request.topics)
     if not refused:

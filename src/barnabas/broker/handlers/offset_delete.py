@@ -26,7 +26,7 @@ def handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
 
 
 def _handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
-    if not context.allowed(request.group_id):
+    if not context.is_allowed(request.group_id):
         return _failure(GroupAuthorizationFailed())
     if not request.group_id:
         return _failure(InvalidGroupId())

@@ -133,7 +133,7 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
 
     if version == _IN_ZOOKEEPER:
         return failure(UnsupportedVersion)
-    if not context.allowed(group.group_id):
+    if not context.is_allowed(group.group_id):
         denied = failure(GroupAuthorizationFailed)
         denied.topics = []  # as Kafka, in the oldest versions too, which have no error of a group
         return denied

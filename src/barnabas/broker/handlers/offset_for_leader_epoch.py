@@ -36,7 +36,7 @@ def _answer(
     is_broker = context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
     topics = []
     for topic in request.topics:
-        is_allowed = is_broker or context.allowed(topic.topic)
+        is_allowed = is_broker or context.is_allowed(topic.topic)
         partitions = []
         for wanted in topic.partitions:
             partitions.append(_end_offset(context, topic.topic, wanted, is_allowed))

@@ -374,7 +374,7 @@ def append(
 def _check(context: Context, acks: int, topic: str) -> None:
     if acks not in _ACKS:
         raise InvalidRequiredAcks(f"acks={acks}: use 0, 1 or -1 (all)")
-    if not context.allowed(topic):
+    if not context.is_allowed(topic):
         raise TopicAuthorizationFailed(f"not allowed to write to {topic}")
     if topic in INTERNAL_TOPICS:
         raise InvalidTopic(f"{topic} is internal: clients may not write to it")

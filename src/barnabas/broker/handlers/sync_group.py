@@ -17,7 +17,7 @@ _NAMES_PROTOCOL = 5
 
 
 def handle(context: Context, request: SyncGroupRequest) -> Outcome:
-    if not context.allowed(request.group_id):
+    if not context.is_allowed(request.group_id):
         return _failure(GroupAuthorizationFailed())
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
     # KIP-559: a member says which protocol it joined with, and is refused before the machine looks

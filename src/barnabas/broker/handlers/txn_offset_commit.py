@@ -51,7 +51,7 @@ def handle(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
 
 
 def _handle(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
-    if not context.allowed(request.transactional_id):
+    if not context.is_allowed(request.transactional_id):
         return transactional_answer(request, TransactionalIdAuthorizationFailed)
     if not context.allowed_to(Operation.READ, ResourceType.GROUP, request.group_id):
         return transactional_answer(request, GroupAuthorizationFailed)

@@ -55,7 +55,7 @@ class _Ended(Staged):
         # has CLUSTER_ACTION. Either is enough, so the lack of the first is not logged.
         is_allowed = context.may(
             Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME
-        ) or context.allowed(CLUSTER_NAME)
+        ) or context.is_allowed(CLUSTER_NAME)
         self._response = WriteTxnMarkersResponse()
         for marker in request.markers:
             ending = Ending(

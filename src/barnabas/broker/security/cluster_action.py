@@ -32,7 +32,7 @@ def is_broker(context: Context) -> bool:
     return (
         context.node.view.has_peers
         and _comes_by_their_listener(context)
-        and context.allowed(CLUSTER_NAME)
+        and context.is_allowed(CLUSTER_NAME)
     )
 
 

@@ -491,17 +491,13 @@ class Admin(
             return answer
 
         answer = await self._persist(attempt)
-        brokers = sorted(answer.brokers, key=lambda broker: broker.broker_id)
-        return ClusterDescription(
-            answer.cluster_id,
-            answer.controller_id,
-            tuple(
-                BrokerDescription(broker.broker_id, broker.host, broker.port, broker.rack)
-                for broker in brokers
-            ),
-            # Kafka sends no message without an error; our controller names brokers in it.
-            tuple((answer.error_message or "").splitlines()),
+        brokers = tuple(
+            BrokerDescription(each.broker_id, each.host, each.port, each.rack)
+            for each in sorted(answer.brokers, key=lambda broker: broker.broker_id)
         )
+        # Kafka sends no message without an error; our controller names brokers in it.
+        left_out = tuple((answer.error_message or "").splitlines())
+        return ClusterDescription(answer.cluster_id, answer.controller_id, brokers, left_out)
 
 
 def _new_topics(topics: object) -> list[NewTopic]:

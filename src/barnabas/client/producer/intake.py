@@ -10,18 +10,17 @@ instead. What a record needs from the loop's side alone is after `check`, which 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.client import arguments
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig
-from barnabas.client.errors import ClientClosed, Unreachable
+from barnabas.client.errors import BufferFull, ClientClosed, Unreachable
 from barnabas.client.metadata import Metadata
 from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import CheckedRecord, ProducerBatch, ProducerRecord
-from barnabas.client.producer.buffer_memory import BufferMemory
 from barnabas.client.producer.delivery import Delivery, RecordMetadata
 from barnabas.client.producer.open_batches import OpenBatches
 from barnabas.client.producer.partitioner import Partitioner
@@ -45,6 +44,48 @@ _MOST_REMEMBERED: Final = 1_000
 _NO_PARTITION: Final = -1
 
 _new_tuple = tuple.__new__
+
+
+class BufferMemory:
+    """Grants room in `buffer.memory` to one record at a time; hold `line` to be the next.
+
+    Without the line a small record could slip in front of a large one again and again.
+    """
+
+    def __init__(
+        self, accumulator: Accumulator, wake: Callable[[], None], check: Callable[[], None]
+    ) -> None:
+        self._accumulator = accumulator
+        self._wake_sender = wake
+        self._check = check  # raises when nothing may be sent any more
+        self._changed = asyncio.Event()
+        self.line = asyncio.Lock()
+
+    def on_change(self) -> None:
+        """Look again: a batch has its outcome, or nothing is sent any more."""
+        self._changed.set()
+
+    async def wait(self, size_bytes: int) -> None:
+        """Return once there is room for that much, in `line`. No batch lingers meanwhile."""
+        if self._accumulator.has_room(size_bytes):
+            return
+        self._accumulator.flushing += 1
+        try:
+            while not self._accumulator.has_room(size_bytes):
+                # Full, a batch leaves at once whatever its linger.ms: see `Accumulator.ready`.
+                self._changed.clear()
+                self._wake_sender()
+                await self._changed.wait()
+                self._check()
+        finally:
+            self._accumulator.flushing -= 1
+
+    def full(self, topic: str, limit_ms: int) -> BufferFull:
+        """The error of a record that got none in that time."""
+        return BufferFull(
+            f"no room for a record for {topic} within {limit_ms} ms (max.block.ms): "
+            f"{self._accumulator.used_bytes} bytes are waiting for brokers (buffer.memory)"
+        )
 
 
 class Growth:

@@ -321,7 +321,7 @@ class Controller:
         self._leaving[broker_id] = broker.epoch
         draft = self._draft()
         remaining = broker_changes.leave(draft, broker_id)
-        return _decided(draft), remaining
+        return _decision_of(draft), remaining
 
     # --- partitions ------------------------------------------------------------------------------
 
@@ -336,7 +336,7 @@ class Controller:
             stale = IsrAnswer(StaleBrokerEpoch.code)
             return draft.nothing(), dict.fromkeys(by_name, stale)
         answers = isr.decide(draft, broker_id, by_name)
-        return _decided(draft), answers
+        return _decision_of(draft), answers
 
     def states_read(self, written: Mapping[TopicPartition, Written]) -> bool:
         """State nodes that leaders have written themselves (RE-9); whether any has changed.
@@ -355,7 +355,7 @@ class Controller:
         """Leaders have changed these ISRs themselves; `states_read` has the new ones."""
         draft = self._draft()
         isr.notify(draft, names)
-        return _decided(draft)
+        return _decision_of(draft)
 
     def elect_leaders(
         self, names: Iterable[TopicPartition] | None, *, unclean: bool
@@ -377,13 +377,13 @@ class Controller:
                 # As in Kafka's answer to an election of all partitions.
                 if not isinstance(error, ElectionNotNeeded)
             }
-        return _decided(draft), outcomes
+        return _decision_of(draft), outcomes
 
     def rebalance_leaders(self, max_imbalance_percent: int) -> Decision:
         """Elect preferred leaders for brokers that lead too few of their own (by percent)."""
         draft = self._draft()
         preferred_leader.rebalance(draft, max_imbalance_percent)
-        return _decided(draft)
+        return _decision_of(draft)
 
     def reassign(
         self, requested: Mapping[TopicPartition, Sequence[int] | None]
@@ -404,7 +404,7 @@ class Controller:
             # The topic's node first: a controller that takes over between two commits finds the
             # replicas, and completes the reassignment (KIP-455).
             draft.write_topic(topic, first=True)
-        return _decided(draft), outcomes
+        return _decision_of(draft), outcomes
 
     @property
     def ends_wanted(self) -> frozenset[TopicPartition]:
@@ -421,7 +421,7 @@ class Controller:
             if name in ends:
                 self._ends.add(draft, name, ends[name])
                 self._ends.lead_by(draft, name)
-        return _decided(draft)
+        return _decision_of(draft)
 
     # --- queries ---------------------------------------------------------------------------------
 
@@ -476,7 +476,7 @@ class Controller:
         return Draft(self.image, state, brokers)
 
 
-def _decided(draft: Draft) -> Decision:
+def _decision_of(draft: Draft) -> Decision:
     return draft.decision() if draft.has_changed else draft.nothing()
 
 

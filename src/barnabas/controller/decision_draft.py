@@ -189,7 +189,9 @@ class Draft:
             self.image.topics[name],
             self.image.topics[name].partitions,
         )
-        stored = {number: self._stored(name, number, each) for number, each in partitions.items()}
+        stored = {
+            number: self._with_departing(name, number, each) for number, each in partitions.items()
+        }
         node = layout.TopicNode(
             topic.topic_id,
             {number: each.replicas for number, each in stored.items()},
@@ -207,7 +209,7 @@ class Draft:
         ]
         self._operations.insert(0 if first else len(self._operations), written)
 
-    def _stored(self, topic: str, number: int, partition: PartitionImage) -> PartitionImage:
+    def _with_departing(self, topic: str, number: int, partition: PartitionImage) -> PartitionImage:
         """The partition as the topic's node has it."""
         departing = self.departing(TopicPartition(topic, number))
         left = tuple(each for each in departing if each not in partition.replicas)
@@ -345,7 +347,7 @@ class Draft:
         # news.
         if topics or not newcomers:
             requests += to_all(known, update)
-        return self._fenced(image, requests)
+        return self._fence(image, requests)
 
     def nothing(self) -> Decision:
         """A decision that changes nothing and notifies no broker."""
@@ -355,11 +357,11 @@ class Draft:
         """The whole decision, with these topics removed from the brokers' metadata."""
         gone = self._update([], tuple(names))
         image = self.image.apply(self._update(self._topics()))
-        return self._fenced(image, [*to_all(self.brokers, gone), *self._stops()])
+        return self._fence(image, [*to_all(self.brokers, gone), *self._stops()])
 
     def forgotten(self, names: Sequence[str]) -> Decision:
         """The whole decision, with these topics removed; brokers were notified before."""
-        return self._fenced(self.image.apply(self._update([], tuple(names))), [])
+        return self._fence(self.image.apply(self._update([], tuple(names))), [])
 
     def _topics(self) -> list[TopicImage]:
         return [
@@ -385,7 +387,7 @@ class Draft:
         partition = self.get(name)
         return NO_EPOCH if partition is None else partition.leader_epoch
 
-    def _fenced(self, image: ClusterImage, requests: Sequence[Send]) -> Decision:
+    def _fence(self, image: ClusterImage, requests: Sequence[Send]) -> Decision:
         fenced: tuple[store.Operation, ...] = ()
         if self._operations:
             # ZK-3: the commit of a controller that has been replaced fails as a whole.

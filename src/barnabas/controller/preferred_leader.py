@@ -36,7 +36,7 @@ def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
     if partition.leader == partition.replicas[0]:
         return ElectionNotNeeded(f"partition {name} is led by its preferred replica")
-    elected = _preferred(draft, partition)
+    elected = _elect(draft, partition)
     if elected is None:
         return PreferredLeaderNotAvailable(
             f"broker {partition.replicas[0]} is not live, or not in sync for {name}"
@@ -69,7 +69,7 @@ def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
             assert partition is not None
             if partition.adding or partition.removing:
                 continue
-            elected = _preferred(draft, partition)
+            elected = _elect(draft, partition)
             if elected is not None:
                 draft.change(name, elected)
 
@@ -93,7 +93,7 @@ def _balances(draft: Draft) -> dict[int, _Balance]:
     return balances
 
 
-def _preferred(draft: Draft, partition: PartitionImage) -> PartitionImage | None:
+def _elect(draft: Draft, partition: PartitionImage) -> PartitionImage | None:
     if partition.partition_epoch == NEVER_LED or partition.leader == NO_LEADER:
         return None  # if the first replica could lead by the ISR, it would
     return prefer(partition, draft.electable, draft.epoch)

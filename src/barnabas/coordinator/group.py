@@ -297,7 +297,7 @@ class Group:
                 stored.member_id if stored.group_instance_id is None else stored.group_instance_id
             )
             member = known.pop(name, None)
-            self.add(self._settled(member, stored, value.protocol or ""))
+            self.add(self._update_member(member, stored, value.protocol or ""))
         assert not any(gone.joining or gone.syncing for gone in known.values()), (
             "their requests would wait indefinitely"
         )
@@ -315,7 +315,9 @@ class Group:
             self.events.append(self.ended)
             self.ended = self.rebalance = None
 
-    def _settled(self, member: Member | None, stored: MemberMetadata, protocol: str) -> Member:
+    def _update_member(
+        self, member: Member | None, stored: MemberMetadata, protocol: str
+    ) -> Member:
         """The member updated from its record; its protocols beyond the chosen one stay."""
         if member is None:
             member = Member.of_record(self.group_id, protocol, stored)

@@ -334,11 +334,11 @@ class Groups:
                 break
             timer = self._timers.next(now.monotonic_ms)
             if timer is not None:
-                decisions.append(self._expired(timer, now))
+                decisions.append(self._on_timer(timer, now))
         decisions += map(Decision, _batches(self._examine(now.wall_ms if may_forget else None)))
         return [decision for decision in decisions if decision is not NOTHING]
 
-    def _expired(self, timer: Timer, now: Now) -> Decision:
+    def _on_timer(self, timer: Timer, now: Now) -> Decision:
         # Groups that have offsets alone have no timers, so all of them are looked at in turn.
         if timer is self._examination:
             self._to_examine.extend({**self.groups, **dict.fromkeys(self.offsets.groups)})
@@ -366,13 +366,13 @@ class Groups:
             group_id = self._to_examine.popleft()
             group = self._find(group_id)
             if group is not None:
-                records = self._outlived(group, wall_ms)
+                records = self._outlived_offsets(group, wall_ms)
                 self._forget_if_last(records, group)
                 yield from records
         if not self._to_examine:
             self._deleted_topics.clear()
 
-    def _outlived(self, group: Group, wall_ms: int | None) -> list[StateRecord]:
+    def _outlived_offsets(self, group: Group, wall_ms: int | None) -> list[StateRecord]:
         """Tombstones of offsets of deleted topics, and of those that have expired (KIP-211)."""
         records: dict[tuple[str, int], StateRecord] = {}
         since_ms, subscribed = commits.retention_of(group)

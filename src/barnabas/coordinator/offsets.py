@@ -223,7 +223,7 @@ class Offsets:
             elif stored is None:
                 answer = no_offset(place[1])
             else:
-                answer = _fetched(place, stored)
+                answer = _fetch_row(place, stored)
                 after = max(after, stored[LOG_OFFSET] + 1)
             topics.setdefault(place[0], []).append(answer)
         response = OffsetFetchGroupResponse(
@@ -392,7 +392,7 @@ class Offsets:
             del self.groups[group_id]
 
 
-def _fetched(place: Place, stored: Stored) -> OffsetFetchPartitionResponse:
+def _fetch_row(place: Place, stored: Stored) -> OffsetFetchPartitionResponse:
     committed = Committed(*stored)
     return OffsetFetchPartitionResponse(
         partition_index=place[1],

@@ -191,7 +191,7 @@ def decode_group_record(key: bytes | None, value: bytes | None) -> InternalRecor
         commit = decode_offset_commit(key, value)  # the most frequent kind
         if commit is not None:
             return _offset_record(commit)
-    kind, body = _versioned(key)
+    kind, body = _split_version(key)
     # Kafka 4's records (KIP-848) have types of their own: a reader skips what it does not know.
     if kind not in _GROUP_KEYS:
         raise UnknownRecordType(kind)
@@ -217,7 +217,7 @@ def _offset_record(commit: OffsetCommit) -> InternalRecord:
 
 def decode_transaction_record(key: bytes | None, value: bytes | None) -> InternalRecord:
     """A record of `__transaction_state`. Raises UnknownRecordType, CorruptData."""
-    kind, body = _versioned(key)
+    kind, body = _split_version(key)
     if kind != TRANSACTION_TYPE:
         raise UnknownRecordType(kind)
     return _record(kind, decode(TransactionKey, body, kind), TransactionValue, value)
@@ -226,13 +226,13 @@ def decode_transaction_record(key: bytes | None, value: bytes | None) -> Interna
 def _record(kind: int, key: Message, cls: type[Message], value: bytes | None) -> InternalRecord:
     if value is None:
         return InternalRecord(kind, key, -1, None)
-    version, body = _versioned(value)
+    version, body = _split_version(value)
     if not 0 <= version <= _NEWEST[cls]:
         raise CorruptData(f"{cls.__name__} has unknown version {version}")
     return InternalRecord(kind, key, version, decode(cls, body, version))
 
 
-def _versioned(data: bytes | None) -> tuple[int, bytes]:
+def _split_version(data: bytes | None) -> tuple[int, bytes]:
     if data is None:
         raise CorruptData("the record has no key")
     try:

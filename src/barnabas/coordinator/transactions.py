@@ -146,7 +146,7 @@ class Transactions:
         try:
             return self._init_producer_id(ticket, request, spare_id, now)
         except KafkaError as error:
-            return _replied(ticket, answers.init_failed(error, version))
+            return _only_reply(ticket, answers.init_failed(error, version))
 
     def _init_producer_id(
         self, ticket: int, request: InitProducerIdRequest, spare_id: int | None, now: Now
@@ -210,10 +210,10 @@ class Transactions:
         """Add partitions to the transaction; answers an AddPartitionsToTxnResult."""
         partitions = answers.partitions_of(request.topics)
         try:
-            transaction = self._owned(request)
-            records = self._added(transaction, partitions, now)
+            transaction = self._find_owned(request)
+            records = self._records_adding(transaction, partitions, now)
         except KafkaError as error:
-            return _replied(ticket, answers.add_failed(request, error, version))
+            return _only_reply(ticket, answers.add_failed(request, error, version))
         return Decision(records, (Reply(ticket, answers.add_succeeded(request)),))
 
     def add_offsets(
@@ -226,13 +226,13 @@ class Transactions:
     ) -> Decision:
         """Add the partition that keeps a group's offsets to the transaction."""
         try:
-            transaction = self._owned(request)
-            records = self._added(transaction, frozenset({partition}), now)
+            transaction = self._find_owned(request)
+            records = self._records_adding(transaction, frozenset({partition}), now)
         except KafkaError as error:
-            return _replied(ticket, answers.add_offsets_failed(error, version))
+            return _only_reply(ticket, answers.add_offsets_failed(error, version))
         return Decision(records, (Reply(ticket, AddOffsetsToTxnResponse()),))
 
-    def _owned(
+    def _find_owned(
         self, request: AddPartitionsToTxnTransaction | AddOffsetsToTxnRequest
     ) -> Transaction:
         transaction = self._known(request.transactional_id)
@@ -245,7 +245,7 @@ class Transactions:
             raise InvalidProducerIdMapping
         return transaction
 
-    def _added(
+    def _records_adding(
         self, transaction: Transaction, partitions: frozenset[TopicPartition], now: Now
     ) -> tuple[StateRecord, ...]:
         if not transaction.is_ongoing:
@@ -299,7 +299,7 @@ class Transactions:
                 raise ConcurrentTransactions  # its markers are still being written
             raise InvalidTxnState
         except KafkaError as error:
-            return _replied(ticket, answers.end_failed(error, version))
+            return _only_reply(ticket, answers.end_failed(error, version))
 
     def _decide(self, decided: Transaction) -> Decision:
         return Decision((decided.record(),), markers=(self._markers(decided),))
@@ -351,7 +351,7 @@ class Transactions:
         transaction = self._transactions.get(transactional_id)
         if transaction is None:
             error = TransactionalIdNotFound()
-            return _replied(ticket, answers.describe_failed(transactional_id, error))
+            return _only_reply(ticket, answers.describe_failed(transactional_id, error))
         return Decision(replies=(Reply(ticket, answers.description(transaction)),))
 
     def list_transactions(
@@ -502,7 +502,7 @@ class Transactions:
         return [Decision(tuple(tombstones))] if tombstones else []
 
 
-def _replied(ticket: int, answer: Message) -> Decision:
+def _only_reply(ticket: int, answer: Message) -> Decision:
     return Decision(replies=(Reply(ticket, answer),))
 
 

@@ -83,7 +83,7 @@ class BrokerChannel:
         self._due = asyncio.Event()
         self._connection: PeerConnection | None = None
         self._task = asyncio.get_running_loop().create_task(self._run())
-        self._task.add_done_callback(self._ended)
+        self._task.add_done_callback(self._on_ended)
 
     def send(self, request: ControlRequest, image: ClusterImage) -> None:
         """Send it after all earlier requests; `image`: the cluster once it is carried out."""
@@ -97,7 +97,7 @@ class BrokerChannel:
         if self._connection is not None:
             self._connection.close()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
             _log.error("the channel to %s has failed", self, exc_info=error)

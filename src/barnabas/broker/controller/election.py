@@ -235,14 +235,14 @@ class ControllerElection:
             context.deliver,
             context.peers,
             self._settings.timeout_ms,
-            self._answered,
-            self._deposed,
+            self._on_answer,
+            self._on_deposed,
             self._versions_learned,
         )
         self._channels = elected, channels
         return channels
 
-    def _answered(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
+    def _on_answer(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
         if self._term is not None:
             self._term.on_answer(broker_id, request, codes)
 
@@ -250,7 +250,7 @@ class ControllerElection:
         if self._term is not None:
             self._term.events.on_versions()
 
-    def _deposed(self, error: Exception) -> None:
+    def _on_deposed(self, error: Exception) -> None:
         if self._term is not None:
             self._term.events.end(error)
 

@@ -68,7 +68,7 @@ class TopicAdmin:
         term = self._term()
         checked = self._writer.check(topics)
         failures: dict[str, KafkaError] = {}
-        accepted = _accepted(topics, checked)
+        accepted = _acceptable(topics, checked)
         if accepted and not validate_only:
             failures = await self._writer.create(accepted)
             # The watch fires, too, but later than this round begins.
@@ -81,7 +81,7 @@ class TopicAdmin:
             elif validate_only:
                 outcomes.append(_not_yet(topic, assignment))
             else:
-                outcomes.append(failures.get(topic.name) or _created(term, topic.name))
+                outcomes.append(failures.get(topic.name) or _created_topic(term, topic.name))
         return outcomes
 
     async def auto_create(self, topics: Sequence[NewTopic]) -> list[Outcome]:
@@ -91,7 +91,7 @@ class TopicAdmin:
         one whose leaders it does not learn of for half a minute.
         """
         checked = self._any_writer.check(topics)
-        failures = await self._any_writer.create(_accepted(topics, checked))
+        failures = await self._any_writer.create(_acceptable(topics, checked))
         outcomes: list[Outcome] = []
         for topic, assignment in zip(topics, checked, strict=True):
             if isinstance(assignment, KafkaError):
@@ -139,7 +139,7 @@ class TopicAdmin:
         )
         term.events.topic_changed(topic)
         await term.events.whole_round()
-        grown = _created(term, topic)
+        grown = _created_topic(term, topic)
         if isinstance(grown, KafkaError):
             raise grown
         return grown
@@ -170,7 +170,7 @@ class TopicAdmin:
         return outcomes
 
 
-def _accepted(
+def _acceptable(
     topics: Sequence[NewTopic], checked: Sequence[Assignment | KafkaError]
 ) -> list[tuple[NewTopic, Assignment]]:
     return [
@@ -180,7 +180,7 @@ def _accepted(
     ]
 
 
-def _created(term: ControllerTerm, name: str) -> Outcome:
+def _created_topic(term: ControllerTerm, name: str) -> Outcome:
     created = term.image.topics.get(name)
     if created is None:
         return UnknownTopicOrPartition(f"topic {name} was deleted as soon as it was created")

@@ -159,10 +159,10 @@ class _Sending:
         for leader, partitions in away.items():
             sending = self._for(partitions)
             sending._retry_s = self._retry_s
-            channels.send(leader, self._ending, partitions, sending._answered)
+            channels.send(leader, self._ending, partitions, sending._on_answer)
         return here
 
-    def _answered(self, errors: Mapping[TopicPartition, KafkaError | None]) -> None:
+    def _on_answer(self, errors: Mapping[TopicPartition, KafkaError | None]) -> None:
         """Note where another broker has written the marker: where there is no error."""
         if self._shard.is_dropped:
             return

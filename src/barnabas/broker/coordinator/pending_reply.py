@@ -147,7 +147,7 @@ class Joined(Staged):
     async def until_answered(self) -> Message:
         # One by one, and each is only now asked to wait: when the client goes, there must be no
         # coroutine left that is not awaited.
-        return self._join([await _settled(each) for each in self._outcomes])
+        return self._join([await _answer_of(each) for each in self._outcomes])
 
 
 ShardOutcome = Message | PendingReply | Joined
@@ -166,12 +166,12 @@ async def settle(outcome: ShardOutcome, replicas: Replicas) -> Message:
     """The answer that an outcome comes to; for a handler that has awaited already."""
     if isinstance(outcome, Staged):
         replicas.write_staged()
-    return await _settled(outcome)
+    return await _answer_of(outcome)
 
 
 def _at_once(outcome: ShardOutcome) -> Message | None:
     return outcome if isinstance(outcome, Message) else outcome.at_once()
 
 
-async def _settled(outcome: ShardOutcome) -> Message:
+async def _answer_of(outcome: ShardOutcome) -> Message:
     return outcome if isinstance(outcome, Message) else await outcome.until_answered()

@@ -240,13 +240,13 @@ class Shard(Generic[M]):
 
     def _when_committed(self, decision: Decision) -> None:
         if self._visible_from <= self.replica.high_watermark:
-            self._committed(decision)
+            self._on_committed(decision)
         else:
             self.replica.wait_for(self._visible_from).add_done_callback(
-                lambda future: None if future.exception() else self._committed(decision)
+                lambda future: None if future.exception() else self._on_committed(decision)
             )
 
-    def _committed(self, decision: Decision) -> None:
+    def _on_committed(self, decision: Decision) -> None:
         for line in decision.log_lines:
             _log.info("%s", line)
         if not self.is_dropped:

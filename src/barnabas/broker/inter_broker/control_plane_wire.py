@@ -234,7 +234,7 @@ def stop_replica_request(value: StopReplica, broker_epoch: int) -> tuple[StopRep
 def stop_replica_values(message: StopReplicaRequest, version: int) -> list[StopReplica]:
     """Return one value for the replicas that only stop, and one for those to be deleted."""
     sorted_out: dict[bool, dict[TopicPartition, int]] = {False: {}, True: {}}
-    for name, leader_epoch, delete in _stopped(message, version):
+    for name, leader_epoch, delete in _stops(message, version):
         sorted_out[delete][name] = leader_epoch
     return [
         StopReplica(
@@ -249,9 +249,7 @@ def stop_replica_values(message: StopReplicaRequest, version: int) -> list[StopR
     ]
 
 
-def _stopped(
-    message: StopReplicaRequest, version: int
-) -> Iterator[tuple[TopicPartition, int, bool]]:
+def _stops(message: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPartition, int, bool]]:
     """Each partition with its leader epoch, and whether it is to be deleted."""
     if version >= _STOP_HAS_STATES:
         for state in message.topic_states:

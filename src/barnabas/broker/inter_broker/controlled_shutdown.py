@@ -80,7 +80,7 @@ class ControlledShutdown(NamedTuple):
                 left = await self._ask_as_long_as_it_helps()
             except BarnabasError as error:
                 _log.warning("controlled shutdown was refused, or not answered: %s", error)
-                left = self._led()
+                left = self._led_partitions()
             else:
                 if not left:
                     _log.info("this broker leads no partition any more")
@@ -105,7 +105,7 @@ class ControlledShutdown(NamedTuple):
     def _is_alone(self) -> bool:
         return not self.view.image.brokers.keys() - {self.view.broker_id}
 
-    def _led(self) -> list[TopicPartition]:
+    def _led_partitions(self) -> list[TopicPartition]:
         """The partitions that this broker leads and others have replicas of, as far as it knows."""
         return [
             TopicPartition(topic.name, number)

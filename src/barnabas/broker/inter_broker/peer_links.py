@@ -90,7 +90,7 @@ class _Link:
         if opening is None:
             connecting = peers.connect(self.broker, purpose, timeout_ms)
             opening = self._opening = asyncio.get_running_loop().create_task(connecting)
-            opening.add_done_callback(self._opened)
+            opening.add_done_callback(self._on_opened)
         try:
             # A request that is cancelled does not take the connection from the others.
             return await shielded(opening)
@@ -101,7 +101,7 @@ class _Link:
             # The attempt was cancelled, which must not cancel the tasks that wait for it.
             raise ConnectionLost(f"broker {self.broker.broker_id} has registered again") from None
 
-    def _opened(self, opening: asyncio.Task[Channel]) -> None:
+    def _on_opened(self, opening: asyncio.Task[Channel]) -> None:
         if self._opening is not opening:  # closed in the meantime
             if not opening.cancelled() and opening.exception() is None:
                 opening.result().close()

@@ -49,7 +49,7 @@ def update_metadata_request(
     Of a removed topic that it knows no longer one partition is sent, which is enough for us.
     """
     live = {broker.broker_id for broker in value.brokers}
-    states = [_removed(name, topics.get(name)) for name in value.removed_topics]
+    states = [_removal(name, topics.get(name)) for name in value.removed_topics]
     states += [
         UpdateMetadataTopicState(
             topic_name=topic.name,
@@ -70,7 +70,7 @@ def update_metadata_request(
     return request, UPDATE_METADATA_VERSION
 
 
-def _removed(name: str, topic: TopicImage | None) -> UpdateMetadataTopicState:
+def _removal(name: str, topic: TopicImage | None) -> UpdateMetadataTopicState:
     numbers = (0,) if topic is None else tuple(topic.partitions)
     return UpdateMetadataTopicState(
         topic_name=name,

@@ -110,7 +110,7 @@ class ZkAlterPartition:
             _log.info("%d ISRs were written by others: %s", len(answers), error)
         else:
             answers = {
-                name: _agreed(state, each.partition_epoch + 1)
+                name: _agreement(state, each.partition_epoch + 1)
                 for name, (each, state) in wanted.items()
             }
         self._written(name for name, answer in answers.items() if answer.error_code == NONE)
@@ -127,7 +127,7 @@ class ZkAlterPartition:
                 # What was to be written may have been, by an earlier try without an answer.
                 is_done = _holds(node, name, state)
                 answers[name] = (
-                    _agreed(state, node.version)
+                    _agreement(state, node.version)
                     if is_done
                     else IsrAnswer(InvalidUpdateVersion.code)
                 )
@@ -166,7 +166,7 @@ class ZkAlterPartition:
             self._task = None
 
 
-def _agreed(state: StateNode, version: int) -> IsrAnswer:
+def _agreement(state: StateNode, version: int) -> IsrAnswer:
     return IsrAnswer(NONE, state.leader, state.leader_epoch, state.isr, version)
 
 

@@ -20,7 +20,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.network.complaints import Complaints
 from barnabas.broker.network.request_faults import ConnectionCut
-from barnabas.broker.network.request_metrics import AT_ONCE_NS, RequestMetrics, RequestTimes
+from barnabas.broker.network.request_metrics import RequestMetrics, RequestTimes
 from barnabas.broker.node import Node
 from barnabas.broker.outcome import (
     Hold,
@@ -45,6 +45,8 @@ _MAX_KEPT_BYTES = 1024 * 1024  # of these requests, as they were received, and o
 LARGE_BYTES = 64 * 1024
 """A request of more than that is decoded, and its answer encoded, in a thread."""
 
+
+_RUNS_PER_LOOK = 16  # at the clock
 
 _IN_RUN = -1  # each request of a run has a correlation id of its own
 
@@ -124,6 +126,7 @@ class ResponseQueue:
         "_metrics",
         "_muted",
         "_node",
+        "_runs",
         "_slots",
         "_staged",
         "client",
@@ -146,6 +149,7 @@ class ResponseQueue:
         """What counts the request that was begun, until it is answered or has a place among the
         unanswered."""
         self._begun_ns = 0
+        self._runs = 0
         self.wake_ns = 0
         """When the first request of this wake-up was begun; 0: none was."""
         self._complaints = complaints
@@ -223,6 +227,15 @@ class ResponseQueue:
         if times is None:  # answered without a handler
             return self._metrics.of(api.name, version), spent_ns(), 0
         return times, self._begun_ns, self._begun_ns - self.wake_ns
+
+    def _count_run(self, slot: _Slot, requests: int) -> None:
+        """Count a run's requests: with its time, or until the next that is measured."""
+        times = slot.times
+        if slot.begun_ns:
+            slot.requests = requests + times.untimed
+            times.untimed = 0
+        else:
+            times.untimed += requests
 
     def _count(self, slot: _Slot, now_ns: int) -> None:
         """Count the times of a request that is answered, or has no answer."""
@@ -310,10 +323,12 @@ class ResponseQueue:
 
     def begin_run(self, api: Api, version: int, run: StagedRun, times: RequestTimes) -> None:
         """Answer the requests that join this run, after all those before them."""
-        now_ns = spent_ns()
-        if not self.wake_ns:
-            self.wake_ns = now_ns
-        slot = _Slot(api, _IN_RUN, version, (times, now_ns, now_ns - self.wake_ns), run)
+        now_ns = queue_ns = 0
+        if self._runs % _RUNS_PER_LOOK == 0:
+            now_ns = spent_ns()
+            queue_ns = now_ns - self.wake_ns if self.wake_ns else 0
+        self._runs += 1
+        slot = _Slot(api, _IN_RUN, version, (times, now_ns, queue_ns), run)
         self._slots.append(slot)
         self._staged.append(slot)
         self.run = run
@@ -336,7 +351,7 @@ class ResponseQueue:
                 elif own is not None:
                     answers = own.answers()
                     if isinstance(answers, bytes):
-                        slot.requests = len(own)
+                        self._count_run(slot, len(own))
                         slot.fill_encoded((answers,))
                     else:
                         self._separate(slot, answers)
@@ -359,7 +374,8 @@ class ResponseQueue:
         at = self._slots.index(slot)
         del self._slots[at]
         for correlation_id, answer in reversed(answers):
-            begun = slot.times, slot.begun_ns, slot.queue_ns
+            # Each waits by itself, so each has its time, be the run's measured or not.
+            begun = slot.times, slot.begun_ns or spent_ns(), slot.queue_ns
             own = _Slot(slot.api, correlation_id, slot.version, begun)
             self._slots.insert(at, own)
             self._settle(own, answer)
@@ -448,15 +464,14 @@ class ResponseQueue:
 
     def _send_ready(self) -> None:
         slots = self._slots
-        now_ns = spent_ns()
+        now_ns = 0
         while slots and slots[0].is_ready:
             slot = slots.popleft()
             self._kept_bytes -= slot.kept_bytes
             self._connection.write(slot.parts)
-            if slot.waits_ns or slot.ready_ns or slot.queue_ns >= AT_ONCE_NS:
+            if slot.begun_ns:  # else it is one of an untimed run, and counted
+                now_ns = now_ns or spent_ns()
                 self._count(slot, now_ns)
-            else:
-                slot.times.plain.add(now_ns - slot.begun_ns, slot.requests)
         has_room = len(slots) < _MAX_UNANSWERED and self._kept_bytes < _MAX_KEPT_BYTES
         if self._is_full and has_room and not self._connection.is_closing:
             self._is_full = False

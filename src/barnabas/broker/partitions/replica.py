@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from barnabas.types import TopicPartition
 
 _FEW_WAITING = 100
+_NOT_LED = -1
 
 
 class Watcher(Protocol):
@@ -110,13 +111,13 @@ class Replica:
         "_followers",
         "_host",
         "_is_dirty",
+        "_led_bytes",
+        "_led_from",
         "_moved",
         "_next_ticket",
         "_notified_bytes",
         "_parked",
         "_proposal",
-        "_staged_bytes",
-        "_staged_from",
         "_stopped_by",
         "_sweep_at",
         "_synced",
@@ -146,8 +147,8 @@ class Replica:
         self._followers: Watchers | None = None
         self._moved: asyncio.Event | None = None
         self._stopped_by: KafkaError | None = None
-        self._staged_bytes = 0  # appended as the leader, and not written yet
-        self._staged_from = 0  # the offset at which that begins
+        self._led_bytes = 0  # appended as the leader, and not counted for its topic yet
+        self._led_from = _NOT_LED  # the offset at which that begins
         self._unseen_bytes = 0  # appended, and not yet below the high watermark
         self._notified_bytes = 0  # of those, what the followers have been notified of
         self.flush: asyncio.Task[None] | None = None
@@ -188,7 +189,7 @@ class Replica:
         # (PR-6).
         if not result.is_duplicate:
             self._unseen_bytes += result.size_bytes
-            self._staged_bytes += result.size_bytes
+            self._led_bytes += result.size_bytes
         return result
 
     def append_own(self, records: memoryview, wall_ms: int) -> AppendResult:
@@ -196,7 +197,7 @@ class Replica:
         self._will_write()
         result = self.log.append_own(records, self.partition.leader_epoch, wall_ms)
         self._unseen_bytes += result.size_bytes
-        self._staged_bytes += result.size_bytes
+        self._led_bytes += result.size_bytes
         return result
 
     def append_control(self, records: memoryview, wall_ms: int) -> AppendResult:
@@ -204,28 +205,33 @@ class Replica:
         self._will_write()
         result = self.log.append_control(records, self.partition.leader_epoch, wall_ms)
         self._unseen_bytes += result.size_bytes
-        self._staged_bytes += result.size_bytes
+        self._led_bytes += result.size_bytes
         return result
 
     def _will_write(self) -> None:
         if not self._is_dirty:
             self._is_dirty = True
-            self._staged_from = self.log.log_end_offset
             self._dirty.append(self)
 
     def write_staged(self) -> None:
         """Write what was staged. Raises OSError; the log has failed then."""
         self._is_dirty = False
         self.log.write_staged()
-        if self._staged_bytes:
-            # Counted for all batches of a wake-up at once: one alone costs ten microseconds.
-            traffic = self.traffic
-            traffic.bytes_in += self._staged_bytes
-            traffic.messages_in += self.log.log_end_offset - self._staged_from
-            self._staged_bytes = 0
         if self._followers:
             self._followers.notify(self._unseen_bytes - self._notified_bytes)
             self._notified_bytes = self._unseen_bytes
+
+    def count_traffic(self) -> None:
+        """Count for its topic what was appended here as the leader since the last call.
+
+        Called when a page of metrics is rendered and when leadership ends: to count the records of
+        each batch would cost a hundredth of a small request.
+        """
+        if self._led_from != _NOT_LED:
+            end_offset = self.log.log_end_offset
+            self.traffic.messages_in += end_offset - self._led_from
+            self.traffic.bytes_in += self._led_bytes
+            self._led_from, self._led_bytes = end_offset, 0
 
     def count_up_to(self, now_ms: int, end_offset: int) -> None:
         """Count what is below for the high watermark: it is written, and flushed if asked."""
@@ -390,6 +396,8 @@ class Replica:
         """Begin to serve: this broker leads the partition, in a new epoch."""
         self._stopped_by = None
         self._unseen_bytes = self._notified_bytes = 0
+        self.count_traffic()
+        self._led_from = self.log.log_end_offset
         self.partition.on_log_start_moved(self.log.log_start_offset)
         self.wake_watchers()
 
@@ -422,6 +430,8 @@ class Replica:
             f"{self.topic_partition} is no longer led by this broker"
         )
         self._unseen_bytes = self._notified_bytes = 0
+        self.count_traffic()
+        self._led_from = _NOT_LED
         if self._proposal is not None:
             self._proposal.cancel()
         waiting, self._waiting = self._waiting, None

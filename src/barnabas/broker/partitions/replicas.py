@@ -101,7 +101,7 @@ class Replicas:
     ) -> None:
         metrics.declare(self._families)
         metrics.declare(self._log_families)
-        self.traffic = Traffic(metrics)
+        self.traffic = Traffic(metrics, self._count_traffic)
         self.view = view
         self.clock = clock
         self.threads = threads
@@ -148,6 +148,10 @@ class Replicas:
         ):
             mbean = f"kafka.server:type=ReplicaManager,name={name}"
             yield gauge(mbean, sentence, [Sample(value)])
+
+    def _count_traffic(self) -> None:
+        for replica in self:
+            replica.count_traffic()
 
     def _log_families(self) -> Iterator[Family]:
         """The logs of all replicas here, which are read one by one as the page is rendered."""
@@ -232,6 +236,7 @@ class Replicas:
     def remove(self, replica: Replica) -> None:
         """Host it no longer."""
         del self._replicas[replica.topic_partition]
+        replica.count_traffic()
         self.traffic.leave(replica.topic_partition.topic)
         self._replicated.pop(replica, None)
 

@@ -7,7 +7,7 @@ the totals never fall and the names are at most those of the topics hosted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -49,9 +49,11 @@ class TopicTraffic:
 class Traffic:
     """The counts of one broker's topics."""
 
-    __slots__ = ("_gone", "_topics")
+    __slots__ = ("_count", "_gone", "_topics")
 
-    def __init__(self, metrics: Registry) -> None:
+    def __init__(self, metrics: Registry, count: Callable[[], None]) -> None:
+        """`count` has all replicas add what they have not counted yet."""
+        self._count = count
         self._topics: dict[str, TopicTraffic] = {}
         self._gone = TopicTraffic()
         metrics.declare(self._families)
@@ -74,6 +76,7 @@ class Traffic:
 
     def _families(self) -> Iterator[Family]:
         """All topics together have no label, as in Kafka, and each topic its name."""
+        self._count()
         for name, attribute, sentence in _FAMILIES:
             count = attrgetter(attribute)
             topics = [(topic, count(each)) for topic, each in self._topics.items()]

@@ -70,7 +70,7 @@ def test_in_3_bytes_between_brokers(tmp_path: Path) -> None:
 
 def test_in_3_only_topics_with_a_replica_have_a_name() -> None:
     registry = Registry()
-    traffic = Traffic(registry)
+    traffic = Traffic(registry, lambda: None)
     for number in range(100):
         first, second = traffic.join(f"t-{number}"), traffic.join(f"t-{number}")
         assert first is second

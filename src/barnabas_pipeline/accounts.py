@@ -56,7 +56,7 @@ def read_accounts(snapshot: Snapshot) -> tuple[Accounts, list[tuple[str, Account
 
 def read_dead_letters(snapshot: Snapshot, mask: Callable[[str], str] = str) -> list[DeadLetters]:
     """Dead letters, the most common reasons first. `mask`: hides parts of texts and file names."""
-    dataset = snapshot.appended("dead_letters")
+    dataset = snapshot.dataset("dead_letters")
     if dataset is None:
         return []
     counts = Counter(dataset.to_table(columns=["reason"])["reason"].to_pylist())

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.client.config import of_every_client
 from barnabas_pipeline.dead_letter_topic import DeadLetterTopic
-from barnabas_pipeline.one_pass import RESULT, OnePass, unpacked
+from barnabas_pipeline.one_pass import RESULT, OnePass, unpack
 from barnabas_pipeline.step import Definition, Query
 from barnabas_pipeline.tables import Tables
 
@@ -86,6 +86,6 @@ class Job(NamedTuple):
         )
 
         def tasks(one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
-            return unpacked(batch.mapInArrow(one_pass.run, RESULT).collect())
+            return unpack(batch.mapInArrow(one_pass.run, RESULT).collect())
 
         Query(query, self.definition, self._tables(), letters.send).take(number, tasks)

@@ -54,7 +54,7 @@ class Work(Protocol):
         """Runs in the tasks, to which it is sent pickled. `seen`: before the batch."""
         ...
 
-    def finished(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
+    def finish(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
         """Runs in the driver, on `Outcome.left`. The result must not depend on how records are
         distributed over tasks. `paths`: of the growing tables."""
         ...
@@ -129,6 +129,6 @@ def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
         raise
 
 
-def unpacked(rows: Iterable[Any]) -> Iterator[tuple[str, bytes]]:
-    """Collected rows in the form for `outcome`."""
+def unpack(rows: Iterable[Any]) -> Iterator[tuple[str, bytes]]:
+    """Turn collected rows into the form for `outcome`."""
     return ((str(row["kind"]), bytes(row["payload"])) for row in rows)

@@ -32,8 +32,8 @@ _REPLAYED: Final = r"^(?<of>\S+ [0-9]+) (?<at>[0-9]+)$"
 _COUNTS: Final = ("read", "valid", "dead_letters", "sent_twice")
 
 
-def located(records: pa.Table) -> pl.DataFrame:
-    """`value`, `topic`, `partition` and `offset` of the records, and the place of each line:
+def locate(records: pa.Table) -> pl.DataFrame:
+    """Read `value`, `topic`, `partition` and `offset` of the records, and the place of each line:
     `file_id`, `file`, `position` (bytes), `line` (from 1, null without headers) and `cut`."""
     headers = Headers(records["headers"])
     frame = pl.DataFrame(
@@ -75,8 +75,8 @@ def located(records: pa.Table) -> pl.DataFrame:
     )
 
 
-def marked(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
-    """`lines` with `twice`."""
+def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
+    """Add `twice`: the line is at or below a position that was seen."""
     known = pl.DataFrame(
         [(*key, position) for key, position in seen.items()],
         schema={"file_id": pl.String, "partition": pl.Int32, "_seen": pl.Int64},
@@ -118,8 +118,8 @@ def file_counts(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def merged_files(parts: pl.DataFrame) -> pl.DataFrame:
-    """Rows of table `files` merged, one for each file and partition."""
+def merge_files(parts: pl.DataFrame) -> pl.DataFrame:
+    """Merge rows of table `files` to one for each file and partition."""
     return (
         parts.group_by("file_id", "partition")
         .agg(pl.col("file", "position").max(), pl.col(_COUNTS).sum())

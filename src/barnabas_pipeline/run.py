@@ -142,7 +142,9 @@ class Run:
             self._steps.show("input", str(given))
             return given
         lines, seed = self._options.lines, self._options.seed
-        path = self._workspace.generated(self._application.generated.format(lines=lines, seed=seed))
+        path = self._workspace.input_path(
+            self._application.generated.format(lines=lines, seed=seed)
+        )
         with self._steps.step("input", "generating") as results:
             if not path.exists():
                 self._application.generate(path, lines, seed)

@@ -38,11 +38,11 @@ class Snapshot:
         """These columns of a merged table."""
         return to_arrow(self.frame(name).select(columns))
 
-    def appended(self, name: str) -> ds.Dataset | None:
+    def dataset(self, name: str) -> ds.Dataset | None:
         """A table whose rows are written once, not read yet; None before the first batch."""
         if self.control is None:
             return None
-        return self._tables.stored(name, self.control.versions[name])
+        return self._tables.dataset(name, self.control.versions[name])
 
     def some(
         self, name: str, number: int, columns: list[str], condition: pc.Expression
@@ -52,7 +52,7 @@ class Snapshot:
         Reads file by file, and no more files than needed.
         """
         found: list[dict[str, Any]] = []
-        dataset = self.appended(name)
+        dataset = self.dataset(name)
         for fragment in dataset.get_fragments() if dataset is not None else ():
             rows = fragment.to_table(columns=columns, filter=condition)
             found += rows.slice(0, number - len(found)).to_pylist()

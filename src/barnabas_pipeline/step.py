@@ -62,7 +62,7 @@ class Query(NamedTuple):
             return
         work, paths = self.definition.work(tables, before), tables.growing_paths()
         one_pass = OnePass(work, layout.growing, layout.merged, paths, tables.positions(before))
-        found = work.finished(outcome(layout, tasks(one_pass)), paths)
+        found = work.finish(outcome(layout, tasks(one_pass)), paths)
         tables.commit(batch, self.id, found)
         letters_end = before.dead_letters_end if before else {}
         if found.letters.num_rows:

@@ -89,7 +89,7 @@ class Tables:
         path = self._path(_CONTROL)
         if not DeltaTable.is_deltatable(path):
             return None
-        row = self.stored(_CONTROL).to_table().to_pylist()[0]
+        row = self.dataset(_CONTROL).to_table().to_pylist()[0]
         ends, versions = json.loads(row.pop("dead_letters_end")), json.loads(row.pop("versions"))
         if versions.keys() != self._all.keys():
             raise ConfigError(
@@ -104,9 +104,9 @@ class Tables:
 
     def parts(self, name: str, version: int) -> pa.Table:
         """The stored rows of a table: parts, if it is a merged one."""
-        return self.stored(name, version).to_table().cast(self._all[name])
+        return self.dataset(name, version).to_table().cast(self._all[name])
 
-    def stored(self, name: str, version: int | None = None) -> Any:
+    def dataset(self, name: str, version: int | None = None) -> Any:
         """The same as a dataset that is not read yet; None: the newest version.
 
         It is read through Arrow's own file system: threads that read through deltalake's may abort

@@ -134,7 +134,7 @@ class Workspace:
     def report(self) -> Path:
         return self.directory / "report.html"
 
-    def generated(self, name: str) -> Path:
+    def input_path(self, name: str) -> Path:
         """The path of the generated input of this name."""
         directory = self.directory / "input"
         directory.mkdir(exist_ok=True)

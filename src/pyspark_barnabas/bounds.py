@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from barnabas.errors import ConfigError
 from barnabas.types import TopicPartition
-from pyspark_barnabas.given import GivenOptions, instant_ms, parsed
+from pyspark_barnabas.given import GivenOptions, instant_ms, parse_option
 
 EARLIEST = -2
 LATEST = -1
@@ -72,15 +72,15 @@ def refuse(bound: Bound, empty: int) -> None:
 def _bound(options: GivenOptions, names: tuple[str, str, str], default: int) -> Bound:
     one_timestamp, timestamps, offsets = names
     if (text := options.get(one_timestamp)) is not None:
-        return Bound(one_timestamp, timestamp_ms=parsed(one_timestamp, text, instant_ms))
+        return Bound(one_timestamp, timestamp_ms=parse_option(one_timestamp, text, instant_ms))
     if (text := options.get(timestamps)) is not None:
-        return Bound(timestamps, timestamps_ms=parsed(timestamps, text, _timestamps_ms))
+        return Bound(timestamps, timestamps_ms=parse_option(timestamps, text, _timestamps_ms))
     if (text := options.get(offsets)) is None:
         return Bound(offsets, default)
     named = {"earliest": EARLIEST, "latest": LATEST}.get(text.strip().lower())
     if named is not None:
         return Bound(offsets, named)
-    return Bound(offsets, offsets=parsed(offsets, text, _offsets))
+    return Bound(offsets, offsets=parse_option(offsets, text, _offsets))
 
 
 def _offsets(text: str) -> Mapping[TopicPartition, int]:

@@ -33,12 +33,12 @@ class GivenOptions:
     def get(self, name: str) -> str | None:
         return self._given.get(name.lower())
 
-    def parsed(self, name: str, parse: Callable[[str], Value], default: Value) -> Value:
+    def parse(self, name: str, parse: Callable[[str], Value], default: Value) -> Value:
         text = self.get(name)
-        return default if text is None else parsed(name, text, parse)
+        return default if text is None else parse_option(name, text, parse)
 
     def positive(self, name: str) -> int | None:
-        return self.parsed(name, positive, None)
+        return self.parse(name, positive, None)
 
 
 def refuse_others(source: str, given: Iterable[str], known: Iterable[str], prefix: str) -> None:
@@ -55,8 +55,8 @@ def refuse_others(source: str, given: Iterable[str], known: Iterable[str], prefi
         raise ConfigError(f"format {source} has no option {name!r}{hint}")
 
 
-def parsed(name: str, text: str, parse: Callable[[str], Value]) -> Value:
-    """`parse(text)`; raises `ConfigError` that names the option."""
+def parse_option(name: str, text: str, parse: Callable[[str], Value]) -> Value:
+    """Parse the text of an option; raises `ConfigError` that names the option."""
     try:
         return parse(text)
     except ValueError as error:

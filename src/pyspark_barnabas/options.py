@@ -120,14 +120,14 @@ def source_options(given: Mapping[str, str], *, streaming: bool | None = None) -
         ending=ending,
         max_offsets_per_trigger=max_offsets,
         min_offsets_per_trigger=min_offsets,
-        max_trigger_delay_ms=options.parsed("maxTriggerDelay", duration_ms, _MAX_TRIGGER_DELAY_MS),
+        max_trigger_delay_ms=options.parse("maxTriggerDelay", duration_ms, _MAX_TRIGGER_DELAY_MS),
         min_partitions=options.positive("minPartitions"),
         max_records_per_partition=options.positive("maxRecordsPerPartition"),
         poll_timeout_ms=options.positive("kafkaConsumer.pollTimeoutMs") or _POLL_TIMEOUT_MS,
-        fail_on_data_loss=options.parsed("failOnDataLoss", boolean, True),
-        include_headers=options.parsed("includeHeaders", boolean, False),
-        topic_ids=options.parsed("topicIds", boolean, True),
-        record_batches=options.parsed("recordBatches", boolean, False),
+        fail_on_data_loss=options.parse("failOnDataLoss", boolean, True),
+        include_headers=options.parse("includeHeaders", boolean, False),
+        topic_ids=options.parse("topicIds", boolean, True),
+        record_batches=options.parse("recordBatches", boolean, False),
     )
 
 
@@ -136,7 +136,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
     options = GivenOptions(given)
     refuse_unknown(options.names(), _SINK_NAMES)
     topic = options.get("topic")
-    exactly_once = options.parsed("exactlyOnce", boolean, False)
+    exactly_once = options.parse("exactlyOnce", boolean, False)
     transactional_id = options.get(_TRANSACTIONAL_ID) if exactly_once else None
     rest = {
         name: value

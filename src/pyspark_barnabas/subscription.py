@@ -33,9 +33,9 @@ def subscription(options: GivenOptions) -> Subscription:
     if len(given) > 1:
         raise ConfigError(f"options {' and '.join(given)} exclude each other: give one of them")
     return Subscription(
-        topics=options.parsed("subscribe", _topics, ()),
-        pattern=options.parsed("subscribePattern", _pattern, ""),
-        partitions=options.parsed("assign", _partitions, ()),
+        topics=options.parse("subscribe", _topics, ()),
+        pattern=options.parse("subscribePattern", _pattern, ""),
+        partitions=options.parse("assign", _partitions, ()),
     )
 
 

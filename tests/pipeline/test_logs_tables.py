@@ -87,7 +87,7 @@ def test_sp_3_a_batch_that_is_cut_off_between_any_two_commits(tmp_path: Path, wh
         positions = tables.positions(tables.control())
         one_pass = OnePass(work, LOGS.growing, LOGS.merged, paths, positions)
         batch = batches()[last]
-        found = work.finished(outcome(LOGS, in_tasks(batch, one_pass)), paths)
+        found = work.finish(outcome(LOGS, in_tasks(batch, one_pass)), paths)
         for name in names[:committed]:
             tables.commit_to(name, last, QUERY, found)
         assert contents(directory) == before, f"cut off behind {committed} commits"

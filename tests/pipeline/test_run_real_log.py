@@ -15,7 +15,7 @@ from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
 from barnabas_collector.registry import Registry
 from barnabas_pipeline.behaviour.definition import Behaviour
 from barnabas_pipeline.behaviour.figures import read_figures
-from barnabas_pipeline.behaviour.sessions import described as with_derived
+from barnabas_pipeline.behaviour.sessions import derive
 from barnabas_pipeline.collector import Collected, Collector
 from barnabas_pipeline.job import Job
 from barnabas_pipeline.snapshot import Snapshot
@@ -91,7 +91,7 @@ def test_all_lines_are_accounted_for_and_the_numbers_agree_sp_2(
     snapshot = snapshot_of(site.job.tables)
     assert snapshot.control is not None and snapshot.control.batch >= 1
     assert snapshot.control.newest_s is not None
-    sessions = with_derived(snapshot.frame("sessions"), snapshot.control.newest_s)
+    sessions = derive(snapshot.frame("sessions"), snapshot.control.newest_s)
     assert sessions.height == len(found.sessions)
     assert sessions.n_unique(["client", "agent"]) == found.visitors
     assert sessions["bounce"].sum() == found.bounces

@@ -20,8 +20,8 @@ from barnabas.client import NewTopic, SyncAdmin, SyncProducer, TopicPartition
 from barnabas.errors import ConfigError
 from barnabas.testing.embedded.broker import Broker
 from barnabas_pipeline.behaviour.definition import BEHAVIOUR, Behaviour
-from barnabas_pipeline.behaviour.lines import classified
-from barnabas_pipeline.behaviour.sessions import described
+from barnabas_pipeline.behaviour.lines import classify
+from barnabas_pipeline.behaviour.sessions import derive
 from barnabas_pipeline.dead_letter_topic import DeadLetterTopic
 from barnabas_pipeline.one_pass import OnePass, outcome
 from barnabas_pipeline.places import dead_letters
@@ -163,7 +163,7 @@ def test_one_line_of_another_year_costs_one_file_a_table(tmp_path: Path) -> None
         assert len(files) == (0 if name in ("dead_letters", "referrers", "missing") else 3)
     snapshot = snapshot_of(tmp_path)
     assert snapshot.control is not None and snapshot.control.newest_s is not None
-    sessions = described(snapshot.frame("sessions"), snapshot.control.newest_s)
+    sessions = derive(snapshot.frame("sessions"), snapshot.control.newest_s)
     assert sessions["open"].sum() == 1
 
 
@@ -296,7 +296,7 @@ def test_dl_1_letters_behind_another_query_s_open_transaction_are_found(broker: 
 
 
 def letters_of(rows: pa.Table) -> pa.Table:
-    return dead_letters(classified(rows, {}), rows)
+    return dead_letters(classify(rows, {}), rows)
 
 
 def test_sp_3_two_queries_that_begin_with_the_same_tables_are_distinguished(tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ def agent_of(text: str | None, *, is_robot: bool) -> Agent:
     return Agent(_RENAMED.get(name or "", name), system, _device(text, system))
 
 
-def described(agents: pl.DataFrame) -> pl.DataFrame:
-    """The columns `agent` and `robot` with `name`, `system` and `device` added."""
+def parse_agents(agents: pl.DataFrame) -> pl.DataFrame:
+    """Add `name`, `system` and `device` to the columns `agent` and `robot`."""
     rows = [(text, robot, *agent_of(text, is_robot=robot)) for text, robot in agents.iter_rows()]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 

@@ -46,8 +46,8 @@ class Comparison(NamedTuple):
     before: Period
 
 
-def compared(traffic: pl.DataFrame, people: pl.DataFrame) -> Comparison | None:
-    """The periods of table `traffic` and the sessions of people; None for under two minutes."""
+def compare(traffic: pl.DataFrame, people: pl.DataFrame) -> Comparison | None:
+    """Compare table `traffic` and the sessions of people; None for under two minutes."""
     if not traffic.height:
         return None
     first, last = traffic["minute"].min(), traffic["minute"].max()

@@ -1,7 +1,7 @@
 """Tables of counts: traffic per minute, pages, referrers, user agents and the like. Pure.
 
 Each is a sum by its keys, so a table after a batch is the table before it plus the counts of the
-batch: `summed` over both. All times are UTC; `utc_offset_minutes` gives the log's own clock, for
+batch: `add_up` over both. All times are UTC; `utc_offset_minutes` gives the log's own clock, for
 pictures of the day in the visitors' local time.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 
 import polars as pl
 
-from barnabas_pipeline.behaviour.agents import described
+from barnabas_pipeline.behaviour.agents import parse_agents
 from barnabas_pipeline.behaviour.schemas import (
     AGENTS,
     MISSING,
@@ -48,8 +48,8 @@ _SCHEMAS: Final = {
 }
 
 
-def summed(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Rows of a table added up by the columns (of `names`) that are not counts."""
+def add_up(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Add up the rows of a table by the columns (of `names`) that are not counts."""
     sums = [name for name in names if name in _COUNTS]
     keys = [name for name in names if name not in _COUNTS]
     return rows.group_by(keys).agg(pl.col(sums).sum()).select(names)
@@ -109,7 +109,7 @@ def agents(events: pl.DataFrame) -> pl.DataFrame:
     one = pl.lit(1, pl.Int64).alias("hits")
     rows = events.select(*columns, one)
     each = rows.group_by("agent", "robot", "day").agg(pl.col("hits", "pages", "bytes").sum())
-    names = described(each.select("agent", "robot").unique())
+    names = parse_agents(each.select("agent", "robot").unique())
     return each.join(names, on=["agent", "robot"], how="left", nulls_equal=True)
 
 
@@ -132,9 +132,9 @@ _TABLES: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingPr
 )
 
 
-def counted(events: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """All of these tables, for these hits only."""
-    return {name: summed(table(events), _SCHEMAS[name].names) for name, table in _TABLES.items()}
+def count_hits(events: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Count these hits, and no others, for each of these tables."""
+    return {name: add_up(table(events), _SCHEMAS[name].names) for name, table in _TABLES.items()}
 
 
 def _hits() -> tuple[pl.Expr, pl.Expr]:

@@ -24,14 +24,14 @@ class BehaviourWork(NamedTuple):
     """Implements `one_pass.Work`."""
 
     def part(self, records: pa.Table, seen: Positions) -> Part:
-        classified = lines.classified(records, seen)
+        classified = lines.classify(records, seen)
         hits = lines.events(classified)
         stamped = hits.with_columns(utc(pl.col("time_us")).alias("time"))
         letters = places.dead_letters(classified, records)
         parts = {**_parts(hits), "files": places.file_counts(classified)}
         return Part({"events": to_table(stamped, EVENTS), "dead_letters": letters}, parts)
 
-    def finished(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
+    def finish(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
         return found
 
 
@@ -48,14 +48,14 @@ class Behaviour(NamedTuple):
         return BehaviourWork()
 
 
-def merged(name: str, parts: pa.Table) -> pl.DataFrame:
-    """The merged rows of a table of `MERGED`."""
+def _merge(name: str, parts: pa.Table) -> pl.DataFrame:
+    """Merge the parts of a table of `MERGED`."""
     frame = to_frame(parts)
     if name == "sessions":
-        return sessions.joined(frame)
+        return sessions.join(frame)
     if name == "files":
-        return places.merged_files(frame)
-    return counts.summed(frame, MERGED[name].names)
+        return places.merge_files(frame)
+    return counts.add_up(frame, MERGED[name].names)
 
 
 def _newest_s(parts: Mapping[str, pl.DataFrame]) -> int | None:
@@ -66,7 +66,7 @@ def _newest_s(parts: Mapping[str, pl.DataFrame]) -> int | None:
 def _parts(hits: pl.DataFrame) -> dict[str, pl.DataFrame]:
     day = (pl.col("time_us") // DAY_US).cast(pl.Int32).cast(pl.Date).alias("day")
     hits = hits.with_columns(day, hosts_of(hits["referrer"]).alias("host"))
-    return {"sessions": sessions.joined(sessions.single_hits(hits)), **counts.counted(hits)}
+    return {"sessions": sessions.join(sessions.single_hits(hits)), **counts.count_hits(hits)}
 
 
-BEHAVIOUR: Final = Layout("barnabas.behaviour", GROWING, MERGED, merged, _newest_s)
+BEHAVIOUR: Final = Layout("barnabas.behaviour", GROWING, MERGED, _merge, _newest_s)

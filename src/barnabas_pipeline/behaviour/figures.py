@@ -13,7 +13,7 @@ from typing import NamedTuple
 import polars as pl
 
 from barnabas_pipeline.accounts import Accounts, DeadLetters, read_accounts, read_dead_letters
-from barnabas_pipeline.behaviour.comparison import Comparison, compared
+from barnabas_pipeline.behaviour.comparison import Comparison, compare
 from barnabas_pipeline.behaviour.definition import BEHAVIOUR
 from barnabas_pipeline.behaviour.rankings import Missing, Rankings, read_missing, read_rankings
 from barnabas_pipeline.behaviour.timeline import Timeline, timeline_of
@@ -24,7 +24,7 @@ from barnabas_pipeline.behaviour.visits import (
     read_sessions,
     session_figures,
 )
-from barnabas_pipeline.page.addresses import all_masked, masked
+from barnabas_pipeline.page.addresses import mask_addresses, mask_column
 from barnabas_pipeline.snapshot import Snapshot
 
 
@@ -63,7 +63,7 @@ def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
     `show_addresses`: full addresses, everywhere; else only their networks.
     """
     snapshot = Snapshot(tables, BEHAVIOUR)
-    mask, mask_all = (str, _as_they_are) if show_addresses else (masked, all_masked)
+    mask, mask_all = (str, _as_they_are) if show_addresses else (mask_addresses, mask_column)
     accounts, files = read_accounts(snapshot)
     sessions = read_sessions(snapshot)
     humans, robots = sessions.filter(~pl.col("robot")), sessions.filter("robot")
@@ -73,7 +73,7 @@ def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
         files=[(mask(Path(name).name), of_file) for name, of_file in files],
         humans=session_figures(humans),
         robots=session_figures(robots),
-        comparison=compared(traffic, humans),
+        comparison=compare(traffic, humans),
         timeline=timeline_of(traffic, statuses),
         lengths=lengths(humans),
         depths=depths(humans),

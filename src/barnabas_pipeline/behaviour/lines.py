@@ -16,7 +16,7 @@ from barnabas_pipeline.behaviour.access_lines import parse_lines
 from barnabas_pipeline.behaviour.robots import is_robot
 from barnabas_pipeline.behaviour.schemas import EVENTS
 from barnabas_pipeline.distinct import of_each
-from barnabas_pipeline.places import Positions, located, marked
+from barnabas_pipeline.places import Positions, locate, mark_sent_twice
 
 # Java's `$`, which defined this rule, also matches before a final line terminator.
 _ASSET: Final = (
@@ -26,12 +26,12 @@ _ASSET: Final = (
 )
 
 
-def classified(records: pa.Table, seen: Positions) -> pl.DataFrame:
-    """Every record with its place, its fields, `robot`, `page_view`, `reason` and `twice`.
+def classify(records: pa.Table, seen: Positions) -> pl.DataFrame:
+    """Give every record its place, its fields, `robot`, `page_view`, `reason` and `twice`.
 
     `records`: of one topic with headers, those of a partition in order. `seen`: before them.
     """
-    lines = marked(located(records), seen)
+    lines = mark_sent_twice(locate(records), seen)
     fields = parse_lines(lines["value"], lines["cut"])
     page_view = (
         (pl.col("method") == "GET")
@@ -45,6 +45,6 @@ def classified(records: pa.Table, seen: Positions) -> pl.DataFrame:
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """The valid lines of `classified`, each once, with `time_us` for `time`."""
+    """The valid lines of `classify`, each once, with `time_us` for `time`."""
     valid = lines.filter(~pl.col("twice") & pl.col("reason").is_null())
     return valid.select("time_us", *EVENTS.names[1:])

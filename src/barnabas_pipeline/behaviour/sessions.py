@@ -4,7 +4,7 @@ A visitor is an address together with a user agent. A session is an interval of 
 and a hit is the smallest one. Joining intervals that are less than `SILENCE_S` apart gives the same
 sessions whether the hits come all at once, in any number of portions, or in any order:
 
-    joined(a ∪ b) = joined(joined(a) ∪ b)
+    join(a ∪ b) = join(join(a) ∪ b)
 
 So the table of sessions is the only state, and it has parts: a batch adds the sessions of its own
 hits, and readers join them. No session has to be closed, no timer fires, no watermark drops a late
@@ -24,7 +24,7 @@ from barnabas_pipeline.instants import utc
 SILENCE_S: Final = 30 * 60
 
 DERIVED: Final = ("length_seconds", "bounce", "open")
-"""The columns that `described` adds. `bounce`: a session of one page."""
+"""The columns that `derive` adds. `bounce`: a session of one page."""
 
 _ORDER: Final = ("time", "partition", "offset")
 
@@ -54,8 +54,8 @@ def single_hits(events: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def joined(parts: pl.DataFrame) -> pl.DataFrame:
-    """The sessions joined from parts of sessions, both in schema `SESSIONS`."""
+def join(parts: pl.DataFrame) -> pl.DataFrame:
+    """Join parts of sessions to sessions, both in schema `SESSIONS`."""
     parts = _numbered(parts)
     whole = parts.group_by("_session").agg(
         pl.col("client", "agent").first(),
@@ -78,8 +78,8 @@ def joined(parts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def described(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
-    """`joined` sessions with the columns `DERIVED`.
+def derive(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
+    """Add the columns `DERIVED` to sessions that `join` returned.
 
     `newest_s`: seconds since the epoch of the newest hit of all, which decides `open`.
     """

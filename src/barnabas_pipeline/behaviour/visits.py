@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from barnabas_pipeline.behaviour.sessions import described
+from barnabas_pipeline.behaviour.sessions import derive
 from barnabas_pipeline.snapshot import Snapshot
 
 _LENGTHS: Final = (
@@ -45,9 +45,9 @@ class SessionFigures(NamedTuple):
 
 
 def read_sessions(snapshot: Snapshot) -> pl.DataFrame:
-    """All sessions, with the columns that `described` adds."""
+    """All sessions, with the columns that `derive` adds."""
     newest_s = snapshot.control.newest_s if snapshot.control else None
-    return described(snapshot.frame("sessions"), newest_s or 0)
+    return derive(snapshot.frame("sessions"), newest_s or 0)
 
 
 def session_figures(sessions: pl.DataFrame) -> SessionFigures:

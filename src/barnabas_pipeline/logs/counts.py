@@ -1,6 +1,6 @@
 """Tables of counts of system logs: lines by minute, component and template. Pure.
 
-A table after a batch is the table before it and the part of the batch, merged by `merged`.
+A table after a batch is the table before it and the part of the batch, merged by `merge`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import polars as pl
 from barnabas_pipeline.instants import HOUR_US, MINUTE_US, utc, utc_floor
 from barnabas_pipeline.logs import logins
 from barnabas_pipeline.logs.schemas import MERGED
-from barnabas_pipeline.places import merged_files
+from barnabas_pipeline.places import merge_files
 
 
-def counted(entries: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The parts of all tables but `files` for these entries, which have `time_us`."""
+def count_entries(entries: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Count these entries, which have `time_us`, for the parts of all tables but `files`."""
     time_us = pl.col("time_us")
     rows = entries.with_columns(
         utc(time_us).dt.date().alias("day"),
@@ -30,35 +30,35 @@ def counted(entries: pl.DataFrame) -> dict[str, pl.DataFrame]:
     )
     with_template = rows.filter(pl.col("template").is_not_null())
     return {
-        "minutes": _merged_minutes(rows),
-        "components": _merged_components(rows),
-        "templates": _counted_templates(with_template),
-        "template_minutes": _merged_template_minutes(with_template),
+        "minutes": _merge_minutes(rows),
+        "components": _merge_components(rows),
+        "templates": _count_templates(with_template),
+        "template_minutes": _merge_template_minutes(with_template),
         "logins": logins.logins(rows).select(MERGED["logins"].names),
     }
 
 
-def merged(name: str, parts: pl.DataFrame) -> pl.DataFrame:
-    """The merged rows of a table's parts."""
+def merge(name: str, parts: pl.DataFrame) -> pl.DataFrame:
+    """Merge the parts of a table."""
     return _MERGED[name](parts).select(MERGED[name].names)
 
 
-def _merged_minutes(parts: pl.DataFrame) -> pl.DataFrame:
+def _merge_minutes(parts: pl.DataFrame) -> pl.DataFrame:
     return parts.group_by("minute", "format", "level", "day").agg(pl.col("lines").sum())
 
 
-def _merged_components(parts: pl.DataFrame) -> pl.DataFrame:
+def _merge_components(parts: pl.DataFrame) -> pl.DataFrame:
     keys = ("hour", "format", "host", "component", "level", "day")
     return parts.group_by(keys).agg(
         pl.col("lines").sum(), pl.col("first").min(), pl.col("last").max()
     )
 
 
-def _merged_template_minutes(parts: pl.DataFrame) -> pl.DataFrame:
+def _merge_template_minutes(parts: pl.DataFrame) -> pl.DataFrame:
     return parts.group_by("minute", "template", "day").agg(pl.col("lines").sum())
 
 
-def _counted_templates(rows: pl.DataFrame) -> pl.DataFrame:
+def _count_templates(rows: pl.DataFrame) -> pl.DataFrame:
     nothing = pl.lit(None, pl.String)
     return (
         rows.group_by("template", "format")
@@ -72,7 +72,7 @@ def _counted_templates(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _merged_templates(parts: pl.DataFrame) -> pl.DataFrame:
+def _merge_templates(parts: pl.DataFrame) -> pl.DataFrame:
     """The text is the one with the most wildcards: a template only becomes more general."""
     return parts.group_by("template").agg(
         pl.col("number", "format", "began").drop_nulls().first(),
@@ -86,11 +86,11 @@ def _merged_templates(parts: pl.DataFrame) -> pl.DataFrame:
 
 _MERGED: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingProxyType(
     {
-        "minutes": _merged_minutes,
-        "components": _merged_components,
-        "templates": _merged_templates,
-        "template_minutes": _merged_template_minutes,
+        "minutes": _merge_minutes,
+        "components": _merge_components,
+        "templates": _merge_templates,
+        "template_minutes": _merge_template_minutes,
         "logins": logins.added_up,
-        "files": merged_files,
+        "files": merge_files,
     }
 )

@@ -21,14 +21,14 @@ from barnabas_pipeline import places
 from barnabas_pipeline.arrow import to_frame, to_table
 from barnabas_pipeline.instants import utc
 from barnabas_pipeline.layout import Layout
-from barnabas_pipeline.logs.counts import counted, merged
+from barnabas_pipeline.logs.counts import count_entries, merge
 from barnabas_pipeline.logs.formats import Format
 from barnabas_pipeline.logs.log_lines import parse_lines
-from barnabas_pipeline.logs.masks import masked
+from barnabas_pipeline.logs.masks import mask_variables
 from barnabas_pipeline.logs.schemas import ENTRIES, GROWING, MERGED, TEMPLATES
 from barnabas_pipeline.logs.templates import Template, Templates
 from barnabas_pipeline.one_pass import Outcome, Part, write
-from barnabas_pipeline.places import Headers, Positions, located, marked
+from barnabas_pipeline.places import Headers, Positions, locate, mark_sent_twice
 from barnabas_pipeline.tables import Control, Tables
 
 _MASKED: Final = "masked"
@@ -42,9 +42,9 @@ class LogsWork(NamedTuple):
     templates: Templates
 
     def part(self, records: pa.Table, seen: Positions) -> Part:
-        lines = classified(records, seen, self.formats)
+        lines = classify(records, seen, self.formats)
         is_good = ~pl.col("twice") & pl.col("reason").is_null()
-        good = lines.filter(is_good).with_columns(masked(pl.col("message")).alias(_MASKED))
+        good = lines.filter(is_good).with_columns(mask_variables(pl.col("message")).alias(_MASKED))
         entries = good.join(self._known(good), on=["format", _MASKED], how="left")
         is_known = pl.col("template").is_not_null()
         known = entries.filter(is_known)
@@ -52,11 +52,11 @@ class LogsWork(NamedTuple):
             "entries": to_table(_stamped(known), ENTRIES),
             "dead_letters": places.dead_letters(lines, records),
         }
-        parts = {**counted(known), "files": places.file_counts(lines)}
+        parts = {**count_entries(known), "files": places.file_counts(lines)}
         left = entries.filter(~is_known)
         return Part(rows, parts, to_table(_stamped(left), _LEFT) if left.height else None)
 
-    def finished(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
+    def finish(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
         if found.left is None:
             return found
         left = to_frame(found.left).sort("partition", "offset").drop("template")
@@ -65,10 +65,10 @@ class LogsWork(NamedTuple):
             learnt.select("format", _MASKED, "template"), on=["format", _MASKED], how="left"
         ).with_columns(pl.col("time").dt.epoch("us").alias("time_us"))
         files = write(paths["entries"], to_table(entries, ENTRIES), ENTRIES)
-        counts = counted(entries)
+        counts = count_entries(entries)
         counts["templates"] = _with_texts(counts["templates"], learnt)
         parts = {
-            name: merged(name, pl.concat([found.parts[name], part.select(MERGED[name].names)]))
+            name: merge(name, pl.concat([found.parts[name], part.select(MERGED[name].names)]))
             for name, part in counts.items()
         }
         return found._replace(
@@ -112,17 +112,15 @@ class SystemLogs(NamedTuple):
     def work(self, tables: Tables, before: Control | None) -> LogsWork:
         if before is None:
             return LogsWork(self.formats, Templates())
-        rows = merged(
-            "templates", to_frame(tables.parts("templates", before.versions["templates"]))
-        )
+        rows = merge("templates", to_frame(tables.parts("templates", before.versions["templates"])))
         columns = ("template", "number", "format", "began", "text")
         known = (Template(*row) for row in rows.select(columns).iter_rows())
         return LogsWork(self.formats, Templates(known))
 
 
-def classified(records: pa.Table, seen: Positions, formats: tuple[Format, ...]) -> pl.DataFrame:
-    """Every record with its place, its fields, `received`, `reason` and `twice`."""
-    lines = marked(located(records), seen)
+def classify(records: pa.Table, seen: Positions, formats: tuple[Format, ...]) -> pl.DataFrame:
+    """Give every record its place, its fields, `received`, `reason` and `twice`."""
+    lines = mark_sent_twice(locate(records), seen)
     received = pl.Series(records["timestamp"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()))
     fields = parse_lines(lines["value"], lines["cut"], received, formats)
     own = Headers(records["headers"]).texts(HOST, "replace")
@@ -143,8 +141,8 @@ def _with_texts(counts: pl.DataFrame, learnt: pl.DataFrame) -> pl.DataFrame:
     return rows.join(of_lines, on="template").select(TEMPLATES.names)
 
 
-def _merged(name: str, parts: pa.Table) -> pl.DataFrame:
-    return merged(name, to_frame(parts))
+def _merge(name: str, parts: pa.Table) -> pl.DataFrame:
+    return merge(name, to_frame(parts))
 
 
 def _newest_s(parts: Mapping[str, pl.DataFrame]) -> int | None:
@@ -152,4 +150,4 @@ def _newest_s(parts: Mapping[str, pl.DataFrame]) -> int | None:
     return newest if isinstance(newest, int) else None
 
 
-LOGS: Final = Layout("barnabas.logs", GROWING, MERGED, _merged, _newest_s)
+LOGS: Final = Layout("barnabas.logs", GROWING, MERGED, _merge, _newest_s)

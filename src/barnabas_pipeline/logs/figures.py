@@ -25,7 +25,7 @@ from barnabas_pipeline.logs.incidents import Incident, incidents
 from barnabas_pipeline.logs.intrusions import Intruder, Logins, by_address, intruders
 from barnabas_pipeline.logs.levels import LEVELS
 from barnabas_pipeline.logs.silences import Silence, silences
-from barnabas_pipeline.page.addresses import masked
+from barnabas_pipeline.page.addresses import mask_addresses
 from barnabas_pipeline.snapshot import Snapshot
 
 NO_LEVEL: Final = "no level"
@@ -107,7 +107,7 @@ def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
     `show_addresses`: full addresses, everywhere; else only their networks.
     """
     snapshot = Snapshot(tables, LOGS)
-    mask = str if show_addresses else masked
+    mask = str if show_addresses else mask_addresses
     accounts, files = read_accounts(snapshot)
     minutes, components = snapshot.frame("minutes"), snapshot.frame("components")
     templates, logins = snapshot.frame("templates"), snapshot.frame("logins")

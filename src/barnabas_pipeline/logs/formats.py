@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from barnabas.errors import ConfigError
-from barnabas_pipeline.logs.pattern import Pattern, compiled
+from barnabas_pipeline.logs.pattern import Pattern, compile_pattern
 
 RAW: Final = "raw"
 """The format of lines that match no other."""
@@ -60,7 +60,7 @@ _PYTHON_DEFAULT: Final = MappingProxyType({**_PYTHON, "component": r"[A-Za-z0-9_
 
 
 class _Known(NamedTuple):
-    """A built-in pattern; `fields` and `start` as for `compiled`."""
+    """A built-in pattern; `fields` and `start` as for `compile_pattern`."""
 
     name: str
     pattern: str
@@ -169,7 +169,7 @@ _OTHERS: Final = (
 def known_formats() -> tuple[Format, ...]:
     """The built-in formats."""
     return tuple(
-        Format(each.name, compiled(each.pattern, each.fields, each.start))
+        Format(each.name, compile_pattern(each.pattern, each.fields, each.start))
         for each in (*_SYSLOG, *_JAVA, *_OTHERS)
     )
 
@@ -201,7 +201,7 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
     except (KeyError, ValueError, TypeError, OSError):
         raise ConfigError(f"{where}: {zone!r} is not a time zone, such as Europe/Vienna") from None
     try:
-        return Format(entry["name"], compiled(entry["pattern"]), zone)
+        return Format(entry["name"], compile_pattern(entry["pattern"]), zone)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 

@@ -98,8 +98,8 @@ LONGEST: Final = 2_000
 """Characters of a message that count for its template."""
 
 
-def masked(message: pl.Expr) -> pl.Expr:
-    """The messages with `<ip>`, `<num>` and the like for variable parts."""
+def mask_variables(message: pl.Expr) -> pl.Expr:
+    """Replace the variable parts of messages with `<ip>`, `<num>` and the like."""
     masked = message.str.slice(0, LONGEST)
     for regex, replacement in _MASKS:
         masked = masked.str.replace_all(regex, replacement)

@@ -60,7 +60,7 @@ class Pattern(NamedTuple):
     time_form: str
 
 
-def compiled(text: str, fields: Mapping[str, str] = _USUAL, start: str = "") -> Pattern:
+def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = "") -> Pattern:
     """Compile a pattern. Raises `ConfigError` with the problem.
 
     `fields`: regular expressions of fields that differ from the usual ones. `start`: one that

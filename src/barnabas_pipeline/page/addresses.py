@@ -28,19 +28,19 @@ _PREFIX_GROUPS: Final = 3
 _SUSPECT: Final = r"\d[.-]\d{1,3}[.-]\d|:[0-9A-Fa-f]{0,4}:"
 
 
-def masked(text: str) -> str:
-    """The text with the ends of its addresses hidden."""
-    return _IPV6.sub(_masked_ipv6, _DASHED.sub(r"\1x", _IPV4.sub(r"\1x", text)))
+def mask_addresses(text: str) -> str:
+    """Hide the ends of the addresses in a text."""
+    return _IPV6.sub(_mask_ipv6, _DASHED.sub(r"\1x", _IPV4.sub(r"\1x", text)))
 
 
-def all_masked(texts: pl.Series) -> pl.Series:
+def mask_column(texts: pl.Series) -> pl.Series:
     """The same for many; null stays null."""
     suspect = texts.filter(texts.str.contains(_SUSPECT).fill_null(False)).unique()
-    known = {text: masked(text) for text in suspect}
+    known = {text: mask_addresses(text) for text in suspect}
     return texts.replace(list(known), list(known.values())) if known else texts
 
 
-def _masked_ipv6(found: re.Match[str]) -> str:
+def _mask_ipv6(found: re.Match[str]) -> str:
     text = found[0]
     if _TIME.fullmatch(text):
         return text

@@ -66,7 +66,7 @@ def refuse_features(table: DeltaTable) -> None:
     """The same for the table's protocol alone."""
     protocol = table.protocol()
     features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
-    missing = unsupported(protocol.min_writer_version, features)
+    missing = missing_features(protocol.min_writer_version, features)
     if missing:
         raise ConfigError(
             f"the table needs writers that support {', '.join(missing)}, and this one does not: "
@@ -74,7 +74,7 @@ def refuse_features(table: DeltaTable) -> None:
         )
 
 
-def unsupported(writer_version: int, features: Collection[str]) -> list[str]:
+def missing_features(writer_version: int, features: Collection[str]) -> list[str]:
     """List what a table of this protocol needs and this sink lacks."""
     if writer_version > _NEWEST:
         return [f"writer version {writer_version}"]

@@ -52,18 +52,18 @@ def delta_options(given: Mapping[str, str]) -> DeltaOptions:
     if not path:
         raise ConfigError("the table's path is missing: give it to save() or start()")
     app_id = options.get("txnAppId")
-    version = options.parsed("txnVersion", _version, None)
+    version = options.parse("txnVersion", _version, None)
     if version is not None and app_id is None:
         raise ConfigError("option txnVersion needs txnAppId, the application of that version")
     return DeltaOptions(
         # Tasks may have another working directory than the driver.
         path if "://" in path or path.startswith("file:") else str(Path(path).absolute()),
         _columns(options.get("partitionBy")),
-        options.parsed("mergeSchema", boolean, False),
+        options.parse("mergeSchema", boolean, False),
         app_id,
         version,
         options.get("txnQuery"),
-        options.parsed("txnBegins", _version, None),
+        options.parse("txnBegins", _version, None),
         options.positive("compactEvery"),
         options.positive("vacuumEvery"),
         options.positive("logRetentionHours"),

@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_collector.dead_letter_headers import REPLAYED
-from barnabas_pipeline.places import Positions, file_counts, located, marked
+from barnabas_pipeline.places import Positions, file_counts, locate, mark_sent_twice
 from tests.kit.pipeline.web_records import SCHEMA, record
 
 
@@ -24,13 +24,15 @@ def table(*rows: tuple[int, int, str | None]) -> pa.Table:
 
 
 def twice(records: pa.Table, seen: Positions) -> list[bool]:
-    return marked(located(records), seen)["twice"].to_list()
+    return mark_sent_twice(locate(records), seen)["twice"].to_list()
 
 
 def test_sp_2_a_dead_letter_that_is_sent_again_is_no_line_that_came_twice() -> None:
     """SP-2: its line was seen, and it counts all the same; once."""
     records = table((0, 0, None), (1, 100, None), (2, 0, "dead 0 5"), (3, 100, "dead 0 6"))
-    lines = marked(located(records), {}).with_columns(pl.lit(None, pl.String).alias("reason"))
+    lines = mark_sent_twice(locate(records), {}).with_columns(
+        pl.lit(None, pl.String).alias("reason")
+    )
     assert lines["twice"].to_list() == [False] * 4
     assert lines["file"].to_list() == ["/logs/access.log"] * 4
     seen = {(row[0], row[2]): row[3] for row in file_counts(lines).iter_rows()}

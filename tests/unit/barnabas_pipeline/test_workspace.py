@@ -16,7 +16,7 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
             pass
     with Workspace(tmp_path / "out", patience_s=0.1) as workspace:
         assert not workspace.is_full()
-        assert workspace.generated("access-1-5.log").parent.is_dir()
+        assert workspace.input_path("access-1-5.log").parent.is_dir()
 
 
 def test_a_place_that_cannot_be_written_ux_4(tmp_path: Path) -> None:

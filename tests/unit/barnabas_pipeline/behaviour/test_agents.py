@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from barnabas_pipeline.behaviour import counts, lines
-from barnabas_pipeline.behaviour.agents import NO_AGENT, Agent, agent_of, described
+from barnabas_pipeline.behaviour.agents import NO_AGENT, Agent, agent_of, parse_agents
 from barnabas_pipeline.behaviour.schemas import AGENTS, MISSING
 from tests.kit.pipeline.web_records import line, record, table
 
@@ -62,9 +62,9 @@ def test_portions_of_hits_count_as_all_of_them() -> None:
         hit = line(agent=agents[i % 3], path=f"/{i % 2}", status=status, referrer=referrer)
         rows.append(record(hit, i))
     for name, schema in (("agents", AGENTS), ("missing", MISSING)):
-        whole = counts.summed(counted(rows)[name], schema.names)
+        whole = counts.add_up(counted(rows)[name], schema.names)
         parts = pl.concat([counted(rows[i::3])[name] for i in range(3)])
-        assert set(counts.summed(parts, schema.names).rows()) == set(whole.rows())
+        assert set(counts.add_up(parts, schema.names).rows()) == set(whole.rows())
     found = counted(rows)
     assert found["agents"]["hits"].sum() == 60
     assert set(found["agents"].select("name", "robot", "system", "pages").rows()) == {
@@ -78,11 +78,11 @@ def test_portions_of_hits_count_as_all_of_them() -> None:
 
 def test_described_keeps_what_it_was_given() -> None:
     given = pl.DataFrame({"agent": ["curl/8.5.0", None], "robot": [True, True]})
-    assert described(given).select("agent", "robot").equals(given)
-    assert described(given[:0]).height == 0
+    assert parse_agents(given).select("agent", "robot").equals(given)
+    assert parse_agents(given[:0]).height == 0
 
 
 def counted(rows: list[tuple[object, ...]]) -> dict[str, pl.DataFrame]:
-    hits = lines.events(lines.classified(table(rows), {}))
+    hits = lines.events(lines.classify(table(rows), {}))
     host = pl.lit(None, pl.String).alias("host")
-    return counts.counted(hits.with_columns(pl.lit(None, pl.Date).alias("day"), host))
+    return counts.count_hits(hits.with_columns(pl.lit(None, pl.Date).alias("day"), host))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from barnabas_pipeline.behaviour.comparison import Comparison, compared
+from barnabas_pipeline.behaviour.comparison import Comparison, compare
 from barnabas_pipeline.behaviour.visits import SessionFigures
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
@@ -41,7 +41,7 @@ def of_hours(hours: int, minute: int = 0) -> Comparison | None:
             "length_seconds": [7] * len(times),
         }
     )
-    return compared(traffic, people)
+    return compare(traffic, people)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,6 @@ def test_each_hit_is_of_one_period(minute: int) -> None:
 
 def test_of_nothing_and_of_a_minute_there_is_no_comparison() -> None:
     empty = pl.DataFrame(schema={"minute": pl.Datetime("us", "UTC")})
-    assert compared(empty, pl.DataFrame()) is None
+    assert compare(empty, pl.DataFrame()) is None
     assert of_hours(0) is None
     assert of_hours(0, minute=1) is None

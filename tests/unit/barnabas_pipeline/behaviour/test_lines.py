@@ -13,7 +13,7 @@ from barnabas_pipeline import places
 from barnabas_pipeline.behaviour import lines
 from barnabas_pipeline.behaviour.referrers import host_of, hosts_of
 from barnabas_pipeline.behaviour.schemas import SESSIONS
-from barnabas_pipeline.behaviour.sessions import described, joined, single_hits
+from barnabas_pipeline.behaviour.sessions import derive, join, single_hits
 from barnabas_pipeline.places import Positions
 from barnabas_pipeline.schemas import DEAD_LETTERS
 from tests.kit.pipeline.web_records import line, record, table
@@ -68,7 +68,7 @@ def test_what_was_sent_twice_counts_once_sp_2() -> None:
     seen = {key: row["position"] for key, row in counts.items()}
     later = classified(again, seen)
     assert offsets(lines.events(later)) == [21, 22]
-    total = places.merged_files(pl.concat([files, places.file_counts(later)]))
+    total = places.merge_files(pl.concat([files, places.file_counts(later)]))
     (row,) = total.filter(file_id="access.log", partition=0).iter_rows(named=True)
     assert (row["read"], row["valid"], row["dead_letters"], row["sent_twice"]) == (9, 4, 1, 4)
 
@@ -138,7 +138,7 @@ def test_a_session_is_described() -> None:
     ]
     found = sessions_of([record(text, i) for i, text in enumerate(visits)])
     newest_s = int(datetime(2015, 5, 17, 11, 9, 59, tzinfo=UTC).timestamp())
-    rows = described(found, newest_s).sort("start", "agent", "client").to_dicts()
+    rows = derive(found, newest_s).sort("start", "agent", "client").to_dicts()
     main, other, still = rows
     main, other = (main, other) if main["hits"] == 5 else (other, main)
     assert (main["length_seconds"], main["hits"], main["pages"]) == (1200, 5, 3)
@@ -161,12 +161,12 @@ def test_portions_in_any_order_give_the_same_sessions() -> None:
     assert len(at_once) == 6
     for order in (rows, rows[3::2] + rows[2::-1] + rows[4::2]):
         parts = [sessions_of(portion) for portion in (order[:3], order[3:8], order[8:])]
-        assert as_set(joined(pl.concat(parts))) == at_once
-        assert as_set(joined(pl.concat([joined(pl.concat(parts[1:])), parts[0]]))) == at_once
+        assert as_set(join(pl.concat(parts))) == at_once
+        assert as_set(join(pl.concat([join(pl.concat(parts[1:])), parts[0]]))) == at_once
 
 
 def classified(rows: list[Any], seen: Positions | None = None) -> pl.DataFrame:
-    return lines.classified(table(rows), seen or {})
+    return lines.classify(table(rows), seen or {})
 
 
 def letters(rows: list[Any]) -> pa.Table:
@@ -174,7 +174,7 @@ def letters(rows: list[Any]) -> pa.Table:
 
 
 def sessions_of(rows: list[Any]) -> pl.DataFrame:
-    found = joined(single_hits(with_hosts(lines.events(classified(rows)))))
+    found = join(single_hits(with_hosts(lines.events(classified(rows)))))
     assert found.columns == SESSIONS.names
     return found
 

@@ -7,11 +7,11 @@ import re
 import pytest
 
 from barnabas.errors import ConfigError
-from barnabas_pipeline.logs.pattern import compiled
+from barnabas_pipeline.logs.pattern import compile_pattern
 
 
 def fields(pattern: str, line: str) -> dict[str, str] | None:
-    match = re.match(compiled(pattern).regex, line)
+    match = re.match(compile_pattern(pattern).regex, line)
     return None if match is None else match.groupdict()
 
 
@@ -41,7 +41,7 @@ def test_a_fraction_that_may_be_left_out() -> None:
 
 
 def test_other_fields_and_a_message_that_may_be_missing() -> None:
-    found = compiled("{component}: {message}", {"component": "a+"}, start=r"(?: +|$)").regex
+    found = compile_pattern("{component}: {message}", {"component": "a+"}, start=r"(?: +|$)").regex
     assert [re.match(found, each) is not None for each in ("aa:", "a: x", "a:x", "b: x")] == [
         *(True, True, False, False)
     ]
@@ -67,4 +67,4 @@ def test_what_stands_for_itself() -> None:
 )
 def test_ux_4_what_is_wrong_with_a_pattern(pattern: str, what: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(what)):
-        compiled(pattern)
+        compile_pattern(pattern)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from barnabas_pipeline.logs import templates
-from barnabas_pipeline.logs.masks import masked
+from barnabas_pipeline.logs.masks import mask_variables
 from barnabas_pipeline.logs.templates import Template, Templates
 
 LOGINS = [f"Failed password for {user} from <ip> port <num>" for user in ("root", "k", "olga")]
@@ -49,7 +49,7 @@ LOGINS = [f"Failed password for {user} from <ip> port <num>" for user in ("root"
     ],
 )
 def test_what_is_masked(message: str, expected: str) -> None:
-    found = pl.DataFrame({"message": [message]}).select(masked(pl.col("message")))
+    found = pl.DataFrame({"message": [message]}).select(mask_variables(pl.col("message")))
     assert found.item() == expected
 
 
@@ -68,7 +68,7 @@ def test_what_is_masked(message: str, expected: str) -> None:
 )
 def test_words_are_not_masked(message: str) -> None:
     """Else two messages would be one."""
-    found = pl.DataFrame({"message": [message]}).select(masked(pl.col("message")))
+    found = pl.DataFrame({"message": [message]}).select(mask_variables(pl.col("message")))
     assert found.item() == message
 
 
@@ -90,7 +90,7 @@ def test_sp_2_messages_that_differ_in_one_value_are_one_template(form: str) -> N
     """SP-2"""
     values = range(16, 216)
     texts = [form % ((i,) * form.replace("%%", "").count("%")) for i in values]
-    found = pl.DataFrame({"m": texts}).select(masked(pl.col("m")))["m"]
+    found = pl.DataFrame({"m": texts}).select(mask_variables(pl.col("m")))["m"]
     known = Templates()
     assert len({each.id for text in found if (each := known.learn("f", text))}) <= 2
 

@@ -13,7 +13,7 @@ import pytest
 from barnabas.cli.main import main
 from barnabas.errors import BarnabasError, ConfigError
 from pyspark_barnabas.delta.compaction import compact
-from pyspark_barnabas.delta.demands import unsupported
+from pyspark_barnabas.delta.demands import missing_features
 from pyspark_barnabas.delta.table import Table
 from pyspark_barnabas.delta.vacuum import vacuum
 from tests.kit.pipeline.delta_tables import (
@@ -103,7 +103,7 @@ def test_sp_3_an_identity_column_is_among_the_demands_of_writer_version_6(tmp_pa
     table_of(tmp_path / "t", 6)
     with pytest.raises(ConfigError, match="identityColumns"):
         Table(options_of(tmp_path / "t")).check(SCHEMA)
-    assert [unsupported(version, ()) for version in range(1, 6)] == [[]] * 5
+    assert [missing_features(version, ()) for version in range(1, 6)] == [[]] * 5
 
 
 @pytest.mark.parametrize(("reads", "reader"), [(("ofNextYear",), 3), ((), 99)])

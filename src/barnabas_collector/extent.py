@@ -52,7 +52,7 @@ class Extent(NamedTuple):
             if not read:
                 break  # it has been truncated
             at += len(read)
-            known, checksum = checksum, added(checksum, read)
+            known, checksum = checksum, checksum_with(checksum, read)
             if checksum == known:  # a hole, perhaps a long one
                 at = min(size_bytes, text.next_data(at))
         return Extent(size_bytes, checksum, tail_of(text, size_bytes))
@@ -80,7 +80,7 @@ class Text(Protocol):
         ...
 
 
-def added(checksum: int, more: bytes) -> int:
+def checksum_with(checksum: int, more: bytes) -> int:
     """The checksum with these bytes, but for NULs."""
     return crc32c(more.replace(b"\0", b""), checksum)
 
@@ -94,6 +94,6 @@ def extent_of(chunks: Callable[[int], bytes], size_bytes: int | None = None) -> 
         if not read:
             break
         at += len(read)
-        checksum = added(checksum, read)
+        checksum = checksum_with(checksum, read)
         tail = (tail + read)[-TAIL_BYTES:] if len(read) < TAIL_BYTES else read[-TAIL_BYTES:]
     return Extent(at, checksum, digest(tail) if at else "")

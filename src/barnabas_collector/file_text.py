@@ -40,7 +40,7 @@ class FileText:
     def _answer(self, what: str, extent: Extent, ask: Callable[[LogFile], T], *, default: T) -> T:
         if self._answers is not None and (what, extent) in self._answers:
             return cast(T, self._answers[what, extent])
-        with self._opened() as file:
+        with self._open() as file:
             if file is None:
                 return default
             answer = ask(file)
@@ -49,7 +49,7 @@ class FileText:
         return answer
 
     @contextmanager
-    def _opened(self) -> Iterator[LogFile | None]:
+    def _open(self) -> Iterator[LogFile | None]:
         """The file; None if it was removed or replaced since it was found."""
         if (held := self._held.get(self._inode)) is not None:
             yield held

@@ -22,7 +22,7 @@ from barnabas.errors import BarnabasError, MessageTooLarge
 from barnabas.types import TopicPartition
 from barnabas_collector.bundle import Bundle
 from barnabas_collector.inbox import Inbox
-from barnabas_collector.packing import encoded, packed
+from barnabas_collector.packing import encode_bundles, pack
 from barnabas_collector.shipment import Shipment, Shipped
 from barnabas_collector.tally import Tally
 
@@ -57,16 +57,16 @@ class Forwarder:
         while bundles := await self._inbox.take():
             self.unsent = sum(bundle.count for bundle in bundles)
             left: Sequence[Bundle] = bundles
-            while left := await self._sent(left):
+            while left := await self._send(left):
                 pass
-            self._inbox.released(bundles)
+            self._inbox.release(bundles)
         self._refused.log_rest()
 
-    async def _sent(self, bundles: Sequence[Bundle]) -> list[Bundle]:
+    async def _send(self, bundles: Sequence[Bundle]) -> list[Bundle]:
         """Send them; the bundles that have to be sent again now."""
         again: list[Bundle] = []
         why: BarnabasError | None = None
-        for batch, sent in await self._accepted(bundles):
+        for batch, sent in await self._accept_all(bundles):
             if sent is None:
                 again += batch
                 continue
@@ -88,7 +88,7 @@ class Forwarder:
             await self._look_at_topic()
         return again
 
-    async def _accepted(self, bundles: Sequence[Bundle]) -> list[_Sent]:
+    async def _accept_all(self, bundles: Sequence[Bundle]) -> list[_Sent]:
         """Each batch with its delivery, its error, or None: it must not overtake others."""
         by_partition: dict[int, list[Bundle]] = {}
         for bundle in bundles:
@@ -98,7 +98,7 @@ class Forwarder:
         is_held = False
         for partition, those in by_partition.items():
             place = TopicPartition(self._topic, partition)
-            for batch in packed(those, self._most_bytes):
+            for batch in pack(those, self._most_bytes):
                 sent = None if is_held else await self._accept(place, batch)
                 found.append((batch, sent))
                 is_lost = isinstance(sent, MessageTooLarge) and _is_one(batch)
@@ -111,7 +111,9 @@ class Forwarder:
         """Send them one by one until brokers have accepted a batch of this size."""
         now_ms = int(time.time() * 1_000)
         try:
-            delivery = await self._producer.send_batch(place, encoded(batch, self._codec, now_ms))
+            delivery = await self._producer.send_batch(
+                place, encode_bundles(batch, self._codec, now_ms)
+            )
         except BarnabasError as error:
             return error
         if self._is_proven:

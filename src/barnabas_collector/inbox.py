@@ -1,6 +1,6 @@
 """A bounded queue of messages to send, so that senders wait while brokers do not answer.
 
-Messages that were taken count until they are `released`. A source that can stop its peer (a pipe,
+Messages that were taken count until `release`. A source that can stop its peer (a pipe,
 TCP) checks `is_full` before it reads more, and waits for `room`; one that cannot (UDP) drops.
 """
 
@@ -67,7 +67,7 @@ class Inbox:
             taken.append(bundle)
         return taken
 
-    def released(self, bundles: Iterable[Bundle]) -> None:
+    def release(self, bundles: Iterable[Bundle]) -> None:
         """Make room: these messages are sent."""
         for bundle in bundles:
             self._held_bytes -= bundle.held_bytes

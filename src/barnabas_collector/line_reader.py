@@ -39,7 +39,7 @@ class LineReader(LineCutter):
         self.pass_hole(beyond - at)
         file.seek(beyond)
 
-    def settled(self) -> list[Line]:
+    def take_waiting(self) -> list[Line]:
         """Whole records that waited for more lines: none."""
         return []
 

@@ -32,7 +32,7 @@ class Listings:
         self.held: dict[Path, Mapping[tuple[int, int], LogFile]] = {}  # by log: its open files
         self._known: dict[Path, tuple[int, dict[str, Inodes]]] = {}  # when changed; by the log
 
-    def rotated(self, log: Path) -> dict[str, int]:
+    def rotated_files(self, log: Path) -> dict[str, int]:
         """Names and inodes of the rotated files of a log, the oldest first."""
         directory = log.parent
         try:

@@ -57,9 +57,9 @@ class LogDirectory:
         self.live = self._path.resolve()
         self._listings.held[self._path] = self._held
         for _ in range(_LOOKS):
-            before = self._listings.rotated(self.live)
+            before = self._listings.rotated_files(self.live)
             found = self._found(list(before))
-            if self._listings.rotated(self.live) == before:
+            if self._listings.rotated_files(self.live) == before:
                 break  # else files were renamed meanwhile, and one may have been missed
         return found
 
@@ -149,15 +149,15 @@ class LogDirectory:
         except (FileNotFoundError, NotADirectoryError):
             return None  # renamed since it was listed, or not created again yet
         except OSError as error:  # of a directory on the way to it
-            self._refused(path, unreadable(path, error))
+            self._report(path, unreadable(path, error))
             return None
         except ConfigError as error:
-            self._refused(path, error)
+            self._report(path, error)
             return None
         self._paths[found.device, found.inode] = path
         return found
 
-    def _refused(self, path: Path, error: ConfigError) -> None:
+    def _report(self, path: Path, error: ConfigError) -> None:
         """Raise the error for the file at the log's path; log it once for any other."""
         if path == self.live and not _is_missing(path):
             raise error

@@ -95,7 +95,7 @@ class LogFile:
     def ends(self, extent: Extent) -> bool:
         """Whether the last bytes before the extent's end are those of this text there."""
         if self.is_compressed:
-            return self._unpacked(extent.size_bytes)[::2] == extent[::2]
+            return self._unpacked_extent(extent.size_bytes)[::2] == extent[::2]
         return extent.is_end_in(self)
 
     def holds(self, extent: Extent) -> bool:
@@ -103,16 +103,16 @@ class LogFile:
         if extent.checksum is None:
             return self.ends(extent)
         if self.is_compressed:
-            return self._unpacked(extent.size_bytes) == extent
+            return self._unpacked_extent(extent.size_bytes) == extent
         return extent.is_end_in(self) and Extent().grown(self, extent.size_bytes) == extent
 
     def whole(self) -> Extent:
         """The text to its present end, with its tail alone."""
         if self.is_compressed:
-            return self._unpacked(None)._replace(checksum=None)
+            return self._unpacked_extent(None)._replace(checksum=None)
         return Extent(checksum=None).grown(self, self.size_bytes())
 
-    def _unpacked(self, size_bytes: int | None) -> Extent:
+    def _unpacked_extent(self, size_bytes: int | None) -> Extent:
         try:
             return extent_of(self.text.read, size_bytes)
         except EOFError:

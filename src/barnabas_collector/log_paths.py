@@ -53,7 +53,7 @@ class LogPaths:
             if os.path.exists(each):  # noqa: PTH110  # else it is reported as missing
                 del found[each]
                 named.add(each)
-        self._named = _resolved(named)
+        self._named = _resolve(named)
         return list(found)
 
     def _in_directory(self, directory: Path) -> list[Path]:
@@ -87,7 +87,7 @@ def _fitting(pattern: str) -> tuple[list[Path], list[Path]]:
     return found, rotated
 
 
-def _resolved(paths: Iterable[Path]) -> set[Path]:
+def _resolve(paths: Iterable[Path]) -> set[Path]:
     """The paths with links in their directories followed, each directory once."""
     directories: dict[Path, Path] = {}
     found = set()

@@ -9,7 +9,7 @@ from barnabas_collector.bundle import Bundle
 from barnabas_collector.encoding import encoded_batch
 
 
-def packed(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]:
+def pack(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]:
     """The bundles of each batch: at most `most_bytes` of records, but at least one message."""
     batch: list[Bundle] = []
     size_bytes = 0
@@ -24,7 +24,7 @@ def packed(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]
         yield batch
 
 
-def encoded(batch: Sequence[Bundle], codec: int, now_ms: int) -> bytes:
+def encode_bundles(batch: Sequence[Bundle], codec: int, now_ms: int) -> bytes:
     """A whole batch, without offsets, a producer or sequences."""
     varints = VARINTS
     parts: list[bytes] = []

@@ -25,7 +25,7 @@ _INSTANCE: Final = "instance"
 
 
 class Positions(KnownFiles):
-    """The positions of the collector of this name. Changes wait until they are `taken`."""
+    """The positions of the collector of this name. Changes wait for `take_changes`."""
 
     is_forgetful = True
 
@@ -75,7 +75,7 @@ class Positions(KnownFiles):
         self._drop(_LOG, log)
         self._changed[self._key(_LOG, log)] = None
 
-    def taken(self) -> list[tuple[bytes, bytes | None]]:
+    def take_changes(self) -> list[tuple[bytes, bytes | None]]:
         """The changes as keys and values, to write with the lines; None is a tombstone."""
         changed, self._changed = self._changed, {}
         return list(changed.items())

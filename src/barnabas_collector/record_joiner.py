@@ -23,19 +23,19 @@ class RecordJoiner:
         """The first line of the waiting record."""
         return self._waiting[0] if self._waiting else None
 
-    def joined(self, lines: list[Line]) -> list[Line]:
+    def join(self, lines: list[Line]) -> list[Line]:
         """The records that end, because another begins or they are too long."""
         records: list[Line] = []
         for line in lines:
             size_bytes = line.size_bytes + 1
             is_too_long = self.waiting_bytes + size_bytes > MAX_LINE_BYTES
             if self._waiting and (is_too_long or self._is_start(line.text)):
-                records += self.taken()
+                records += self.take()
             self._waiting.append(line)
             self.waiting_bytes += size_bytes
         return records
 
-    def taken(self) -> list[Line]:
+    def take(self) -> list[Line]:
         """The waiting record, as it is."""
         lines, size_bytes = self._waiting, self.waiting_bytes - 1
         self._waiting, self.waiting_bytes = [], 0

@@ -35,7 +35,7 @@ class Reader(Protocol):
 
     def portions(self) -> Iterator[list[Line]]: ...
 
-    def settled(self) -> list[Line]:
+    def take_waiting(self) -> list[Line]:
         """Whole records that waited for more lines, which will not come."""
         ...
 
@@ -69,15 +69,15 @@ class RecordReader:
 
     def portions(self) -> Iterator[list[Line]]:
         for lines in self._reader.portions():
-            if records := self._joiner.joined(lines):
+            if records := self._joiner.join(lines):
                 yield records
 
-    def settled(self) -> list[Line]:
+    def take_waiting(self) -> list[Line]:
         """The waiting record; an unfinished line keeps waiting."""
-        return self._joiner.taken()
+        return self._joiner.take()
 
     def last(self) -> list[Line]:
-        return self._joiner.joined(self._reader.last()) + self._joiner.taken()
+        return self._joiner.join(self._reader.last()) + self._joiner.take()
 
     @property
     def unfinished_bytes(self) -> int:

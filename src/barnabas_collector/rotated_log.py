@@ -174,7 +174,7 @@ class RotatedLog:
         if file.is_compressed or (is_complete and _is_still(file, found, progress)):
             rest = reader.last()
         elif file.quiet_s() >= SETTLED_S and _is_still(file, found, progress):
-            rest = reader.settled()
+            rest = reader.take_waiting()
         self.unfinished_bytes += reader.unfinished_bytes
         if rest or reader.position > progress.position:  # else a hole at the end was left out
             after = _after(reader, progress, file)

@@ -181,7 +181,7 @@ class _Shipper:
             return
         if not self._open.transactions:
             producer.begin_transaction()
-        for key, value in self._positions.taken():
+        for key, value in self._positions.take_changes():
             await producer.send_record(ProducerRecord(POSITIONS_TOPIC, value, key, 0))
         await producer.commit_transaction()
         self.shipped = self.shipped.plus(self._open._replace(transactions=1))

@@ -41,11 +41,11 @@ def siblings(log: str, names: Iterable[str]) -> list[str]:
     A file beside its own compressed form stands for both: that one is still being written.
     """
     aged = {name: order for name in names if (order := _order(log, name)) is not None}
-    whole = [name for name in aged if (plain := unpacked(name)) == name or plain not in aged]
+    whole = [name for name in aged if (plain := plain_name(name)) == name or plain not in aged]
     return sorted(whole, key=lambda name: (aged[name], name))
 
 
-def unpacked(name: str) -> str:
+def plain_name(name: str) -> str:
     """The name of a compressed file before it was compressed."""
     for suffix in COMPRESSED:
         if name.endswith(suffix):
@@ -56,7 +56,7 @@ def unpacked(name: str) -> str:
 @lru_cache(16_384)
 def log_names(name: str) -> frozenset[str]:
     """The logs of which a file of this name may be a rotated one."""
-    plain = unpacked(name)
+    plain = plain_name(name)
     marks = [at for at, character in enumerate(plain) if at and character in "._-"]
     found = {plain} if plain != name else set()
     for at in marks:
@@ -67,7 +67,7 @@ def log_names(name: str) -> frozenset[str]:
 
 def _order(log: str, name: str) -> Order | None:
     """The file's order, larger for younger ones; None if it is not a rotated file of this log."""
-    plain = unpacked(name)
+    plain = plain_name(name)
     if name != plain and plain == log:
         return (3,)
     stem, dot, extension = log.rpartition(".")

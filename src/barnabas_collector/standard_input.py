@@ -48,7 +48,9 @@ class StandardInput:
                     read = await asyncio.to_thread(self._read, alarm, self._patience_s())
                     if read == b"":
                         break
-                    inbox.add(self._bundles(self._settled() if read is None else self._cut(read)))
+                    inbox.add(
+                        self._bundles(self._take_waiting() if read is None else self._cut(read))
+                    )
             finally:
                 watching.cancel()
         inbox.add(self._bundles(self._last()))
@@ -73,16 +75,16 @@ class StandardInput:
         return SETTLED_S if self._joiner is not None and self._joiner.first else None
 
     def _cut(self, read: bytes) -> list[Line]:
-        return self._joined(self._cutter.cut(read))
+        return self._join(self._cutter.cut(read))
 
     def _last(self) -> list[Line]:
-        return self._joined(self._cutter.last()) + self._settled()
+        return self._join(self._cutter.last()) + self._take_waiting()
 
-    def _joined(self, lines: list[Line]) -> list[Line]:
-        return lines if self._joiner is None else self._joiner.joined(lines)
+    def _join(self, lines: list[Line]) -> list[Line]:
+        return lines if self._joiner is None else self._joiner.join(lines)
 
-    def _settled(self) -> list[Line]:
-        return [] if self._joiner is None else self._joiner.taken()
+    def _take_waiting(self) -> list[Line]:
+        return [] if self._joiner is None else self._joiner.take()
 
     def _bundles(self, lines: list[Line]) -> Iterator[Bundle]:
         texts: list[bytes] = []

@@ -66,7 +66,7 @@ class SyslogTcp:
             connection.pause()
         return True
 
-    def received(self, connection: _Connection) -> None:
+    def on_received(self, connection: _Connection) -> None:
         """Record that this connection received data."""
         if connection in self._connections:
             del self._connections[connection]
@@ -76,7 +76,7 @@ class SyslogTcp:
                 each.pause()
             self._resuming = asyncio.create_task(self._resume())
 
-    def ended(self, connection: _Connection) -> None:
+    def on_ended(self, connection: _Connection) -> None:
         self._connections.pop(connection, None)
 
     async def _resume(self) -> None:
@@ -104,11 +104,11 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._received_at_s = self._now_s()
         self._inbox.add(self._messages.of(self._framing.cut(data)))
-        self._listener.received(self)
+        self._listener.on_received(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._inbox.add(self._messages.of(self._framing.last()))
-        self._listener.ended(self)
+        self._listener.on_ended(self)
 
     def idle_s(self) -> float:
         return self._now_s() - self._received_at_s
@@ -124,5 +124,5 @@ class _Connection(asyncio.Protocol):
     def end(self) -> None:
         """End the connection; an incomplete frame becomes a message."""
         self._inbox.add(self._messages.of(self._framing.last()))
-        self._listener.ended(self)
+        self._listener.on_ended(self)
         self._transport.abort()

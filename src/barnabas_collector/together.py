@@ -13,7 +13,7 @@ async def together(stopping: asyncio.Event, *work: Coroutine[object, object, T])
     """The results of all. The first failure stops the others, and is raised after that."""
     failures: list[BaseException] = []
 
-    async def watched(each: Coroutine[object, object, T]) -> T:
+    async def watch(each: Coroutine[object, object, T]) -> T:
         try:
             return await each
         except BaseException as error:
@@ -21,7 +21,7 @@ async def together(stopping: asyncio.Event, *work: Coroutine[object, object, T])
             stopping.set()
             raise
 
-    done = await asyncio.gather(*map(watched, work), return_exceptions=True)
+    done = await asyncio.gather(*map(watch, work), return_exceptions=True)
     if failures:
         raise failures[0]
     return [each for each in done if not isinstance(each, BaseException)]

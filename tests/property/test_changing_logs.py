@@ -129,7 +129,7 @@ class Reader:
             self._positions.save(portion.progress)
         if not is_killed:
             self.sent += found
-            self._committed.update(self._positions.taken())
+            self._committed.update(self._positions.take_changes())
 
     def restart(self, quiet_s: float | None = None) -> None:
         self._logs.close()

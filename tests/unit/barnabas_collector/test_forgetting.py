@@ -45,10 +45,10 @@ def test_files_that_are_gone_are_forgotten_after_a_week(tmp_path: Path) -> None:
     for now_s in (2_000, 3_000, 1_999 + WEEK_S):
         assert here.look(now_s) == []
         assert len(here.positions.files) == 3
-    here.positions.taken()
+    here.positions.take_changes()
     assert here.look(2_000 + WEEK_S) == []
     assert sorted(Path(each.path).name for each in here.positions.files) == ["1.log", "2.log"]
-    keys = [key for key, value in here.positions.taken() if value is None]
+    keys = [key for key, value in here.positions.take_changes() if value is None]
     assert len(keys) == 2, "the file and its log"
     assert not here.positions.knows(str(tmp_path / "0.log"))
     assert len(here.logs) == 3, "the renamed file is a log until its own is there again"

@@ -20,10 +20,10 @@ def test_it_is_full_until_half_of_it_is_sent() -> None:
         assert taken == bundles and inbox.count == 0
         assert inbox.is_full, "what was taken is not sent yet"
         waiting = asyncio.create_task(inbox.room())
-        inbox.released(taken[:3])
+        inbox.release(taken[:3])
         await asyncio.sleep(0)
         assert not waiting.done() and not inbox.is_full
-        inbox.released(taken[3:])
+        inbox.release(taken[3:])
         await asyncio.wait_for(waiting, 10)
 
     asyncio.run(run())

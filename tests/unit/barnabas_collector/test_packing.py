@@ -9,7 +9,7 @@ from barnabas.records.batch import HEADER_BYTES
 from barnabas.records.compression import LZ4, NONE
 from barnabas.records.record import iterate_records
 from barnabas_collector.bundle import Bundle, Origin
-from barnabas_collector.packing import encoded, packed
+from barnabas_collector.packing import encode_bundles, pack
 
 NOW_MS = 1_700_000_000_000
 ORIGINS = [
@@ -29,7 +29,7 @@ BUNDLES = st.lists(
 
 @given(BUNDLES, st.integers(1, 4_000), st.sampled_from([NONE, LZ4]))
 def test_records_are_read_back(bundles: list[Bundle], most_bytes: int, codec: int) -> None:
-    batches = [encoded(each, codec, NOW_MS) for each in packed(bundles, most_bytes)]
+    batches = [encode_bundles(each, codec, NOW_MS) for each in pack(bundles, most_bytes)]
     records = [record for batch in batches for record in iterate_records(batch)]
     assert [(each.value, each.key, each.headers, each.timestamp) for each in records] == [
         (text, bundle.origin.key, tuple(bundle.origin.headers), NOW_MS)
@@ -42,21 +42,21 @@ def test_records_are_read_back(bundles: list[Bundle], most_bytes: int, codec: in
 def test_a_batch_is_no_larger_than_it_may_be_or_has_one_message(
     bundles: list[Bundle], most_bytes: int
 ) -> None:
-    for batch in packed(bundles, most_bytes):
-        size_bytes = len(encoded(batch, NONE, NOW_MS)) - HEADER_BYTES
+    for batch in pack(bundles, most_bytes):
+        size_bytes = len(encode_bundles(batch, NONE, NOW_MS)) - HEADER_BYTES
         assert size_bytes <= most_bytes or sum(bundle.count for bundle in batch) == 1
 
 
 @given(BUNDLES)
 def test_what_fits_is_one_batch(bundles: list[Bundle]) -> None:
-    assert len([*packed(bundles, 10**9)]) == min(1, len(bundles))
+    assert len([*pack(bundles, 10**9)]) == min(1, len(bundles))
 
 
 def test_many_short_and_a_long_one() -> None:
     """Their numbers and lengths have varints of three bytes, which are not looked up."""
     texts = [b""] * 20_000 + [b"x" * 200_000]
-    (batch,) = packed([Bundle(ORIGINS[1], texts)], 10**7)
-    records = [*iterate_records(encoded(batch, LZ4, NOW_MS))]
+    (batch,) = pack([Bundle(ORIGINS[1], texts)], 10**7)
+    records = [*iterate_records(encode_bundles(batch, LZ4, NOW_MS))]
     assert [each.value for each in records] == texts
     assert [each.offset for each in records] == [*range(20_001)]
 

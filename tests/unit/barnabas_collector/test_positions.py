@@ -17,8 +17,8 @@ def test_what_is_taken_is_loaded_again() -> None:
     positions.pass_over("/a.log", [PassedOver.of(Found(1, 7, None, b"old\n"))])
     positions.save(file)
     positions.save(file._replace(position=6, line=2))
-    records = positions.taken()
-    assert len(records) == 2 and not positions.has_changed and positions.taken() == []
+    records = positions.take_changes()
+    assert len(records) == 2 and not positions.has_changed and positions.take_changes() == []
     again, other = Positions("here"), Positions("elsewhere")
     for key, value in records:
         again.load(key, value)
@@ -45,11 +45,11 @@ def test_what_is_forgotten_is_not_loaded_again() -> None:
     file = new_file("/a.log", b"first\n", 0)
     positions.pass_over("/a.log", [])
     positions.save(file)
-    records = positions.taken()
+    records = positions.take_changes()
     positions.forget(file.file_id)
     positions.forget_log("/a.log")
     assert positions.files == [] and not positions.knows("/a.log")
-    tombstones = positions.taken()
+    tombstones = positions.take_changes()
     assert [value for _, value in tombstones] == [None, None]
     for key, value in records + tombstones:
         again.load(key, value)

@@ -60,7 +60,7 @@ def test_what_has_settled_is_sent_without_its_unfinished_line() -> None:
     reader = RecordReader(io.BytesIO(b"a\n b\n c"), 0, 1, IS_START)
     assert [*reader.portions()] == []
     assert reader.unfinished_bytes == 7
-    assert reader.settled() == [Line(0, 1, b"a\n b", 4)]
+    assert reader.take_waiting() == [Line(0, 1, b"a\n b", 4)]
     assert (reader.position, reader.number, reader.unfinished_bytes) == (5, 3, 2)
 
 

@@ -52,7 +52,7 @@ class Collection:
         """What was saved is loaded by another process."""
         self.logs.close()
         again = Positions("here")
-        for key, value in self.positions.taken():
+        for key, value in self.positions.take_changes():
             again.load(key, value)
         for file in self.positions.files:
             again.save(file)

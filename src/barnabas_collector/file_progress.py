@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from barnabas_collector.extent import Bytes, Extent
 from barnabas_collector.fingerprint import BEGINNING_BYTES, Fingerprint, digest
+from barnabas_collector.text_extent import Bytes, Extent
 
 _MOST_AT_ONCE = 64 << 20
 """More is not read again for a file whose sent part an earlier version did not hash."""

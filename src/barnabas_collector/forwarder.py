@@ -20,9 +20,8 @@ from barnabas.client.producer.producer import Producer
 from barnabas.counted import counted
 from barnabas.errors import BarnabasError, MessageTooLarge
 from barnabas.types import TopicPartition
-from barnabas_collector.bundle import Bundle
+from barnabas_collector.bundle import Bundle, encode_bundles, pack
 from barnabas_collector.inbox import Inbox
-from barnabas_collector.packing import encode_bundles, pack
 from barnabas_collector.shipment import Shipment, Shipped
 from barnabas_collector.tally import Tally
 

@@ -1,8 +1,8 @@
 """Splits a stream of bytes, in pieces of any size, into lines with their positions.
 
 A position counts the bytes before the line. Memory is bounded: of a line longer than the limit only
-the beginning is kept. Runs of NULs that are holes of the file (`holes.py`) belong to no line: those
-before a line are passed, and one within a line ends it. Pure.
+the beginning is kept. Runs of NULs that are holes of the file (`file_holes.py`) belong to no line:
+those before a line are passed, and one within a line ends it. Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from barnabas_collector.holes import AT_START_BYTES, START, WITHIN_BYTES
+from barnabas_collector.file_holes import AT_START_BYTES, START, WITHIN_BYTES
 
 MAX_LINE_BYTES = 262_144  # far above any request that a web server accepts
 _NULS: Final = re.compile(rb"\A\0+|\0{%d,}|\0+\Z" % AT_START_BYTES)

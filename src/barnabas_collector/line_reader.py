@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from barnabas_collector.holes import WITHIN_BYTES, next_data
+from barnabas_collector.file_holes import WITHIN_BYTES, next_data
 from barnabas_collector.line_cutter import Line, LineCutter
 
 _READ_BYTES = 1_048_576

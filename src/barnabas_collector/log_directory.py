@@ -12,9 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from barnabas.errors import ConfigError
-from barnabas_collector.file_text import FileText
 from barnabas_collector.listings import Listings
-from barnabas_collector.log_file import LogFile, unreadable
+from barnabas_collector.log_file import FileText, Inode, LogFile, unreadable
 from barnabas_collector.recognition import Found
 
 _MOST_HELD = 64
@@ -22,7 +21,6 @@ _LOOKS = 10
 _ABANDONED_S = 3600.0
 _log = logging.getLogger(__name__)
 
-Inode = tuple[int, int]
 Stat = tuple[int, int, int, int]
 IsNamed = Callable[[Path], bool]
 """Whether the user named this file, and not its directory alone."""

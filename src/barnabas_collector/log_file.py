@@ -1,20 +1,40 @@
-"""A log's file, held open: its bytes, or the text of a compressed file."""
+"""A log's file: its bytes, or the text of a compressed file, and when it was created.
+
+The time of creation (birth) distinguishes a file from a later one that was given its inode.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import signal
+import sys
 import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from struct import Struct
+from typing import Any, BinaryIO, Final, TypeVar, cast
 
 from barnabas.errors import ConfigError
-from barnabas_collector.birth import born_ns
-from barnabas_collector.extent import DAMAGED, INCOMPLETE, Extent, extent_of
+from barnabas_collector.file_holes import START, data_start, next_data
 from barnabas_collector.fingerprint import BEGINNING_BYTES
-from barnabas_collector.holes import START, data_start, next_data
 from barnabas_collector.packed_text import MAGIC_BYTES, DamagedText, PackedText, unpacking
+from barnabas_collector.text_extent import DAMAGED, INCOMPLETE, Extent, extent_of
+
+T = TypeVar("T")
+Inode = tuple[int, int]
+"""Device and inode."""
+
+_MISSING: Final = Extent(-3)
+# statx(2), in <linux/stat.h>:
+_AT_EMPTY_PATH: Final = 0x1000
+_STATX_BTIME: Final = 0x800
+_STATX_BYTES: Final = 256
+_MASK: Final = Struct("=I")
+_BIRTH: Final = Struct("=qI")  # seconds, nanoseconds
+_BIRTH_AT: Final = 80
 
 
 class LogFile:
@@ -27,7 +47,7 @@ class LogFile:
         self._file = open_log(path)
         status = os.fstat(self._file.fileno())
         self.device, self.inode = status.st_dev, status.st_ino
-        self.born_ns = born_ns(self._file.fileno())
+        self.born_ns = _born_ns(self._file.fileno())
         self._unpack = unpacking(os.pread(self._file.fileno(), MAGIC_BYTES, 0))
         age_s = max(0.0, time.time() - status.st_mtime)
         self._changed_at_s = time.monotonic() - age_s
@@ -166,3 +186,78 @@ def unreadable(path: Path, error: OSError) -> ConfigError:
         case _:
             why = error.strerror or str(error)
     return ConfigError(f"cannot read {path}: {why}")
+
+
+def _born_ns(fd: int) -> int:
+    """The time at which an open file was created; 0 where the system or file system has none."""
+    if _STATX is None:
+        return int(getattr(os.fstat(fd), "st_birthtime", 0) * 1_000_000_000)
+    found = ctypes.create_string_buffer(_STATX_BYTES)
+    if _STATX(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, found):
+        return 0
+    (mask,) = _MASK.unpack_from(found, 0)
+    if not mask & _STATX_BTIME:
+        return 0
+    seconds, nanoseconds = _BIRTH.unpack_from(found, _BIRTH_AT)
+    return int(seconds * 1_000_000_000 + nanoseconds)
+
+
+def _statx() -> Any:
+    """statx(2) of the C library; Python's own is not in all versions."""
+    if sys.platform != "linux":
+        return None
+    return getattr(ctypes.CDLL(None), "statx", None)
+
+
+_STATX: Final = _statx()
+
+
+class FileText:
+    """The text of a file that was found, opened again if it is not held open. Implements `Text`.
+
+    `is_fixed`: what it answered once stays true.
+    """
+
+    def __init__(
+        self, path: Path, inode: Inode, held: Mapping[Inode, LogFile], *, is_fixed: bool
+    ) -> None:
+        self.path = path
+        self._inode = inode
+        self._held = held
+        self._answers: dict[tuple[str, Extent], object] | None = {} if is_fixed else None
+
+    def ends(self, extent: Extent) -> bool:
+        return self._answer("ends", extent, lambda file: file.ends(extent), default=False)
+
+    def holds(self, extent: Extent) -> bool:
+        return self._answer("holds", extent, lambda file: file.holds(extent), default=False)
+
+    def whole(self) -> Extent:
+        return self._answer("whole", _MISSING, LogFile.whole, default=_MISSING)
+
+    def _answer(self, what: str, extent: Extent, ask: Callable[[LogFile], T], *, default: T) -> T:
+        if self._answers is not None and (what, extent) in self._answers:
+            return cast(T, self._answers[what, extent])
+        with self._open() as file:
+            if file is None:
+                return default
+            answer = ask(file)
+        if self._answers is not None:
+            self._answers[what, extent] = answer
+        return answer
+
+    @contextmanager
+    def _open(self) -> Iterator[LogFile | None]:
+        """The file; None if it was removed or replaced since it was found."""
+        if (held := self._held.get(self._inode)) is not None:
+            yield held
+            return
+        try:
+            file = LogFile(self.path)
+        except ConfigError:
+            yield None
+            return
+        try:
+            yield file if (file.device, file.inode) == self._inode else None
+        finally:
+            file.close()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from barnabas_collector.extent import Text
 from barnabas_collector.fingerprint import Fingerprint
+from barnabas_collector.text_extent import Text
 
 
 class Present(Protocol):

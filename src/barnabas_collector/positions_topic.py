@@ -1,17 +1,25 @@
-"""Creates the topic of the positions, and refuses one that would lose them."""
+"""The topic of the positions: it is created, refused if it would lose them, and read to its end."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from typing import Final
 
 from barnabas.client.admin.admin import Admin, NewTopic
 from barnabas.client.admin.configs import TOPIC, ConfigResource
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.offsets import LATEST
 from barnabas.errors import ConfigError, KafkaError, TopicAlreadyExists
-from barnabas_collector.positions import POSITIONS_TOPIC
+from barnabas.types import TopicPartition
+from barnabas_collector.positions import POSITIONS_TOPIC, Positions
+from barnabas_collector.shipment import Shipment
+from barnabas_collector.topic_end import records_until
 
 _log = logging.getLogger(__name__)
 
-_POLICY = "cleanup.policy"
+_POLICY: Final = "cleanup.policy"
+_POSITIONS: Final = TopicPartition(POSITIONS_TOPIC, 0)
 
 
 async def prepare_positions_topic(admin: Admin) -> None:
@@ -35,3 +43,32 @@ async def prepare_positions_topic(admin: Admin) -> None:
                 " deleted, and then every line is sent again; change it: barnabas configs alter"
                 f" --topic {POSITIONS_TOPIC} --add {_POLICY}=compact"
             )
+
+
+class PositionsReader:
+    """Reads the topic of the positions. Use it as an async context manager."""
+
+    def __init__(self, shipment: Shipment, positions: Positions) -> None:
+        servers, options = shipment.bootstrap_servers, shipment.client_options
+        self._positions = positions
+        self._admin = Admin(servers, **options)
+        self._consumer = Consumer(servers, **options, isolation_level="read_committed")
+        self._stack = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> PositionsReader:
+        await self._stack.enter_async_context(self._admin)
+        await self._stack.enter_async_context(self._consumer)
+        self._consumer.assign([_POSITIONS])
+        await self._consumer.seek_to_beginning()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def read_to_end(self) -> None:
+        """Read up to the present end of the topic; waits for transactions of other collectors that
+        are open there."""
+        end = (await self._admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
+        async for records in records_until(self._consumer, {_POSITIONS: end}):
+            for record in records:
+                self._positions.load(record.key, record.value)

@@ -18,8 +18,8 @@ from barnabas.client.producer.producer import Producer
 from barnabas.counted import counted
 from barnabas_collector.forwarder import Forwarder
 from barnabas_collector.inbox import Inbox
+from barnabas_collector.joint_work import run_together
 from barnabas_collector.shipment import Shipment, Shipped
-from barnabas_collector.together import together
 
 STOP_WITHIN_S: Final = 10.0
 _AS_LONG_AS_IT_TAKES_MS: Final = 2**31 - 1  # 24 days
@@ -46,7 +46,7 @@ async def receive(
         sending = asyncio.create_task(forwarder.run())
         watching = asyncio.create_task(_limit(stopping, inbox, sending))
         try:
-            await together(stopping, *(source.run(inbox, stopping) for source in sources))
+            await run_together(stopping, *(source.run(inbox, stopping) for source in sources))
         finally:
             inbox.end()
             await asyncio.gather(sending, return_exceptions=True)

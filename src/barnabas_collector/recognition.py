@@ -8,8 +8,8 @@
                                                          nothing was written to it for a while
     anything else                                        a new file
 
-The sent part is compared as far as it was sent (`extent.py`): the beginnings of two files may be
-alike to any length. An inode counts with its time of birth, for file systems give the inode of a
+The sent part is compared as far as it was sent (`text_extent.py`): the beginnings of two files may
+be alike to any length. An inode counts with its time of birth, for file systems give the inode of a
 removed file to the next one. A log that was removed and made again may begin like the old one, so
 another file at its path is a copy only if it has lines with a time, which occur once.
 
@@ -26,10 +26,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from barnabas_collector.extent import INCOMPLETE, Text
 from barnabas_collector.file_progress import FileProgress, first_line_of, new_file
 from barnabas_collector.fingerprint import Fingerprint
 from barnabas_collector.passed_over import PassedOver
+from barnabas_collector.text_extent import INCOMPLETE, Text
 
 
 class Found(NamedTuple):

@@ -13,7 +13,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,6 @@ from barnabas_collector.line_reader import LineReader
 from barnabas_collector.listings import Listings
 from barnabas_collector.log_directory import IsNamed, LogDirectory
 from barnabas_collector.log_file import LogFile
-from barnabas_collector.moved_files import alike_files, is_in, is_there
 from barnabas_collector.packed_text import DamagedText
 from barnabas_collector.recognition import Found, Known, Recognised, recognise
 from barnabas_collector.record_joiner import IsStart
@@ -111,9 +111,9 @@ class RotatedLog:
         unknown = [each for each in found if (each.inode, each.born_ns) not in inodes]
         # A log of which files are known is one of its own, and no other name of another.
         is_new = all(each.path != str(log) for each in files)
-        alike = alike_files(log, unknown, self._files) if is_new else []
-        gone = [each for each in alike if not is_there(each)]
-        held = [each for each in gone if is_in(each, self._directory.held_anywhere(each.inode))]
+        alike = _alike_files(log, unknown, self._files) if is_new else []
+        gone = [each for each in alike if not _is_there(each)]
+        held = [each for each in gone if _is_in(each, self._directory.held_anywhere(each.inode))]
         return Known(
             files,
             self._files.passed_over(str(log)),
@@ -244,3 +244,55 @@ def _is_still(file: LogFile, found: Found, progress: FileProgress) -> bool:
 def _after(reader: Reader, progress: FileProgress, file: LogFile) -> FileProgress:
     text = None if file.is_compressed else file
     return progress.sent_to(reader.position, reader.number, text)
+
+
+def _alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[FileProgress]:
+    """The known files of other logs of this directory of which a found one may be a copy: its
+    text begins alike, and is compressed or has times."""
+    names: dict[str, FileProgress] = {}
+    for file in found:
+        if file.beginning and (file.size_bytes is None or _is_timed(file)):
+            for known in files.alike(log.parent, file.beginning):
+                if known.path != str(log):
+                    names[known.file_id] = known
+    return list(names.values())
+
+
+def _is_there(known: FileProgress) -> bool:
+    """Whether the file is still in its directory, and was not truncated."""
+    try:
+        file = LogFile(_present_path(known))
+    except (OSError, ConfigError):
+        return False
+    try:
+        return _is_in(known, file)
+    finally:
+        file.close()
+
+
+def _is_in(known: FileProgress, file: LogFile | None) -> bool:
+    """Whether an open file is the known one, and was not truncated."""
+    if file is None or file.inode != known.inode or not known.begins(file.beginning()):
+        return False
+    if file.is_compressed:
+        return True
+    return file.size_bytes() >= known.position and file.ends(known.extent)
+
+
+def _present_path(known: FileProgress) -> Path:
+    """Return where the file is now: programs compress and move logs under names of their own.
+
+    Raises OSError if its directory no longer has it.
+    """
+    path = Path(known.path)
+    if path.exists() and path.stat().st_ino == known.inode:
+        return path
+    with os.scandir(path.parent) as entries:
+        for entry in entries:
+            if entry.inode() == known.inode:
+                return path.with_name(entry.name)
+    raise FileNotFoundError(known.path)
+
+
+def _is_timed(file: Found) -> bool:
+    return Fingerprint(len(file.beginning), "").is_timed(file.beginning)

@@ -39,8 +39,7 @@ from barnabas_collector.forgetting import Forgetting
 from barnabas_collector.headers import HOST
 from barnabas_collector.log_paths import LogPaths
 from barnabas_collector.positions import POSITIONS_TOPIC, Positions
-from barnabas_collector.positions_reader import PositionsReader
-from barnabas_collector.positions_topic import prepare_positions_topic
+from barnabas_collector.positions_topic import PositionsReader, prepare_positions_topic
 from barnabas_collector.rotated_log import Portion
 from barnabas_collector.shipment import Shipment, Shipped
 from barnabas_collector.watched_logs import WatchedLogs

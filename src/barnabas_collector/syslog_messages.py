@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import Final
 
 from barnabas.records.record import Headers
 from barnabas_collector.bundle import Bundle, Origin
@@ -15,7 +17,29 @@ from barnabas_collector.headers import (
     SYSLOG_SEVERITY,
 )
 from barnabas_collector.syslog_framing import Frame
-from barnabas_collector.syslog_priority import priority
+
+# fmt: off
+FACILITIES: Final = (
+    "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv",
+    "ftp", "ntp", "audit", "alert", "clock",
+    "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
+)
+# fmt: on
+SEVERITIES: Final = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
+
+_PRIORITY: Final = re.compile(rb"<(0|[1-9][0-9]{0,2})>")
+
+
+def priority(text: bytes) -> tuple[str, str] | None:
+    """The names of facility and severity, by the number in angle brackets (RFC 5424, 6.2.1, and
+    RFC 3164, 4.1.1); None if the message has no valid one."""
+    match = _PRIORITY.match(text)
+    if match is None:
+        return None
+    facility, severity = divmod(int(match[1]), len(SEVERITIES))
+    if facility >= len(FACILITIES):
+        return None
+    return FACILITIES[facility], SEVERITIES[severity]
 
 
 class SyslogMessages:

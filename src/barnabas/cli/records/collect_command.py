@@ -19,6 +19,7 @@ from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
 from barnabas.counted import counted
 from barnabas.records.compression import CODEC_NAMES
+from barnabas_collector.joint_work import run_together
 from barnabas_collector.log_paths import LogPaths
 from barnabas_collector.receiving import Source, receive
 from barnabas_collector.record_joiner import IsStart
@@ -29,7 +30,6 @@ from barnabas_collector.standard_input import StandardInput
 from barnabas_collector.syslog_address import SyslogAddress
 from barnabas_collector.syslog_tcp import SyslogTcp
 from barnabas_collector.syslog_udp import SyslogUdp
-from barnabas_collector.together import together
 
 _RULES = {"indented": INDENTED}
 _STANDARD_INPUT = "-"
@@ -181,7 +181,7 @@ async def _collect(
     if sources:
         work.append(receive(shipment, sources, stopping))
     total = Shipped()
-    for shipped in await together(stopping, *work):
+    for shipped in await run_together(stopping, *work):
         total = total.plus(shipped)
     return total
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from barnabas.records.batch import HEADER_BYTES
 from barnabas.records.compression import LZ4, NONE
 from barnabas.records.record import iterate_records
-from barnabas_collector.bundle import Bundle, Origin
-from barnabas_collector.packing import encode_bundles, pack
+from barnabas_collector.bundle import Bundle, Origin, encode_bundles, pack
 
 NOW_MS = 1_700_000_000_000
 ORIGINS = [

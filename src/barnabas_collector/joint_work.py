@@ -1,4 +1,4 @@
-"""Runs several coroutines that end together."""
+"""Work of several coroutines that ends together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def together(stopping: asyncio.Event, *work: Coroutine[object, object, T]) -> list[T]:
+async def run_together(stopping: asyncio.Event, *work: Coroutine[object, object, T]) -> list[T]:
     """The results of all. The first failure stops the others, and is raised after that."""
     failures: list[BaseException] = []
 

@@ -69,7 +69,7 @@ class Bundle:
 
 
 def pack(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]:
-    """The bundles of each batch: at most `most_bytes` of records, but at least one message."""
+    """Yield the bundles of each batch: at most `most_bytes` of records, but one message or more."""
     batch: list[Bundle] = []
     size_bytes = 0
     for bundle in bundles:
@@ -84,7 +84,7 @@ def pack(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]:
 
 
 def encode_bundles(batch: Sequence[Bundle], codec: int, now_ms: int) -> bytes:
-    """A whole batch, without offsets, a producer or sequences."""
+    """Encode a whole batch, without offsets, a producer or sequences."""
     varints = VARINTS
     parts: list[bytes] = []
     count = 0

@@ -1,7 +1,7 @@
 """The holes of files: runs of NULs that no program wrote.
 
-A log that is truncated while its writer has not opened it for appending goes on at the writer's old
-position: there is a hole before its next line. A crash of the machine leaves them, too.
+A log that is truncated while its writer has not opened it for appending continues at the writer's
+old position: there is a hole before its next line. A crash of the machine leaves them, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def next_data(fd: int, position: int) -> int:
             return position
         return max(position, os.fstat(fd).st_size)
     finally:
-        os.lseek(fd, before, os.SEEK_SET)  # where its reader goes on
+        os.lseek(fd, before, os.SEEK_SET)  # where its reader continues
 
 
 def data_start(fd: int) -> int:

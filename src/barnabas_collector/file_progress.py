@@ -45,20 +45,20 @@ class FileProgress(NamedTuple):
         return Extent(self.sent_bytes, self.checksum, self.tail)
 
     def begins(self, beginning: bytes) -> bool:
-        """Whether a file with this beginning may be this one, grown since."""
+        """A file with this beginning may be this one, grown since."""
         if self.beginning_bytes:
             return self.fingerprint.begins(beginning)
         return self.first_line == first_line_of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """Whether this beginning, as far as it was seen, distinguishes the file from others."""
+        """This beginning, as far as it was seen, distinguishes the file from others."""
         seen = self.fingerprint
         if not self.beginning_bytes:
             seen = Fingerprint(len(_first_line(beginning)), "")
         return seen.is_distinctive(beginning)
 
     def is_timed(self, beginning: bytes) -> bool:
-        """Whether this beginning, as far as it was seen, has a time, so that it occurs once."""
+        """This beginning, as far as it was seen, has a time, so that it occurs once."""
         return self.fingerprint.is_timed(beginning)
 
     def found_at(self, device: int, inode: int, beginning: bytes, born_ns: int) -> FileProgress:

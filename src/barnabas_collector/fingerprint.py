@@ -26,17 +26,17 @@ class Fingerprint(NamedTuple):
         return cls(len(kept), digest(kept))
 
     def begins(self, beginning: bytes) -> bool:
-        """Whether a file with this beginning may be this one, grown since."""
+        """A file with this beginning may be this one, grown since."""
         if len(beginning) < self.size_bytes:
             return False
         return not self.size_bytes or digest(beginning[: self.size_bytes]) == self.digest
 
     def is_of(self, beginning: bytes) -> bool:
-        """Whether a file with this beginning may be this one, not grown since."""
+        """A file with this beginning may be this one, not grown since."""
         return self == Fingerprint.of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """Whether this beginning, as far as it was seen, is more than files have in common.
+        """This beginning, as far as it was seen, is more than files have in common.
 
         Blank lines and those of a header (`#Fields: ...`) are at the top of every file of a log.
         """
@@ -44,7 +44,7 @@ class Fingerprint(NamedTuple):
         return any(line.strip() and not line.startswith(b"#") for line in lines)
 
     def is_timed(self, beginning: bytes) -> bool:
-        """Whether this beginning, as far as it was seen, has a time, so that it occurs once."""
+        """This beginning, as far as it was seen, has a time, so that it occurs once."""
         return _TIME.search(beginning, 0, self.size_bytes) is not None
 
 

@@ -62,7 +62,7 @@ class Forwarder:
         self._refused.log_rest()
 
     async def _send(self, bundles: Sequence[Bundle]) -> list[Bundle]:
-        """Send them; the bundles that have to be sent again now."""
+        """Send them, and return the bundles that have to be sent again now."""
         again: list[Bundle] = []
         why: BarnabasError | None = None
         for batch, sent in await self._accept_all(bundles):
@@ -88,7 +88,7 @@ class Forwarder:
         return again
 
     async def _accept_all(self, bundles: Sequence[Bundle]) -> list[_Sent]:
-        """Each batch with its delivery, its error, or None: it must not overtake others."""
+        """Return each batch with its delivery, its error, or None: it must not overtake others."""
         by_partition: dict[int, list[Bundle]] = {}
         for bundle in bundles:
             partition = _partition(bundle.origin.key, self._partitions)

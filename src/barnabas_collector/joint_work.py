@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def run_together(stopping: asyncio.Event, *work: Coroutine[object, object, T]) -> list[T]:
-    """The results of all. The first failure stops the others, and is raised after that."""
+    """Return the results of all. The first failure stops the others, and is raised after that."""
     failures: list[BaseException] = []
 
     async def watch(each: Coroutine[object, object, T]) -> T:

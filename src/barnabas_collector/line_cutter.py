@@ -74,7 +74,7 @@ class LineCutter:
         return lines
 
     def pass_hole(self, size_bytes: int) -> None:
-        """NULs that are not read."""
+        """Count NULs that are not read."""
         self._nuls += size_bytes
 
     def _after_nuls(self) -> list[Line]:
@@ -106,7 +106,7 @@ class LineCutter:
 
     @property
     def ends_in_hole(self) -> bool:
-        """Whether what was received ends in a hole, which may still be filled."""
+        """The bytes received end in a hole, which may still be filled."""
         return self._nuls >= AT_START_BYTES
 
     def _keep(self, more: bytes) -> None:

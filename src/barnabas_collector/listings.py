@@ -1,4 +1,4 @@
-"""Lists the rotated files beside the logs of a directory, once for all logs of a directory.
+"""Lists the rotated files next to the logs of a directory, once for all logs of a directory.
 
 A directory that has not changed is not listed again: with ten thousand logs in one directory each
 look would list ten thousand names. Its change time is only proof once it is older than a tick of
@@ -23,7 +23,7 @@ Inodes = Mapping[str, int]
 
 
 def is_settled(changed_ns: int) -> bool:
-    """Whether any change from now on gets another change time than this one."""
+    """Any change from now on gets another change time than this one."""
     return time.time_ns() - changed_ns > _TICK_NS
 
 

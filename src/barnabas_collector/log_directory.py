@@ -1,4 +1,4 @@
-"""The files of one log: at its path, beside it, and held open without a name.
+"""The files of one log: at its path, next to it, and held open without a name.
 
 A file stays open until it has been replaced *and* nothing was written to it for `quiet_s`: servers
 write to the old file until they open the new one, and longer. Until then it may be renamed,
@@ -80,7 +80,7 @@ class LogDirectory:
         return self._paths[found.device, found.inode]
 
     def is_quiet(self, found: Found) -> bool:
-        """Whether nothing was written to it for `quiet_s`."""
+        """Return whether nothing was written to it for `quiet_s`."""
         file = self._held.get((found.device, found.inode))
         if file is None:
             return True
@@ -88,7 +88,7 @@ class LogDirectory:
         return file.quiet_s() >= self._quiet_s
 
     def is_abandoned(self, found: Found) -> bool:
-        """Whether certainly no process writes to it, or none has for long."""
+        """Certainly no process writes to it, or none has for long."""
         file = self._held.get((found.device, found.inode))
         return file is None or file.quiet_s() >= _ABANDONED_S or file.has_no_writer()
 

@@ -102,7 +102,7 @@ class LogFile:
         return beginning.rstrip(b"\0")
 
     def begins(self, beginning: bytes) -> bool:
-        """Whether it still begins so: it was not truncated, as a compressed file never is."""
+        """It still begins so unless it was truncated, as a compressed file never is."""
         return self.is_compressed or self.beginning().startswith(beginning)
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
@@ -113,13 +113,13 @@ class LogFile:
         return next_data(self._file.fileno(), position)
 
     def ends(self, extent: Extent) -> bool:
-        """Whether the last bytes before the extent's end are those of this text there."""
+        """The extent's last bytes are those of this text before the same position."""
         if self.is_compressed:
             return self._unpacked_extent(extent.size_bytes)[::2] == extent[::2]
         return extent.is_end_in(self)
 
     def holds(self, extent: Extent) -> bool:
-        """Whether the text begins with the whole extent."""
+        """The text begins with the whole extent."""
         if extent.checksum is None:
             return self.ends(extent)
         if self.is_compressed:
@@ -141,14 +141,14 @@ class LogFile:
             return Extent(DAMAGED)
 
     def check(self) -> None:
-        """Raises `ConfigError` if it is compressed and nothing of it can be decompressed."""
+        """Raise `ConfigError` if it is compressed and nothing of it can be decompressed."""
         try:
             self.text.read(1)
         except (EOFError, DamagedText) as error:
             raise ConfigError(f"cannot read {self.path}: {error}") from None
 
     def has_no_writer(self) -> bool:
-        """Whether no process certainly has the file open for writing.
+        """Return True only if certainly no process has the file open for writing.
 
         A lease proves it: Linux grants a read lease only then, and only to the file's owner.
         """
@@ -167,7 +167,7 @@ class LogFile:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """The file, for reading its bytes. Raises `ConfigError` with the reason if unreadable."""
+    """Open a file to read its bytes. Raises `ConfigError` with the reason if unreadable."""
     try:
         return path.open("rb", buffering=0)
     except OSError as error:

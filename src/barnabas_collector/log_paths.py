@@ -1,8 +1,8 @@
 """The logs that the arguments name: files, all files of a directory, or those of a pattern.
 
-A rotated file beside its log is a part of that log, not a log of its own, also if an argument names
-it; then it is sent even if it was there before the first look at its log. In a directory, names
-with a leading dot are ignored.
+A rotated file next to its log is a part of that log, not a log of its own, also if an argument
+names it; then it is sent even if it was there before the first look at its log. In a directory,
+names with a leading dot are ignored.
 """
 
 from __future__ import annotations

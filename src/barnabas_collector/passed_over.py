@@ -42,7 +42,7 @@ class PassedOver(NamedTuple):
         return cls(*head, file.inode, file.born_ns, whole.size_bytes, whole.tail)
 
     def is_of(self, file: Present) -> bool:
-        """Whether it is this file: renamed, or compressed since."""
+        """Return whether it is this file: renamed, or compressed since."""
         head = Fingerprint(self.beginning_bytes, self.beginning)
         if not self.inode:
             return head.is_of(file.beginning)

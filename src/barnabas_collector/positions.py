@@ -76,7 +76,7 @@ class Positions(KnownFiles):
         self._changed[self._key(_LOG, log)] = None
 
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:
-        """The changes as keys and values, to write with the lines; None is a tombstone."""
+        """Remove and return the changes, to write with the lines; None is a tombstone."""
         changed, self._changed = self._changed, {}
         return list(changed.items())
 

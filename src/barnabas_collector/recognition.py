@@ -3,7 +3,7 @@
     the same inode, and the same text where it was sent  the file itself, renamed or not
     another inode, and the whole sent part of a file     a copy that took its place: compressed,
                                                          or copied before a truncation
-    all of it the beginning of a file that still exists  a copy under way, or beside its original;
+    all of it the beginning of a file that still exists  a copy under way, or next to its original;
                                                          without times in its lines only until
                                                          nothing was written to it for a while
     anything else                                        a new file
@@ -166,7 +166,7 @@ def _is_distinct(known: FileProgress, found: Sequence[Found]) -> bool:
 
 
 def _is_certain(known: FileProgress, file: Found) -> bool:
-    """Whether inode and birth are the same; the device may have another number since a reboot."""
+    """Inode and birth are the same; the device may have another number since a reboot."""
     is_same = bool(known.born_ns) and known.born_ns == file.born_ns
     return is_same and _has_inode(known, file)
 
@@ -195,7 +195,7 @@ def _is_copy(known: FileProgress, file: Found) -> bool:
 
 
 def _holds(known: FileProgress, file: Found) -> bool:
-    """Whether a file begins with all that was sent of another."""
+    """A file begins with all that was sent of another."""
     if not _fits_beginning(known, file):
         return False
     return file.text is None or not known.sent_bytes or file.text.holds(known.extent)
@@ -238,7 +238,7 @@ def _may_be_copy(file: Found, original: Found) -> bool:
 
 
 def _is_under_way(file: Found) -> bool:
-    """Whether it is still being compressed."""
+    """Return whether it is still being compressed."""
     if file.size_bytes is not None or file.is_quiet or file.text is None:
         return False
     return file.text.whole().size_bytes == INCOMPLETE

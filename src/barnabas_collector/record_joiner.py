@@ -24,7 +24,7 @@ class RecordJoiner:
         return self._waiting[0] if self._waiting else None
 
     def join(self, lines: list[Line]) -> list[Line]:
-        """The records that end, because another begins or they are too long."""
+        """Return the records that end, because another begins or they are too long."""
         records: list[Line] = []
         for line in lines:
             size_bytes = line.size_bytes + 1
@@ -36,7 +36,7 @@ class RecordJoiner:
         return records
 
     def take(self) -> list[Line]:
-        """The waiting record, as it is."""
+        """Remove and return the waiting record, as it is."""
         lines, size_bytes = self._waiting, self.waiting_bytes - 1
         self._waiting, self.waiting_bytes = [], 0
         if len(lines) < 2:

@@ -36,7 +36,7 @@ class Reader(Protocol):
     def portions(self) -> Iterator[list[Line]]: ...
 
     def take_waiting(self) -> list[Line]:
-        """Whole records that waited for more lines, which will not come."""
+        """Remove and return whole records that waited for more lines, which will not come."""
         ...
 
     def last(self) -> list[Line]:
@@ -48,7 +48,7 @@ class Reader(Protocol):
 
     @property
     def ends_in_hole(self) -> bool:
-        """Whether the file ends in a hole, which may still be filled."""
+        """The file ends in a hole, which may still be filled."""
         ...
 
 
@@ -73,7 +73,7 @@ class RecordReader:
                 yield records
 
     def take_waiting(self) -> list[Line]:
-        """The waiting record; an unfinished line keeps waiting."""
+        """Remove and return the waiting record; an unfinished line keeps waiting."""
         return self._joiner.take()
 
     def last(self) -> list[Line]:

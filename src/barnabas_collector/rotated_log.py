@@ -1,6 +1,6 @@
 """The unsent lines of a log, in order, however its files are rotated.
 
-- Its files are the one at its path and the rotated ones beside it (`siblings.py`), compressed or
+- Its files are the one at its path and the rotated ones next to it (`siblings.py`), compressed or
   not. `recognition.py` identifies them. A file that was moved to another directory, or
   removed, is read on as long as it is held open (`log_directory.py`).
 - A line without a line feed waits for it. As the last line of a file it is taken as it is when the
@@ -129,12 +129,12 @@ class RotatedLog:
 
     @property
     def holds_rotated(self) -> bool:
-        """Whether rotated files are held open, which may still be written to."""
+        """Rotated files that may still be written to are held open."""
         return self._directory.holds_rotated
 
     @property
     def is_settled(self) -> bool:
-        """Whether new lines can only come with a change of its file or its directory."""
+        """New lines can only come with a change of its file or its directory."""
         return not self.unfinished_bytes and not self.holds_rotated
 
     def close(self) -> None:
@@ -234,7 +234,7 @@ def _is_sent(found: Found, progress: FileProgress) -> bool:
 
 
 def _is_still(file: LogFile, found: Found, progress: FileProgress) -> bool:
-    """Whether it is still the file that was found: not truncated and written again."""
+    """Return whether it is still the file that was found: not truncated and written again."""
     if file.is_compressed:
         return True
     extent = progress.extent
@@ -259,7 +259,7 @@ def _alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[F
 
 
 def _is_there(known: FileProgress) -> bool:
-    """Whether the file is still in its directory, and was not truncated."""
+    """Return whether the file is still in its directory, and was not truncated."""
     try:
         file = LogFile(_present_path(known))
     except (OSError, ConfigError):
@@ -271,7 +271,7 @@ def _is_there(known: FileProgress) -> bool:
 
 
 def _is_in(known: FileProgress, file: LogFile | None) -> bool:
-    """Whether an open file is the known one, and was not truncated."""
+    """Return whether an open file is the known one, and was not truncated."""
     if file is None or file.inode != known.inode or not known.begins(file.beginning()):
         return False
     if file.is_compressed:

@@ -12,8 +12,8 @@ from barnabas_collector.rotated_log import QUIET_S
 
 
 class Shipment(NamedTuple):
-    """What to collect, and where to send it. `name`: identifies the collector's positions; two
-    that run at once must not share one."""
+    """Tells a collector what to read and where to send it. `name`: identifies its positions; two
+    collectors that run at once must not share one."""
 
     bootstrap_servers: str
     topic: str

@@ -10,7 +10,7 @@ every line once, and those of one file in order, for a file goes to one partitio
 
 A process that starts fences the one before it, and records its start in the topic of positions.
 Brokers also fence a producer whose transaction took too long: the record distinguishes the two
-cases. Without it two collectors of one name would fence each other for ever.
+cases. Without it two collectors of one name would fence each other indefinitely.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ async def ship(
 
 
 async def _check_no_successor(shipment: Shipment, instance: str) -> None:
-    """Raises `ConfigError` if another process of this name started after this one."""
+    """Raise `ConfigError` if another process of this name started after this one."""
     positions = Positions(shipment.name)
     give_up_at_s = time.monotonic() + _SUCCESSOR_S
     async with PositionsReader(shipment, positions) as reader:

@@ -38,7 +38,7 @@ Order = tuple[int, ...]
 def siblings(log: str, names: Iterable[str]) -> list[str]:
     """The rotated files of a log among `names`, the oldest first.
 
-    A file beside its own compressed form stands for both: that one is still being written.
+    A file next to its own compressed form stands for both: that one is still being written.
     """
     aged = {name: order for name in names if (order := _order(log, name)) is not None}
     whole = [name for name in aged if (plain := plain_name(name)) == name or plain not in aged]

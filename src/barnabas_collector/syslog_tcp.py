@@ -54,7 +54,7 @@ class SyslogTcp:
             self._refused.log_rest()
 
     def admits(self, connection: _Connection) -> bool:
-        """Whether there is room for one more."""
+        """Add a connection, perhaps in place of the longest idle one; False if there is no room."""
         if len(self._connections) >= self._most:
             oldest = next(iter(self._connections))
             if oldest.idle_s() < IDLE_S:

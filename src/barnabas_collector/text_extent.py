@@ -41,7 +41,7 @@ class Extent(NamedTuple):
     tail: str = ""
 
     def is_end_in(self, text: Bytes) -> bool:
-        """Whether the last bytes of this extent are those of the text there."""
+        """This extent's last bytes are those of the text before the same position."""
         return tail_of(text, self.size_bytes) == self.tail
 
     def grown(self, text: Bytes, size_bytes: int) -> Extent:
@@ -68,11 +68,11 @@ class Text(Protocol):
     """The text of a file that was found, compared with what is known."""
 
     def ends(self, extent: Extent) -> bool:
-        """Whether the last bytes before the extent's end are those of this text there."""
+        """The extent's last bytes are those of this text before the same position."""
         ...
 
     def holds(self, extent: Extent) -> bool:
-        """Whether this text begins with the whole extent."""
+        """This text begins with the whole extent."""
         ...
 
     def whole(self) -> Extent:

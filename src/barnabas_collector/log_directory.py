@@ -69,6 +69,7 @@ class LogDirectory:
                 file = LogFile(self._paths[inode])
             except ConfigError:
                 return None
+            # Another file has been moved to this path since the look.
             if (file.device, file.inode) != inode:
                 file.close()
                 return None
@@ -125,6 +126,7 @@ class LogDirectory:
         self._unreadable.intersection_update(paths)
         if len(self._packed) > len(paths) + _MOST_HELD:
             self._packed.clear()
+        # Held open, and without a name here: removed, or moved to another directory.
         gone = [
             self._found_as(file.path, file, ())._replace(is_listed=False)
             for inode, file in self._held.items()
@@ -140,6 +142,8 @@ class LogDirectory:
         try:
             stat = _stat(path)
             file = self._held.get(stat[:2])
+            # Neither its size nor its times have changed since it was found quiet: it need not be
+            # opened, which matters with thousands of rotated files.
             if file is None and path in self._quiet and self._quiet[path][0] == stat:
                 found = self._quiet[path][1]
             else:
@@ -170,11 +174,14 @@ class LogDirectory:
             file.close()  # it was renamed to this path since `stat`
         elif path == self.live or file.quiet_s() < self._quiet_s:
             self._held[inode] = file
+            # The one that was held longest is given up, but never the live one: what is not open
+            # any more is lost if it is removed before it was read.
             if len(self._held) > _MOST_HELD:
                 oldest = next(each for each in self._held if self._paths.get(each) != self.live)
                 self._held.pop(oldest).close()
         elif inode not in self._held:
             file.close()
+            # Otherwise it was replaced between `stat` and `open`: the status is another file's.
             if inode == stat[:2]:
                 self._quiet[path] = (stat, found)
         return found
@@ -187,6 +194,7 @@ class LogDirectory:
         if text is None:
             is_fixed = is_quiet or file.is_compressed
             text = FileText(path, inode, self._held, is_fixed=is_fixed)
+        # A text that is known by its status keeps its answers under a new name.
         text.path = path
         if file.is_compressed and stat:
             self._packed[stat] = text  # it is asked again, and costs more than a look

@@ -49,6 +49,8 @@ class LogFile:
         self.device, self.inode = status.st_dev, status.st_ino
         self.born_ns = _born_ns(self._file.fileno())
         self._unpack = unpacking(os.pread(self._file.fileno(), MAGIC_BYTES, 0))
+        # The wall clock is read at the opening alone, so that its later jumps change nothing. A
+        # file with a time in the future counts as written just now.
         age_s = max(0.0, time.time() - status.st_mtime)
         self._changed_at_s = time.monotonic() - age_s
         self._size_bytes = status.st_size
@@ -115,11 +117,13 @@ class LogFile:
     def ends(self, extent: Extent) -> bool:
         """The extent's last bytes are those of this text before the same position."""
         if self.is_compressed:
+            # Its size and tail; the checksum may be unknown.
             return self._unpacked_extent(extent.size_bytes)[::2] == extent[::2]
         return extent.is_end_in(self)
 
     def holds(self, extent: Extent) -> bool:
         """The text begins with the whole extent."""
+        # Saved by a version that did not hash all that was sent: then the tail has to do.
         if extent.checksum is None:
             return self.ends(extent)
         if self.is_compressed:
@@ -196,6 +200,7 @@ def _born_ns(fd: int) -> int:
     if _STATX(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, found):
         return 0
     (mask,) = _MASK.unpack_from(found, 0)
+    # The mask has the fields that this file system fills in; NFS and some of FUSE have no birth.
     if not mask & _STATX_BTIME:
         return 0
     seconds, nanoseconds = _BIRTH.unpack_from(found, _BIRTH_AT)
@@ -240,6 +245,7 @@ class FileText:
             return cast(T, self._answers[what, extent])
         with self._open() as file:
             if file is None:
+                # Not kept as an answer: after a renaming the next look corrects the path.
                 return default
             answer = ask(file)
         if self._answers is not None:

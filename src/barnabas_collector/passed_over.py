@@ -44,12 +44,16 @@ class PassedOver(NamedTuple):
     def is_of(self, file: Present) -> bool:
         """Return whether it is this file: renamed, or compressed since."""
         head = Fingerprint(self.beginning_bytes, self.beginning)
+        # Recorded by an older version: all of the beginning has to be the same, not grown since.
         if not self.inode:
             return head.is_of(file.beginning)
         if not head.begins(file.beginning):
             return False
         if self.inode == file.inode:
+            # The inode may be that of a removed file, given to a new one: then the births differ.
             return not (self.born_ns and file.born_ns) or self.born_ns == file.born_ns
+        # Compressed at the first look already: it is not compressed again, which would change its
+        # inode.
         if self.text_bytes is None or file.text is None:
             return False
         whole = file.text.whole()

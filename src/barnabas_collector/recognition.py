@@ -70,18 +70,23 @@ class Known(NamedTuple):
 def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
     """Identify the files: `found` has the oldest first, the live one last."""
     files: dict[int, FileProgress] = {}
+    # The strongest proof first: what it has matched is left out by the weaker ones.
     _add_known(files, found, known.files, _is_certain)
     _add_known(files, found, known.files, _is_itself)
     old = known.passed_over or ()
     rest = [
+        # `_NOTHING` keeps the places of the others, and has no beginning that could match.
         file if place in files or not _is_passed_over(file, old) else _NOTHING
         for place, file in enumerate(found)
     ]
+    # Files of other logs are known here by their inode alone; a file is a copy of one of them only
+    # if that one is gone (`moved`).
     mine = [each for each in known.files if each.path == log]
     _add_known(files, rest, _without_doubt(files, found, mine), _is_copy)
     _add_known(files, rest, _without_doubt(files, found, known.moved), _is_copy)
     copies = _copies(files, rest) | _copies_of_held(files, rest, known.held)
     rest = [_NOTHING if place in copies else file for place, file in enumerate(rest)]
+    # The weakest proof last: a header that all files of this log have, and the inode.
     _add_known(files, rest, known.files, _has_inode)
     others = [place for place, file in enumerate(rest) if place not in files and file.beginning]
     passing = _passing(log, found, others, files, known)
@@ -104,6 +109,8 @@ def _passing(
 ) -> list[int]:
     """The files that the first look passes over: all that are older than the known ones."""
     is_first = known.passed_over is None
+    # If files of the log are known, but none of them was found, it is unknown which of the found
+    # ones are older: all are sent.
     if not is_first or not (files or all(each.path != log for each in known.files)):
         return []
     oldest = min(files, default=len(found))
@@ -115,6 +122,7 @@ def _passing(
 
 
 def _is_passed_over(file: Found, passed_over: Collection[PassedOver]) -> bool:
+    # A name that the user gives later overrides the first look.
     if file.is_live or file.is_named or not file.beginning:
         return False
     return any(each.is_of(file) for each in passed_over)
@@ -176,9 +184,11 @@ def _is_itself(known: FileProgress, file: Found) -> bool:
 
 
 def _has_inode(known: FileProgress, file: Found) -> bool:
+    # The inode alone is no proof: a file that was truncated and written again keeps it.
     if known.inode != file.inode or not _fits(known, file):
         return False
     if known.born_ns and file.born_ns:
+        # Otherwise the file system gave the inode of a removed file to this one.
         return known.born_ns == file.born_ns
     if known.device == file.device:
         return True
@@ -189,6 +199,8 @@ def _has_inode(known: FileProgress, file: Found) -> bool:
 def _is_copy(known: FileProgress, file: Found) -> bool:
     if not known.is_distinctive(file.beginning):
         return False
+    # A log that was removed and made again may begin with the same banner. Only lines with a time
+    # occur once, so that another file at the log's path which has them is a copy.
     if file.is_live and file.size_bytes is not None and not known.is_timed(file.beginning):
         return False
     return _holds(known, file)
@@ -229,11 +241,13 @@ def _may_be_copy(file: Found, original: Found) -> bool:
         return False  # a copy is followed by a truncation, or it is a file of its own
     if file.size_bytes is not None and 0 < file.born_ns < original.born_ns:
         return False  # it is older, so it was renamed and then replaced
+    # Not the reverse: a copy under way is shorter than its original.
     if not original.beginning.startswith(file.beginning):
         return False
     if file.text is None or original.text is None:
         return True
     whole = file.text.whole()
+    # A negative size stands for a text that is incomplete, damaged or missing.
     return (original.size_bytes or 0) >= whole.size_bytes >= 0 and original.text.ends(whole)
 
 
@@ -247,17 +261,22 @@ def _is_under_way(file: Found) -> bool:
 def _fits(known: FileProgress, file: Found) -> bool:
     if not _fits_beginning(known, file):
         return False
+    # A compressed file cannot have been truncated: its inode and its beginning are enough.
     if not known.sent_bytes or file.text is None or file.size_bytes is None:
         return True
     return file.text.ends(known.extent)
 
 
 def _fits_beginning(known: FileProgress, file: Found) -> bool:
+    # A file that is shorter than what was sent of it was truncated, and has other lines now.
     is_long_enough = file.size_bytes is None or file.size_bytes >= known.position
     return is_long_enough and bool(file.beginning) and known.begins(file.beginning)
 
 
 def _new(log: str, file: Found, known: Sequence[FileProgress], is_forgetful: bool) -> FileProgress:
+    # The id of a file is derived from its path, first line and generation. So no earlier file with
+    # the same path and first line may have the same generation: the pipeline would take lines at
+    # the same positions for the same lines.
     first_line = first_line_of(file.beginning)
     before = [each for each in known if (each.path, each.first_line) == (log, first_line)]
     generation = 1 + max((each.generation for each in before), default=-1)

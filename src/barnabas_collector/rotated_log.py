@@ -88,10 +88,12 @@ class RotatedLog:
         passed_over = self._files.passed_over(log)
         recognised = recognise(log, found, self._known(found))
         if passed_over is None:
+            # Recorded even if there is none: rotated files that appear from now on are to be sent.
             self._files.pass_over(log, list(recognised.passed_over.values()))
             self.left = [self._directory.path(found[each]) for each in recognised.passed_over]
         self.file_ids = tuple(each.file_id for each in recognised.files.values())
         for progress in recognised.files.values():
+            # A new file is saved with its first lines only, by `_portion`.
             if self._files.find(progress.file_id) is not None:
                 self._files.save(progress)
         self.unfinished_bytes = 0
@@ -99,6 +101,8 @@ class RotatedLog:
         for place, progress in recognised.files.items():
             this = found[place]
             if not _is_sent(this, progress) and (file := self._directory.open(this)) is not None:
+                # While there is no new file at the log's path, the server may still write to the
+                # renamed one, however quiet it is.
                 is_old = is_replaced and not this.is_live and self._directory.is_quiet(this)
                 is_complete = True if is_old else None if is_last_look else False
                 yield from self._read(file, this, progress, is_complete)
@@ -112,6 +116,8 @@ class RotatedLog:
         # A log of which files are known is one of its own, and no other name of another.
         is_new = all(each.path != str(log) for each in files)
         alike = _alike_files(log, unknown, self._files) if is_new else []
+        # As long as the original is there it is the one that is read, and the other a file of its
+        # own.
         gone = [each for each in alike if not _is_there(each)]
         held = [each for each in gone if _is_in(each, self._directory.held_anywhere(each.inode))]
         return Known(
@@ -155,6 +161,8 @@ class RotatedLog:
             reader = self._reader(file, progress)
             for lines in reader.portions():
                 after = _after(reader, progress, file)
+                # Compared only after `_after` has hashed the lines: so a truncation between reading
+                # and hashing is seen, too.
                 if not _is_still(file, found, progress):
                     return  # it was truncated meanwhile, and these may be other lines
                 portion = self._portion(file, progress, after, lines)
@@ -171,8 +179,11 @@ class RotatedLog:
             is_all = file.size_bytes() == end and not reader.ends_in_hole
             is_complete = is_all and file.has_no_writer()
         rest: list[Line] = []
+        # No process continues a compressed file, so the end of its text ends its last line.
         if file.is_compressed or (is_complete and _is_still(file, found, progress)):
             rest = reader.last()
+        # A record of several lines is complete after a silence; a line without its line feed keeps
+        # waiting, since a program may be in the middle of it.
         elif file.quiet_s() >= SETTLED_S and _is_still(file, found, progress):
             rest = reader.take_waiting()
         self.unfinished_bytes += reader.unfinished_bytes
@@ -183,6 +194,7 @@ class RotatedLog:
                 progress = portion.progress
                 yield portion
         if file.is_compressed:
+            # The compressed size does not show whether the position is the end of the text.
             self._files.save(progress._replace(is_complete=True))
 
     def _portion(
@@ -215,6 +227,8 @@ class RotatedLog:
             if this.is_live:
                 continue
             progress = recognised.files.get(place)
+            # Copies and passed over files are not read. An empty file stays open: it is no file
+            # yet, and its first lines may come after it was renamed.
             is_unknown = progress is None and bool(this.beginning)
             stored = None if progress is None else self._files.find(progress.file_id)
             is_abandoned = not this.is_listed and self._directory.is_abandoned(this)
@@ -223,6 +237,7 @@ class RotatedLog:
                 and self._directory.is_quiet(this)
                 and (stored is None or _is_sent(this, stored))
             )
+            # A compressed file does not change any more, and can be opened again.
             if is_unknown or is_finished or this.size_bytes is None:
                 self._directory.release(this)
 
@@ -253,6 +268,7 @@ def _alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[F
     for file in found:
         if file.beginning and (file.size_bytes is None or _is_timed(file)):
             for known in files.alike(log.parent, file.beginning):
+                # Those of this log are compared in any case.
                 if known.path != str(log):
                     names[known.file_id] = known
     return list(names.values())
@@ -276,6 +292,7 @@ def _is_in(known: FileProgress, file: LogFile | None) -> bool:
         return False
     if file.is_compressed:
         return True
+    # After a truncation the inode is the same, but the lines may only be in a copy.
     return file.size_bytes() >= known.position and file.ends(known.extent)
 
 

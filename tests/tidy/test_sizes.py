@@ -22,7 +22,7 @@ FUNCTION_LINES = 60
 PARAMETERS = 5
 CONSTRUCTOR_DEPENDENCIES = 8
 # Files below 80 lines that one other file imports; may only go down.
-SMALL_FILES = 91
+SMALL_FILES = 34
 
 EXEMPTIONS = CHECKOUT / "tests" / "tidy" / "exemptions.txt"
 

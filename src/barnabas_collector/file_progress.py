@@ -75,6 +75,7 @@ class FileProgress(NamedTuple):
         if text is None:
             return self._replace(position=position, line=line)
         extent = self.extent
+        # Without a checksum of all of it a file is recognised by the tail of its sent part.
         if self.position - extent.size_bytes > _MOST_AT_ONCE:
             extent = extent._replace(checksum=None)
         size_bytes, checksum, tail = extent.grown(text, position)

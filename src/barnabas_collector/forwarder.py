@@ -75,6 +75,7 @@ class Forwarder:
             elif not isinstance(error, MessageTooLarge):
                 again += batch
                 why = error
+            # No smaller batch is possible, so it is given up for the sake of the others.
             elif _is_one(batch):
                 self._refuse(error)
             else:  # the batch is too large, and perhaps none of its messages
@@ -84,6 +85,7 @@ class Forwarder:
         if why is not None:
             _log.warning("retrying %s: %s", counted(self.unsent, "message"), why)
             await asyncio.sleep(_AGAIN_AFTER_S)
+            # Partitions may have been added, among which keys are spread from now on.
             await self._look_at_topic()
         return again
 
@@ -100,6 +102,9 @@ class Forwarder:
             for batch in pack(those, self._most_bytes):
                 sent = None if is_held else await self._accept(place, batch)
                 found.append((batch, sent))
+                # After a failure nothing more is sent in this round: the messages of a sender must
+                # not overtake those that failed. A message that is too large for the brokers holds
+                # nothing up.
                 is_lost = isinstance(sent, MessageTooLarge) and _is_one(batch)
                 is_held = is_held or (isinstance(sent, BarnabasError) and not is_lost)
         return found
@@ -117,6 +122,7 @@ class Forwarder:
             return error
         if self._is_proven:
             await asyncio.sleep(0)  # so that it is sent, and sources are read
+        # Not proven yet: the next batch waits, since this one may have to be split and sent again.
         elif (refusal := await _outcome(delivery)) is not None:
             return refusal
         else:

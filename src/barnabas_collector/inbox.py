@@ -57,6 +57,7 @@ class Inbox:
         while not self._waiting and not self._is_ended:
             self._news.clear()
             await self._news.wait()
+        # A few messages wait for others, unless none will come.
         if self._held_bytes < _WORTH_SENDING_BYTES and not self._is_ended:
             await asyncio.sleep(_GATHERED_S)
         taken: list[Bundle] = []
@@ -71,6 +72,7 @@ class Inbox:
         """Make room: these messages are sent."""
         for bundle in bundles:
             self._held_bytes -= bundle.held_bytes
+        # Not at the first byte of room: sources would be stopped and resumed with each message.
         if self._held_bytes < self._most_bytes // 2:
             self._room.set()
 

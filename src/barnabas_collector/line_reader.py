@@ -28,6 +28,7 @@ class LineReader(LineCutter):
         while read := self._file.read(_READ_BYTES):
             if lines := self.cut(read):
                 yield lines
+            # The text of a compressed file has no holes that could be skipped.
             if self._nuls >= WITHIN_BYTES and isinstance(self._file, io.FileIO):
                 self._skip_hole(self._file)
 
@@ -46,6 +47,8 @@ class LineReader(LineCutter):
     def _go_to(self, position: int) -> None:
         """Go there; past the line feed of a last line that was taken before it had one."""
         self._file.seek(max(0, position - 1))
+        # A last line was sent without its line feed, and the writer has added that since: read as
+        # the next line it would be an empty one.
         if position and self._file.read(1) != b"\n" and self._file.read(1) == b"\n":
             self.position += 1
         self._file.seek(self.position)

@@ -38,6 +38,7 @@ class LogPaths:
         for each in self._given:
             if os.path.isdir(each):  # noqa: PTH112  # false where it may not be asked
                 found.update(dict.fromkeys(self._in_directory(each)))
+            # A file that has such a character in its name is meant literally.
             elif _MAGIC.search(str(each)) and not os.path.exists(each):  # noqa: PTH110  # as above
                 logs, rotated = _fitting(str(each))
                 found.update(dict.fromkeys(logs))

@@ -44,6 +44,7 @@ class Positions(KnownFiles):
         """Load a record of the topic, in order. Raises `CorruptData`."""
         try:
             name, kind, what = json.loads(key or b"")
+            # Of another collector that shares the topic.
             if name != self._name:
                 return
             if value is None:

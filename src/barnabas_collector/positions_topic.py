@@ -1,4 +1,7 @@
-"""The topic of the positions: it is created, refused if it would lose them, and read to its end."""
+"""The topic of the positions: it is created, refused if it would lose them, and read to its end.
+
+Compaction keeps the last position of each file, however long the file is at rest.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ async def prepare_positions_topic(admin: Admin) -> None:
         new = NewTopic(POSITIONS_TOPIC, 1, configs={_POLICY: "compact"})
         await admin.create_topics([new])
         return
+    # Another collector may have created it, or an administrator with a policy of their own.
     except TopicAlreadyExists:
         pass
     try:
@@ -37,6 +41,7 @@ async def prepare_positions_topic(admin: Admin) -> None:
         _log.warning("cannot check that %s=compact for %s: %s", _POLICY, POSITIONS_TOPIC, error)
         return
     for entry in entries:
+        # Also `compact,delete`: by it the position of a file at rest is deleted after a while.
         if entry.name == _POLICY and entry.value != "compact":
             raise ConfigError(
                 f"{POSITIONS_TOPIC} has {_POLICY}={entry.value}, so the positions in it are"
@@ -52,6 +57,7 @@ class PositionsReader:
         servers, options = shipment.bootstrap_servers, shipment.client_options
         self._positions = positions
         self._admin = Admin(servers, **options)
+        # An aborted transaction leaves its positions in the topic; its lines are aborted as well.
         self._consumer = Consumer(servers, **options, isolation_level="read_committed")
         self._stack = contextlib.AsyncExitStack()
 
@@ -68,6 +74,8 @@ class PositionsReader:
     async def read_to_end(self) -> None:
         """Read up to the present end of the topic; waits for transactions of other collectors that
         are open there."""
+        # The high watermark, not the last stable offset: open transactions are waited for, since
+        # one of them may have the start of a successor.
         end = (await self._admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
         async for records in records_until(self._consumer, {_POSITIONS: end}):
             for record in records:

@@ -72,7 +72,11 @@ async def ship(
         except BarnabasError as error:
             total = total.plus(shipper.shipped)
             if isinstance(error, ProducerFenced):
+                # Either a process of this name has started, or the broker ended a transaction that
+                # took too long. Only in the second case may this process take the name back.
                 await _check_no_successor(shipment, instance)
+            # Before the first commit an error is likely to be one of the configuration, which no
+            # retry cures.
             elif not total.transactions:
                 raise
             _log.warning("continuing after the last committed line: %s", error)
@@ -89,6 +93,8 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
     async with PositionsReader(shipment, positions) as reader:
         while time.monotonic() < give_up_at_s:
             await reader.read_to_end()
+            # A successor fences us first, and commits its start a moment later: so this looks
+            # again.
             if positions.instance != instance:
                 raise ConfigError(
                     f"another collector with the name {shipment.name!r} was started: give each its"
@@ -113,7 +119,10 @@ class _Shipper:
     async def run(self, stopping: asyncio.Event, *, once: bool) -> None:
         async with self._producer() as producer:
             self._partitions = len(await producer.partitions_for(self._shipment.topic))
+            # Only after `init_transactions`, which has fenced an earlier process and ended its
+            # transaction: from then on no other process can commit a later position.
             await self._load()
+            # Committed before any line, so that a fenced process soon finds out by whom.
             self._positions.start(self._instance)
             await self._commit(producer)
             self.shipped = Shipped()
@@ -128,8 +137,9 @@ class _Shipper:
             except ProducerFenced:
                 raise
             except BarnabasError:
-                # A fenced producer may first see a refused batch; of a commit
-                # without an answer the next producer learns the outcome.
+                # A fenced producer may first see a refused batch; of a commit without an answer the
+                # next producer learns the outcome. The positions in memory may be ahead of the
+                # committed ones now: `ship` reads these again.
                 with contextlib.suppress(InvalidTxnState):
                     await producer.abort_transaction()
                 raise
@@ -143,11 +153,13 @@ class _Shipper:
             is_last = once or stopping.is_set()
             for portion in logs.portions(time.monotonic(), is_last_look=once):
                 await self._send(producer, portion)
+                # Readers with read_committed wait for the end of a transaction.
                 if self._open.size_bytes >= _TRANSACTION_BYTES:
                     await self._commit(producer)
             if self._forgetting.is_due(time.monotonic()):
                 self._forgetting.sweep(int(time.time()), *logs.present())
             await self._commit(producer)
+            # The lines of the other logs are sent and committed by then.
             if once and logs.unreadable:
                 raise ConfigError(next(iter(logs.unreadable.values())))
             if is_last:
@@ -159,6 +171,7 @@ class _Shipper:
         progress, lines = portion
         if not self._open.transactions:
             producer.begin_transaction()
+        # The file decides the partition, so that its lines stay in order.
         key = progress.file_id.encode()
         partition = partition_for_key(key, self._partitions)
         place = TopicPartition(self._shipment.topic, partition)
@@ -166,6 +179,7 @@ class _Shipper:
         encoder = LineEncoder(progress, key, more, self._shipment.codec)
         for batch in encoder.batches(lines, int(time.time() * 1_000)):
             await producer.send_batch(place, batch)
+        # Sent by `_commit`, in the transaction of these lines: both are committed, or neither.
         self._positions.save(progress)
         self._open = Shipped(
             self._open.lines + len(lines),
@@ -176,6 +190,7 @@ class _Shipper:
 
     async def _commit(self, producer: Producer) -> None:
         """Commit the lines sent, and the changed positions."""
+        # No line is sent without a change of its file's position.
         if not self._positions.has_changed:
             return
         if not self._open.transactions:

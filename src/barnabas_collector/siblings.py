@@ -59,6 +59,7 @@ def log_names(name: str) -> frozenset[str]:
     plain = plain_name(name)
     marks = [at for at, character in enumerate(plain) if at and character in "._-"]
     found = {plain} if plain != name else set()
+    # A mark is at the end of the name, or before an extension.
     for at in marks:
         found.add(plain[:at])
         found.update(plain[:at] + plain[end:] for end in marks if end > at and plain[end] == ".")
@@ -68,6 +69,8 @@ def log_names(name: str) -> frozenset[str]:
 def _order(log: str, name: str) -> Order | None:
     """The file's order, larger for younger ones; None if it is not a rotated file of this log."""
     plain = plain_name(name)
+    # The log itself, compressed in place: the youngest. Before it come `.old`, numbered files by
+    # falling number, and dated files, should a log have several kinds.
     if name != plain and plain == log:
         return (3,)
     stem, dot, extension = log.rpartition(".")

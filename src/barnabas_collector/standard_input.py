@@ -59,6 +59,7 @@ class StandardInput:
         """The next bytes, b"" at the end or after an alarm, None if none come within
         `patience_s`."""
         poll = select.poll()
+        # A thread that waits for input cannot be cancelled; the alarm's pipe wakes it.
         for descriptor in (self._descriptor, alarm):
             poll.register(descriptor, select.POLLIN)
         ready = poll.poll(None if patience_s is None else patience_s * 1_000)

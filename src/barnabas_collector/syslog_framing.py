@@ -70,12 +70,14 @@ class SyslogFraming:
         """The start of the next frame's text; None if more bytes are needed to know it."""
         match = _COUNT.match(data, at)
         if match is not None:
+            # A line may begin with a number, too: the next byte decides.
             if match.end() == len(data) and not self._has_counted:
                 return None
             if self._has_counted or data[match.end()] == ord("<"):
                 self._has_counted = self._is_within = True
                 self._counted = int(match[1])
                 return match.end()
+        # Digits alone so far: whether a blank follows decides.
         elif _BEGINS_A_COUNT.match(data, at):
             return None
         self._is_within = True
@@ -101,6 +103,7 @@ class SyslogFraming:
         self._size_bytes += len(piece)
 
     def _end(self, found: list[Frame]) -> None:
+        # A counted message that ends with the connection is marked as cut, by the size announced.
         size_bytes = self._size_bytes if self._counted is None else self._counted
         if size_bytes:
             found.append(Frame(self._text, size_bytes))

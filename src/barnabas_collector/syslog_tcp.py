@@ -56,6 +56,7 @@ class SyslogTcp:
     def admits(self, connection: _Connection) -> bool:
         """Add a connection, perhaps in place of the longest idle one; False if there is no room."""
         if len(self._connections) >= self._most:
+            # The order is that of the last data (`on_received`).
             oldest = next(iter(self._connections))
             if oldest.idle_s() < IDLE_S:
                 self._refused.add(1)
@@ -71,6 +72,7 @@ class SyslogTcp:
         if connection in self._connections:
             del self._connections[connection]
             self._connections[connection] = None  # after those that were idle for longer
+        # TCP's own flow control makes the senders wait.
         if self._inbox.is_full and self._resuming is None:
             for each in self._connections:
                 each.pause()

@@ -80,6 +80,7 @@ class WatchedLogs:
                 try:
                     yield from watched.portions(now_s, self._longest_s, is_last_look=is_last_look)
                 except ConfigError as error:
+                    # It is listed again within a second, and tried again then.
                     self._complain(watched.path, error)
                     watched.log.close()
                     del self._watched[watched.path]
@@ -87,6 +88,8 @@ class WatchedLogs:
                 self._unreadable.pop(watched.path, None)
                 left, watched.log.left = watched.log.left, []
                 self._left += left
+                # Descriptors are few. But a rotated file that may still be written to has to stay
+                # open: it may be compressed or removed.
                 if len(self._watched) > _MOST_OPEN and not watched.log.holds_rotated:
                     watched.log.close()
             heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
@@ -211,6 +214,7 @@ class _Watched:
         return False
 
     def portions(self, now_s: float, longest_s: float, *, is_last_look: bool) -> Iterator[Portion]:
+        # The status before the look: what changes during the look is worth another one.
         before = self._now(_ChangedDirectories())
         has_grown = False
         for portion in self.log.portions(is_last_look=is_last_look):
@@ -227,6 +231,7 @@ class _Watched:
     def _rest(self, now_s: float, longest_s: float) -> None:
         self._interval_s = min(longest_s, self._interval_s * _SLOWER)
         self.due_at_s = now_s + self._interval_s
+        # Idle logs are due at the same moments, so that the process wakes up rarely.
         if self._interval_s > _TOGETHER_S:
             self.due_at_s = math.ceil(self.due_at_s / _TOGETHER_S) * _TOGETHER_S
 

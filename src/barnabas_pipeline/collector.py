@@ -134,6 +134,7 @@ class Collector:
         while left:
             time.sleep(_POLL_S)
             now = [delivery for delivery in left if not delivery.done()]
+            # Any progress renews the patience: a slow cluster is no dead one.
             if len(now) < len(left):
                 give_up_at = time.monotonic() + self._patience_s
             elif time.monotonic() > give_up_at:
@@ -143,6 +144,7 @@ class Collector:
                 )
             left = now
         for delivery in deliveries:
+            # Raises the error of a line that was refused.
             delivery.result()
 
 

@@ -88,6 +88,8 @@ class DeadLetterTopic(NamedTuple):
             consumer.assign(list(places))
             for each, offsets in places.items():
                 consumer.seek(each, offsets.start)
+            # Positions pass transaction markers and aborted records, too, so the loop ends although
+            # the last offsets may have no record to return.
             while any(consumer.position(each) < offsets.stop for each, offsets in places.items()):
                 for record in consumer.poll(_POLL_MS):
                     if all(header in record.headers for header in wanted):

@@ -73,12 +73,16 @@ class Job(NamedTuple):
     def _known_query(self) -> str | None:
         """The id of the checkpoint's query, once it has committed batches; None before."""
         metadata = self.checkpoint / "metadata"
+        # Spark names a query before its first batch. A run that was stopped before then leaves a
+        # checkpoint that is as good as none. With a state in the tables it counts: Spark may have
+        # been killed before it marked the batch of that state as done.
         has_committed = any((self.checkpoint / "commits").glob("[0-9]*"))
         if not metadata.exists() or not (has_committed or self._tables().control()):
             return None
         return str(json.loads(metadata.read_text("utf-8"))["id"])
 
     def _process(self, batch: DataFrame, number: int) -> None:
+        # Spark names the query of a `foreachBatch` only in this local property.
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         assert query is not None
         letters = DeadLetterTopic(

@@ -70,6 +70,7 @@ class OnePass(NamedTuple):
     seen: Positions
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # The source packs rows (option `recordBatches`): a row here is an Arrow stream of records.
         packed = [stream for batch in batches for stream in batch.column("batch")]
         if packed:
             records = pa.concat_tables(from_bytes(stream.as_buffer()) for stream in packed)
@@ -85,6 +86,7 @@ class OnePass(NamedTuple):
         for name, rows in part.rows.items():
             files = write(self.paths[name], rows, self.growing[name])
             yield _WRITTEN + name, json.dumps([file._asdict() for file in files]).encode()
+        # The driver sends dead letters to their topic, so it needs their rows, too.
         yield _LETTERS, to_bytes(part.rows["dead_letters"])
         for name, frame in part.parts.items():
             yield name, to_bytes(to_table(frame, self.merged[name]))
@@ -97,6 +99,7 @@ def outcome(layout: Layout, results: Iterable[tuple[str, bytes]]) -> Outcome:
     files: dict[str, list[DataFile]] = {name: [] for name in layout.growing}
     letters = [DEAD_LETTERS.empty_table()]
     left: list[pa.Table] = []
+    # Each merged table has a part, even an empty one: a batch is a commit of every table.
     parts = {name: [schema.empty_table()] for name, schema in layout.merged.items()}
     for kind, payload in results:
         if kind.startswith(_WRITTEN):
@@ -124,6 +127,7 @@ def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
         for batch in rows.to_batches():
             writer.write(batch)
         return writer.finish()
+    # Files without a commit are invisible, but a vacuum would keep them for a week.
     except BaseException:
         writer.discard()
         raise

@@ -39,6 +39,7 @@ def locate(records: pa.Table) -> pl.DataFrame:
     frame = pl.DataFrame(
         {
             **{name: _series(records[name]) for name in ("value", "topic", "partition", "offset")},
+            # Escapes, so that ids of other bytes stay different; the name is only for people.
             "_file_id": headers.texts(FILE_ID, "backslashreplace"),
             "_file": headers.texts(FILE, "replace"),
             "_position": headers.numbers(POSITION),
@@ -49,6 +50,7 @@ def locate(records: pa.Table) -> pl.DataFrame:
     ).with_columns(pl.col("_replayed").str.extract_groups(_REPLAYED).alias("_letter"))
     letter, letter_at = pl.col("_letter").struct["of"], pl.col("_letter").struct["at"]
     letter_at = letter_at.cast(pl.Int64, strict=False)
+    # A replayed letter keeps the headers of its line, but counts by its own place.
     is_letter = letter_at.is_not_null()
     has_place = pl.col("_file_id").is_not_null() & pl.col("_position").is_not_null()
     own_place = pl.concat_str("topic", "partition", separator="-")
@@ -82,6 +84,7 @@ def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
         schema={"file_id": pl.String, "partition": pl.Int32, "_seen": pl.Int64},
         orient="row",
     )
+    # Sent twice within this batch, or at a position that an earlier batch has reached.
     again = ~pl.struct("file_id", "partition", "position").is_first_distinct()
     before = (pl.col("position") <= pl.col("_seen")).fill_null(False)
     return (
@@ -107,6 +110,7 @@ def file_counts(lines: pl.DataFrame) -> pl.DataFrame:
     return (
         lines.group_by("file_id", "partition")
         .agg(
+            # A renamed file has two names: which one counts must not depend on the order of rows.
             pl.col("file").max(),
             pl.col("position").max(),
             pl.len().cast(pl.Int64).alias("read"),

@@ -245,8 +245,11 @@ class Run:
         self._steps.show("report", str(self._workspace.report))
         if (why := complaint(total, letters)) is not None:
             raise ConfigError(f"{why}; {self._application.expected}")
+        # A service is stopped with lines on their way, and other senders do not say how many lines
+        # they sent.
         if self._options.is_service or sent_lines is None:
             return total.balance
+        # Not those sent twice: the collector counts a line once, however often it sent it.
         arrived = total.valid + total.dead_letters
         if sent_lines > arrived:
             lost = counted(sent_lines - arrived, "line")

@@ -58,6 +58,7 @@ class Query(NamedTuple):
         """
         tables, layout = self.tables, self.definition.layout
         before = tables.control()
+        # After a crash Spark repeats a batch that it has not marked as done, though all of it is.
         if not tables.is_next(batch, self.id, before):
             return
         work, paths = self.definition.work(tables, before), tables.growing_paths()
@@ -67,6 +68,7 @@ class Query(NamedTuple):
         letters_end = before.dead_letters_end if before else {}
         if found.letters.num_rows:
             letters_end = self.send(found.letters, batch, since=letters_end)
+        # The newest time never goes back: a batch may have only older lines.
         times = (layout.newest_s(found.parts), before.newest_s if before else None)
         newest_s = max((each for each in times if each is not None), default=None)
         tables.conclude(batch, self.id, newest_s, letters_end)

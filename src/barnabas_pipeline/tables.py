@@ -146,6 +146,7 @@ class Tables:
                 f"the tables in {self.directory} belong to query {control.query}; this is query"
                 f" {query}: choose another output directory for it"
             )
+        # The control table, or a version of it, was removed: the checkpoint is newer.
         if batch > done + 1:
             raise ConfigError(
                 f"batch {batch} comes after batch {done} in {self.directory}: versions of the"
@@ -164,6 +165,7 @@ class Tables:
     def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
         """Commit a batch to one table; false if it was committed already."""
         schema = self._all[name]
+        # Tasks have written rows already; parts are merged first, so the driver writes them.
         if name in self.layout.growing:
             files: Sequence[DataFile] = found.files[name]
         else:
@@ -241,11 +243,14 @@ class Tables:
                 "logRetentionHours": str(_LOG_KEPT_HOURS),
             }
         )
+        # `conclude` cuts the logs, once readers need no older version.
         return options._replace(version=batch, cuts_log=False)
 
     def _version_of(self, name: str, batch: int) -> int:
         """The newest version with this batch and no later one: of two drivers the other may have
         gone on."""
+        # A version keeps the numbers of those before it, so a compaction of the batch's files has
+        # the same number, and is found first.
         table = DeltaTable(self._path(name))
         while (found := table.transaction_version(self.layout.application)) != batch:
             assert found is not None and found > batch, f"{table.table_uri} has lost batch {batch}"

@@ -74,6 +74,7 @@ class Workspace:
             )
         known = self._cluster_id()
         if known is None:
+            # Atomic: after a crash a part of an id would name another cluster.
             written = self._cluster_file.with_suffix(".new")
             written.write_text(f"{cluster_id}\n", "utf-8")
             written.replace(self._cluster_file)

@@ -122,6 +122,7 @@ def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
     if is_cut:
         return TOO_LONG
     try:
+        # Programs on Windows end lines with CR LF, of which the line feed is gone.
         text = value.rstrip(b"\r").decode()
     except UnicodeDecodeError:
         return NOT_UTF8
@@ -129,8 +130,10 @@ def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
         return EMPTY
     if _CONTROL.search(text):
         return CONTROL_CHARACTER
+    # Pairs of backslashes first: a quote behind such a pair is not escaped.
     masked = text.replace("\\\\", _MASKED_BACKSLASH).replace('\\"', _MASKED_QUOTE)
     pieces = masked.split('"')
+    # Quotes come in pairs, so there is always one piece more.
     if len(pieces) % 2 == 0:
         return UNBALANCED_QUOTES
     return _of_pieces(pieces)
@@ -165,6 +168,7 @@ def _of_pieces(pieces: list[str]) -> Fields | str:
     if not 100 <= status <= 599:
         return BAD_STATUS
     request = _request(pieces[1])
+    # A server answers with an error what it cannot parse; otherwise the log is damaged.
     if request is None and status < 400:
         return BAD_REQUEST
     size_match = _SIZE.fullmatch(size)
@@ -236,10 +240,12 @@ def _is_usual_end(pieces: list[str]) -> bool:
 def _request(piece: str) -> tuple[str, str, str | None, str | None] | None:
     """Method, path, query and protocol; None if it is not a request."""
     words = piece.split(" ")
+    # HTTP/0.9 has none, and targets from careless clients contain blanks.
     has_protocol = len(words) > 2 and words[-1].startswith("HTTP/")
     target = " ".join(words[1:-1] if has_protocol else words[1:])
     if not target or not _METHOD.fullmatch(words[0]):
         return None
+    # A request to a proxy has the whole URL, whose empty path is the root (RFC 9112, 3.2.1).
     origin = _ORIGIN.match(target)
     path, mark, query = target[origin.end() if origin else 0 :].partition("?")
     return (
@@ -265,6 +271,7 @@ def _moment(text: str) -> tuple[int, int] | None:
     try:
         clock = datetime.combine(
             date(int(year), number, int(day)),
+            # Python's times have no second 60; a leap second is added below.
             time(int(hour), int(minute), 59 if is_leap else int(second)),
             UTC,
         )

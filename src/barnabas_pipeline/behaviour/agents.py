@@ -85,6 +85,7 @@ def _end_of(pattern: re.Pattern[str], text: str) -> int:
 
 
 def _device(text: str, system: str | None) -> str | None:
+    # Televisions and tablets also say Mobile or Android: the narrower pattern comes first.
     if _OTHER.search(text):
         return "TV or console"
     if _TABLET.search(text):

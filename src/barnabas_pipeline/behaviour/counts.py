@@ -65,6 +65,7 @@ def traffic(events: pl.DataFrame) -> pl.DataFrame:
         _count(pl.col("page_view") & pl.col("robot")).alias("robot_pages"),
         _count(pl.col("status").is_between(400, 499)).alias("client_errors"),
         _count(pl.col("status").is_between(500, 599)).alias("server_errors"),
+        # The log has a hyphen if no body was sent.
         pl.col("bytes").fill_null(0),
         "day",
     )
@@ -73,6 +74,7 @@ def traffic(events: pl.DataFrame) -> pl.DataFrame:
 def pages(events: pl.DataFrame) -> pl.DataFrame:
     """Schema `PAGES` of these hits, not added up yet."""
     error = pl.col("status") >= 400
+    # Assets have no rows, unless they failed: those are errors to look at.
     counted = events.filter(pl.col("path").is_not_null() & (pl.col("page_view") | error))
     return counted.select(
         "path",
@@ -110,12 +112,14 @@ def agents(events: pl.DataFrame) -> pl.DataFrame:
     rows = events.select(*columns, one)
     each = rows.group_by("agent", "robot", "day").agg(pl.col("hits", "pages", "bytes").sum())
     names = parse_agents(each.select("agent", "robot").unique())
+    # A hit without a user agent has null, which also needs its name.
     return each.join(names, on=["agent", "robot"], how="left", nulls_equal=True)
 
 
 def missing(events: pl.DataFrame) -> pl.DataFrame:
     """Schema `MISSING` of these hits, not added up yet."""
     found = events.filter((pl.col("status") == 404) & pl.col("path").is_not_null())
+    # Without query and fragment, by which one page has any number of URLs.
     referrer = pl.col("referrer").str.replace(r"[?#].*$", "").alias("referrer")
     return found.select("path", referrer, *_hits(), "day")
 

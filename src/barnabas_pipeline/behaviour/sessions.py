@@ -59,12 +59,14 @@ def join(parts: pl.DataFrame) -> pl.DataFrame:
     parts = _numbered(parts)
     whole = parts.group_by("_session").agg(
         pl.col("client", "agent").first(),
+        # Equal in all parts: it follows from the agent, which belongs to the visitor.
         pl.col("robot").any(),
         pl.col("start").min(),
         pl.col("end").max(),
         pl.col("hits", "pages", "bytes").sum(),
         pl.col("utc_offset_minutes").max(),
     )
+    # Only page views are entry or exit pages; a session of assets alone has neither.
     pages = parts.filter(pl.col("entry_order").is_not_null())
     first = _sorted(pages, "entry_order").group_by("_session")
     last = _sorted(pages, "exit_order").group_by("_session")
@@ -73,6 +75,7 @@ def join(parts: pl.DataFrame) -> pl.DataFrame:
             first.agg(pl.col("entry", "referrer", "entry_order").first()), "_session", "left"
         )
         .join(last.agg(pl.col("exit", "exit_order").last()), "_session", "left")
+        # A session over midnight belongs to the day of its last hit.
         .with_columns(pl.col("end").dt.date().alias("day"))
         .select(SESSIONS.names)
     )
@@ -96,8 +99,10 @@ def _numbered(parts: pl.DataFrame) -> pl.DataFrame:
     visitor = ("client", "agent")
     parts = parts.sort(*visitor, "start", "end")
     is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in visitor)
+    # The latest end so far, not that of the row before: a long part may enclose a short one.
     last_end = pl.col("end").cum_max().shift(1).over(visitor)
     silence = pl.col("start") - last_end
+    # A visitor's first part has none before it, so its silence is null.
     is_first = is_new | (silence >= pl.duration(seconds=SILENCE_S)).fill_null(True)
     return parts.with_columns(is_first.cum_sum().alias("_session"))
 

@@ -75,6 +75,7 @@ def _count_templates(rows: pl.DataFrame) -> pl.DataFrame:
 def _merge_templates(parts: pl.DataFrame) -> pl.DataFrame:
     """The text is the one with the most wildcards: a template only becomes more general."""
     return parts.group_by("template").agg(
+        # Tasks only count; the part with number and text is the driver's.
         pl.col("number", "format", "began").drop_nulls().first(),
         pl.col("text").get(pl.col("wildcards").arg_max()),
         pl.col("wildcards").max(),

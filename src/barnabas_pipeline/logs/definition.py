@@ -59,6 +59,8 @@ class LogsWork(NamedTuple):
     def finish(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
         if found.left is None:
             return found
+        # In the order of the topic, whichever tasks had them: it decides which templates come to
+        # be.
         left = to_frame(found.left).sort("partition", "offset").drop("template")
         learnt = self._learnt(left)
         entries = left.join(
@@ -66,6 +68,7 @@ class LogsWork(NamedTuple):
         ).with_columns(pl.col("time").dt.epoch("us").alias("time_us"))
         files = write(paths["entries"], to_table(entries, ENTRIES), ENTRIES)
         counts = count_entries(entries)
+        # Numbers and texts of new templates are only known here.
         counts["templates"] = _with_texts(counts["templates"], learnt)
         parts = {
             name: merge(name, pl.concat([found.parts[name], part.select(MERGED[name].names)]))
@@ -79,6 +82,7 @@ class LogsWork(NamedTuple):
 
     def _known(self, entries: pl.DataFrame) -> pl.DataFrame:
         """The template of each distinct masked message, null if none is known."""
+        # A log repeats few messages, so each is looked up once.
         distinct = entries.select("format", _MASKED).unique()
         found = [self.templates.find(*row) for row in distinct.iter_rows()]
         return distinct.with_columns(pl.Series("template", found, dtype=pl.String))
@@ -125,6 +129,7 @@ def classify(records: pa.Table, seen: Positions, formats: tuple[Format, ...]) ->
     fields = parse_lines(lines["value"], lines["cut"], received, formats)
     own = Headers(records["headers"]).texts(HOST, "replace")
     return pl.concat([lines.drop("value"), fields], how="horizontal").with_columns(
+        # The line's own host first: a relay collects the lines of many machines.
         pl.coalesce("host", own).alias("host"),
         received.cast(pl.Datetime("us", "UTC")).alias("received"),
     )

@@ -41,6 +41,7 @@ def parse_lines(
     `is_cut`: true if a value is only the beginning of a longer line. `received_us`: the record's
     time, in microseconds since the epoch.
     """
+    # The first line is matched; others, such as a stack trace, only belong to it.
     parts = texts(values).str.splitn("\n", 2)
     lines = pl.DataFrame(
         {
@@ -92,9 +93,11 @@ def _fitting(lines: pl.DataFrame, of: Format) -> pl.DataFrame:
     level = pl.lit(None, pl.String)
     if "level" in of.pattern.columns:
         level = level_of(pl.col("level"))
+    # Syslog names no level: the severity is in the priority (RFC 5424, 6.2.1).
     elif "priority" in of.pattern.columns:
         level = level_of_priority(pl.col("priority"))
     plain = [
+        # RFC 5424 has a hyphen for a missing field (NILVALUE).
         pl.when(pl.col(name) != "-").then(pl.col(name)).alias(name)
         for name in _PLAIN
         if name in of.pattern.columns

@@ -30,6 +30,7 @@ _PAM: Final = (
 def logins(entries: pl.DataFrame) -> pl.DataFrame:
     """The attempts in these entries, which have `hour`, `first`, `last` and `day`: schema
     `LOGINS`, added up."""
+    # Also `sshd-session`, from OpenSSH 9.8 on, and `sshd(pam_unix)` of older systems.
     ours = entries.filter(pl.col("component").str.starts_with("sshd"))
     found = ours.select(
         "hour",

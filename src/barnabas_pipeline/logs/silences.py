@@ -38,6 +38,7 @@ def silences(components: pl.DataFrame) -> list[Silence]:
         .agg(pl.col("lines").sum(), pl.col("first").min(), pl.col("last").max())
         .join(ends, on="format")
     )
+    # At least a minute, for components whose lines came all at once.
     busy_s = _seconds(pl.col("last") - pl.col("first")).clip(lower_bound=60)
     silent_s = _seconds(pl.col("end") - pl.col("last"))
     missing = pl.col("lines") / busy_s * silent_s

@@ -35,6 +35,7 @@ def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> 
     for back in range(-1, _YEARS):
         dated = (year - back).cast(pl.String) + " " + clean
         parsed = _parsed(dated, "%Y " + chrono, zone)
+        # The latest possible year counts. In years without a 29th of February that day is null.
         found = found.zip_with(found.is_not_null() | (parsed > latest_us).fill_null(True), parsed)
     return found
 

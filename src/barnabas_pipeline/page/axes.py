@@ -41,6 +41,7 @@ def time_ticks(begin: datetime, end: datetime, most: int = 14) -> list[tuple[dat
     coarsest_s = _TIME_STEPS_S[-1] * (int(span_s // (_TIME_STEPS_S[-1] * most)) + 1)
     step_s = next((s for s in _TIME_STEPS_S if span_s / s <= most), coarsest_s)
     step = timedelta(seconds=step_s)
+    # Multiples of the step since a Monday: days begin at midnight, weeks on Mondays.
     at = _A_MONDAY + step * -(-(begin - _A_MONDAY) // step)
     ticks = []
     while at <= end:

@@ -119,6 +119,7 @@ def partition_number(text: object) -> int:
 
 
 def _whole(number: object) -> int:
+    # To Python, JSON's true and false are integers.
     if not isinstance(number, int) or isinstance(number, bool):
         raise ValueError("a whole number")
     return number

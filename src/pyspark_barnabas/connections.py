@@ -27,6 +27,7 @@ class KeptConsumers:
 
     def get(self, properties: Mapping[str, str]) -> SyncConsumer:
         name = tuple(sorted(properties.items()))
+        # Taken out and added again, so that the first is the one that was not used for longest.
         consumer = self._consumers.pop(name, None) or connect(properties)
         self._consumers[name] = consumer
         if len(self._consumers) > _MOST_KEPT:

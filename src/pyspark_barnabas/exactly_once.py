@@ -133,6 +133,7 @@ async def commit(
     place = TopicPartition(staging.staging_topic(transactional_id), 0)
     wanted = Token(query, batch, sum(each.rows for each in staged))
     async with _connected(options, transactional_id) as clients:
+        # A transaction whose markers are still being written has an unknown token (KIP-447).
         committed = await clients.admin.list_group_offsets(
             transactional_id, [place], require_stable=True
         )
@@ -142,6 +143,7 @@ async def commit(
             return False
         clients.producer.begin_transaction()
         await staging.copy(clients.consumer, clients.producer, place.topic, staged, _TIMEOUT_MS)
+        # As with consumers, the committed offset is the next one: that of the next micro-batch.
         token = OffsetAndMetadata(batch + 1, wanted.metadata)
         await clients.producer.send_offsets_to_transaction({place: token}, transactional_id)
         await clients.producer.commit_transaction()
@@ -149,6 +151,7 @@ async def commit(
             try:
                 await staging.clear(clients.admin, place.topic, staged)
             except BarnabasError as error:
+                # The rows are in their topics; what is left in the staging topic expires.
                 _log.warning("committed rows could not be deleted from %s: %s", place.topic, error)
         return True
 
@@ -196,6 +199,8 @@ async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterat
         Consumer(servers, **{**_READ_AT_ONCE, **_CREATES_NOTHING, **properties.common}) as consumer,
     ):
         try:
+            # Before the token is read: an attempt that still runs is fenced, so it cannot commit
+            # between that look and this transaction.
             await producer.init_transactions()
         except InvalidTransactionTimeout:
             raise ConfigError(

@@ -48,6 +48,7 @@ def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
     read, and the query goes on at the end, as that of Spark's connector; if not, it is likelier to
     be another one under the old name, and begins at its start.
     """
+    # By the topic's id (KIP-516): offsets of the old topic mean nothing in the new one.
     if log.is_same is False:
         text = f"{partition.topic}: deleted and created again, with records still to read"
         return Resumed(log.start, text)
@@ -75,6 +76,8 @@ def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
     loss = first.loss or last.loss
     if not loss:
         return wanted, ""
+    # Nothing of the range is left: what the log has there now, or later, was written after the
+    # loss.
     if log.is_same is False or start > log.end:
         return wanted._replace(start=end), loss
     return wanted._replace(start=min(first.position, end), end=min(end, log.end)), loss

@@ -101,6 +101,7 @@ def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, 
     for option, value in given.items():
         name = option.lower()
         if name == _SERVERS:
+            # The bare name is accepted, too; `kafka.bootstrap.servers` comes before it.
             properties.setdefault(_SERVERS, value)
         elif name.startswith(_PREFIX):
             _take(properties, name.removeprefix(_PREFIX), value, own)

@@ -99,6 +99,7 @@ def read_range(
                     report_loss(str(lost), fail_on_data_loss=options.fail_on_data_loss)
                 answer = None
             if answer is None:
+                # The part that exists; an empty one ends the loop.
                 wanted = _remainder(consumer, options, wanted)
                 consumer.seek(partition, wanted.start)
                 continue
@@ -110,6 +111,7 @@ def read_range(
             )
             wanted = wanted._replace(start=answer.next_offset)
     finally:
+        # The process keeps the consumer for its next task: it must not fetch for this one any more.
         consumer.assign([])
 
 
@@ -121,6 +123,7 @@ def _fetched(
     Raises `ReadTimedOut`, and `NoOffsetForPartition` if its start is outside of the log.
     """
     partition, position, end, _ = wanted
+    # A short wait, then a look whether the records exist, before the whole timeout is spent.
     look_ms = min(_LOOK_MS, options.poll_timeout_ms)
     for timeout_ms in (look_ms, options.poll_timeout_ms - look_ms):
         answer = consumer.fetch_batches(timeout_ms).get(partition)
@@ -203,6 +206,7 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
     if columns.headers is not None:
         arrays.append(columns.headers.cast(schema.field("headers").type))
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    # Equal pieces, so that no last one of a few rows costs as much as a full one.
     pieces = -(-count // _ROWS)
     for piece in range(pieces):
         start, end = count * piece // pieces, count * (piece + 1) // pieces

@@ -86,6 +86,7 @@ def topic_columns(
     if numbers is not None and numbers.null_count:
         if numbers.null_count < table.num_rows:
             return None
+        # Null in all rows: as if there were no such column.
         numbers = None
     values = table.column(columns.value)
     keys = None if columns.key < 0 else table.column(columns.key)

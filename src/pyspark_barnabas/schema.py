@@ -51,6 +51,7 @@ def check_read_schema(
 ) -> None:
     """Raises `ConfigError` unless `given` is this format's schema."""
     own = read_schema(include_headers, record_batches)
+    # Without nullability, which simpleString leaves out and a user need not repeat.
     if given.simpleString() != own.simpleString():
         raise ConfigError(
             f"format barnabas has the schema {own.simpleString()} and accepts no other, such as"

@@ -80,6 +80,7 @@ class _Stager:
             checked = self._intake.check(record)
             target = await self._target(checked)
             builder = builders.setdefault(target, BatchBuilder(self._codec))
+            # A record that is larger than a batch has one of its own.
             full = builder.size_bytes + checked.size_bytes > self._config.batch_size
             if full and builder.record_count:
                 await self._send(target, builder.build(), builder.record_count)
@@ -101,6 +102,8 @@ class _Stager:
 
     def _staged(self, target: TopicPartition, rows: int, delivery: Delivery) -> StagedBatch:
         place = delivery.result()
+        # The broker knew a batch that was sent again, but no longer its offset
+        # (DuplicateSequenceNumber).
         if place.offset < 0:
             raise StagingLost(f"a batch for {target} is stored, but its offset is unknown")
         return StagedBatch(place.partition, place.offset, target, rows)
@@ -111,6 +114,7 @@ class _Stager:
         if number is None:
             number = self._partitioner.partition(record.topic, record.key, view.choice)
             if record.key is None:
+                # Only records without a key move the sticky partition on (KIP-794).
                 self._partitioner.on_appended(record.topic, record.size_bytes)
         else:
             self._intake.check_partition(view, number)

@@ -112,6 +112,7 @@ async def copy(
             await _copy(producer, place, found, wanted[place])
             if not wanted[place]:
                 del wanted[place]
+                # Nothing more is wanted from it, and further fetches would delay the others.
                 consumer.pause(place)
 
 
@@ -136,6 +137,7 @@ async def _copy(
     last = max(wanted)
     for at, header in iterate_batches(fetched.records):
         staged = wanted.pop(header.base_offset, None)
+        # A batch of another attempt or another micro-batch: no message names it.
         if staged is None:
             continue
         if header.record_count != staged.rows:
@@ -144,6 +146,7 @@ async def _copy(
                 f"and {staged.rows} were staged"
             )
         await producer.send_batch(staged.target, fetched.records[at : at + header.size_bytes])
+    # The fetch has passed the last place: what is still wanted does not exist.
     if wanted and fetched.next_offset > last:
         raise StagingLost(f"{place} has no batch at {min(wanted)}, where one was staged")
 

@@ -65,16 +65,20 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch; `start` itself if there is nothing for it to do."""
+        # A run that ends by itself ends with the records that were there at its start.
         found = self._survey() if self._target is None else self._target
         self._latest = found.ends
         before = StreamOffset.from_json(start)
         begins = self._begins(before, found) if start else self._first(found)
         starts = {each: at for each, at in begins.items() if before.positions.get(each) != at}
         backlog = {each: found.ends[each] - at for each, at in begins.items()}
+        # New starts do not wait: the checkpoint has to have them.
         if start and not starts and self._is_too_little(sum(backlog.values()), limit):
             backlog = {}
         granted = self._granted(backlog, limit)
         positions = {each: at + granted.get(each, 0) for each, at in begins.items()}
+        # For the same offset Spark plans no batch. A topic that was created again needs one even
+        # without records, so that the checkpoint has its new id.
         if start and not starts and positions == before.positions and not _recreated(before, found):
             return start
         self._last_batch_at_ms = self._clock.monotonic_ms()

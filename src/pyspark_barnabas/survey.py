@@ -90,6 +90,7 @@ def _partitions(consumer: SyncConsumer, subscription: Subscription) -> list[Topi
     if subscription.pattern:
         existing = consumer.list_topics()
         pattern = re.compile(subscription.pattern)
+        # A pattern has to match the whole name, as in Kafka's consumers.
         matching = [topic for topic in existing if pattern.fullmatch(topic)]
         return _all_of(existing, [topic for topic in matching if topic not in _INTERNAL_TOPICS])
     # Only these: a cluster may have many thousands of topics, and a query asks at each trigger.
@@ -133,6 +134,7 @@ def _within_log(
         f" from {beginning} to {end}",
         fail_on_data_loss=fail_on_data_loss,
     )
+    # Only with failOnDataLoss=false: the nearest offset that exists.
     return min(max(offset, beginning), end)
 
 

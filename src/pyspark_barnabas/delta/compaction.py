@@ -127,6 +127,7 @@ def _bins(files: Sequence[_Small]) -> Iterator[list[_Small]]:
                     yield found
                 found = []
             found.append(file)
+        # A single file would only be copied.
         if len(found) > 1:
             yield found
 
@@ -166,6 +167,8 @@ def _commit(options: DeltaOptions, old: Sequence[_Small], new: Sequence[DataFile
     from deltalake.transaction import AddAction, RemoveAction
 
     now_ms = int(time.time() * 1000)
+    # `False`: the rows do not change (`dataChange`), so readers of a stream of the table see none
+    # twice.
     actions: list[Any] = [
         AddAction(
             file.path, file.size_bytes, file.partition_values, file.modified_ms, False, file.stats
@@ -174,6 +177,7 @@ def _commit(options: DeltaOptions, old: Sequence[_Small], new: Sequence[DataFile
     ]
     for _ in range(_ATTEMPTS):
         table = open_table(options)
+        # Other writers have merged or replaced one of the files: its rows may be elsewhere by now.
         if table is None or not set(old) <= set(_small_files(table)):
             break
         names = table.metadata().partition_columns

@@ -109,6 +109,7 @@ class FileWriter:
         columns = [partition_texts(batch.column(name), name) for name in self._partition_by]
         keys = pa.StructArray.from_arrays(columns, names=[str(at) for at in range(len(columns))])
         distinct = dict.fromkeys(tuple(each.values()) for each in keys.to_pylist())
+        # All rows are of one partition: nothing has to be copied.
         if len(distinct) == 1:
             yield next(iter(distinct)), None
             return
@@ -233,6 +234,7 @@ def partition_texts(column: pa.Array, name: str) -> pa.Array:
     Serialization"). Raises `ConfigError` for values that it cannot have."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        # By the protocol an empty text is null.
         return pc.if_else(pc.equal(column, ""), None, column).cast(pa.string())
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.string())

@@ -54,6 +54,7 @@ def is_committed(found: Progress, wanted: MicroBatch) -> bool:
         return _of_restored(app_id, batch, begins)
     expected = 0 if found.application is None else found.application + 1
     if batch == found.application:
+        # None: the log no longer has that commit, or another writer made it.
         if found.rows not in (None, rows):
             raise NotExactlyOnce(
                 f"batch {batch} was committed with {counted(found.rows or 0, 'row')} and now has "

@@ -52,6 +52,7 @@ def filesystem(options: DeltaOptions) -> pa_fs.FileSystem:
     parts = urlsplit(options.path)
     if parts.scheme in ("", "file"):
         root = Path(url2pathname(parts.path) if parts.scheme else options.path).absolute()
+        # Tasks write before the driver's first commit creates the table.
         root.mkdir(parents=True, exist_ok=True)
         return pa_fs.SubTreeFileSystem(str(root), pa_fs.LocalFileSystem())
     from deltalake.fs import DeltaStorageHandler

@@ -111,6 +111,7 @@ class Table:
                     self._add(table, schema, files, properties, overwrite=overwrite)
             except CommitFailedError as error:
                 came_first = in_one_line(error)
+                # The error is the same for other failures: only a newer version proves a lost race.
                 if not self._is_newer(table):
                     raise BarnabasError(f"{self._options.path}: {came_first}") from error
                 _log.info("another commit of %s came first: %s", self._options.path, came_first)
@@ -286,6 +287,7 @@ def _progress(table: DeltaTable, app_id: str, query: str | None) -> Progress:
         for commit in commits:
             if commit.get(_APPLICATION) == app_id:
                 rows = commit.get(_ROWS)
+                # A newer RESTORE, to a version before this commit, has removed its rows.
                 is_restored = any(version < commit["version"] for version in restored_to)
                 return Progress(application, own, None if rows is None else int(rows), is_restored)
             if commit.get("operation") == "RESTORE":

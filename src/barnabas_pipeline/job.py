@@ -1,8 +1,8 @@
 """A pipeline's job: a stream of collected lines into tables and dead letters.
 
-One streaming query; a trigger decides whether it runs once over the present records or for ever,
-with the same code. Each micro-batch is one step of `state, batch -> state` (step.py), so a run over
-history, a service and a restart after `kill -9` end with the same tables.
+One streaming query; a trigger decides whether it runs once over the present records or
+indefinitely, with the same code. Each micro-batch is one step of `state, batch -> state` (step.py),
+so a run over history, a service and a restart after `kill -9` end with the same tables.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Job(NamedTuple):
     """Those of every client, such as the ones of security, with Kafka's names."""
 
     def start(self, spark: SparkSession, *, every_seconds: float | None = None) -> StreamingQuery:
-        """Start the query: to the present end of the topic, or for ever (`every_seconds`).
+        """Start the query: to the present end of the topic, or indefinitely (`every_seconds`).
 
         Raises `ConfigError` if tables and checkpoint do not belong together, and a producer's error
         if the brokers cannot begin transactions.

@@ -38,7 +38,7 @@ def many_rejected(accounts: Accounts, letters: Sequence[DeadLetters]) -> Rejecti
 
 
 def are_many(lines: int, of: int) -> bool:
-    """Whether this part of all records is worth a warning."""
+    """More than a fifth of all records is worth a warning."""
     return lines > _MANY * of
 
 

@@ -136,7 +136,7 @@ class Tables:
             )
 
     def is_next(self, batch: int, query: str, control: Control | None) -> bool:
-        """Whether a batch has to be written; false if it is committed already."""
+        """Return whether a batch has to be written; false if it is committed already."""
         if control is None:
             done = -1
         elif control.query == query:

@@ -91,7 +91,7 @@ class Workspace:
             return None
 
     def is_full(self) -> bool:
-        """Whether the disk has almost no room left."""
+        """The disk is full when less than 8 MiB are free."""
         return shutil.disk_usage(self.directory).free < _LEAST_FREE_BYTES
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ class Bound(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether it is just earliest or latest."""
+        """A named bound is just earliest or latest."""
         return self.offsets is None and self.timestamp_ms is None and self.timestamps_ms is None
 
 

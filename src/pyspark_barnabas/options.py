@@ -60,7 +60,7 @@ class SinkOptions(NamedTuple):
     exactly_once_begins: int | None = None
 
     def __repr__(self) -> str:
-        """As that of SourceOptions."""
+        """Without the client's properties, as in `SourceOptions`."""
         return f"SinkOptions(topic={self.topic!r})"
 
 

@@ -143,8 +143,8 @@ def _fetched(
 
 
 def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> bool:
-    """Whether the partition was deleted since the range was planned, even if another topic has its
-    name now; if so, raises `DataLoss` unless the user chose to go on."""
+    """Return whether the partition was deleted since the range was planned, even if another topic
+    has its name now; if so, raises `DataLoss` unless the user chose to continue."""
     if _has(consumer, wanted):
         return False
     partition, position, end, _ = wanted
@@ -156,7 +156,7 @@ def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRa
 
 
 def _has(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
-    """Whether the partition that the range was planned for exists."""
+    """Return whether the partition that the range was planned for exists."""
     partition, _, _, topic_id = wanted
     try:
         if partition.partition not in consumer.partitions_for(partition.topic):

@@ -148,7 +148,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         report_loss(text, fail_on_data_loss=self._options.fail_on_data_loss)
 
     def _is_too_little(self, backlog: int, limit: ReadLimit) -> bool:
-        """Whether to wait for more (`minOffsetsPerTrigger`), at most `maxTriggerDelay`.
+        """Return whether to wait for more (`minOffsetsPerTrigger`), at most `maxTriggerDelay`.
 
         A run that ends by itself does not wait: the records left would never be read.
         """
@@ -179,7 +179,7 @@ def _log_of(partition: TopicPartition, before: StreamOffset, found: Survey) -> L
 
 
 def _is_same(topic: str, before: StreamOffset, found: Survey) -> bool | None:
-    """Whether a topic has the same id as before; None: it had none then, or has none now."""
+    """A topic is the same if its id is; None: it had none then, or has none now."""
     if topic not in before.ids or topic not in found.topic_ids:
         return None
     return before.ids[topic] == found.topic_ids[topic]

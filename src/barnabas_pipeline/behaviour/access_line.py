@@ -201,7 +201,7 @@ def _with_plain_user(pieces: list[str]) -> list[str]:
 
 
 def _is_usual_answer(more: list[str]) -> bool:
-    """Whether status and size are the first columns behind the request, by those after them.
+    """Status and size are the first columns behind the request, as far as those after them show.
 
     With a fraction behind, the two are what they seem to be; a third whole number might be the
     size, and the second one that of the request.
@@ -210,7 +210,7 @@ def _is_usual_answer(more: list[str]) -> bool:
 
 
 def _is_usual_end(pieces: list[str]) -> bool:
-    """Whether referrer and agent are the first columns in quotes, by those after them.
+    """Referrer and agent are the first columns in quotes, as far as those after them show.
 
     With a host in front of them the referrer is where the agent should be, and the agent behind.
     """

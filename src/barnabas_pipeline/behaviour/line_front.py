@@ -62,7 +62,7 @@ def front(words: list[str]) -> Front | None:
 
 
 def has_host_in_front(words: list[str]) -> bool:
-    """Whether a line that `front` rejects seems to begin with a virtual host."""
+    """A line that `front` rejects seems to begin with a virtual host."""
     return bool(_host_and_port(words[0])[1]) or all(map(is_client, words[:2]))
 
 
@@ -75,7 +75,7 @@ def is_address(word: str) -> bool:
 
 
 def is_name(word: str) -> bool:
-    """Whether this is a host name. A last label of digits alone is of an address or a number."""
+    """A host name has letters in its last label: digits alone are an address or a number."""
     last = word.removesuffix(".").rpartition(".")[2]
     return _NAME_CHARACTERS.fullmatch(word) is not None and re.search("[A-Za-z]", last) is not None
 
@@ -101,8 +101,10 @@ def _host_and_port(word: str) -> tuple[str, str]:
 
 
 def _is_other_column(word: str, *, hyphen: bool = False) -> bool:
-    """Whether a word in the place of an ident, or of a part of a user's name, is a column of its
-    own. `hyphen`: a hyphen is an ident."""
+    """A word in the place of an ident, or of a part of a user's name, is a column of its own.
+
+    `hyphen`: a hyphen is an ident.
+    """
     if word == "-":
         return not hyphen
     return (

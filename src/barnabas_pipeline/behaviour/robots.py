@@ -47,7 +47,7 @@ _NO_ROBOT = "cubot"
 
 
 def is_robot(agent: str | None) -> bool:
-    """Whether this user agent, None for a missing one, belongs to a program."""
+    """A missing user agent, and one with a word of robots in it, belongs to a program."""
     if agent is None:
         return True
     name = agent.lower().replace(_NO_ROBOT, "")

@@ -2,7 +2,7 @@
 
 A template is a masked message in which variable words have become `<*>`. A known one is recognised
 without learning; only the driver learns, in the order of the log, so a template has one id in all
-tasks and for ever. The id is a hash of the format and the template's first message: the same log
+tasks, indefinitely. The id is a hash of the format and the template's first message: the same log
 gives the same ids again.
 
 Templates are rows of a table. Drain's search tree is rebuilt from them: it depends on each

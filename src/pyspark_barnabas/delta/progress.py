@@ -37,7 +37,7 @@ class MicroBatch(NamedTuple):
 
 
 def is_committed(found: Progress, wanted: MicroBatch) -> bool:
-    """Whether a micro-batch is in the table.
+    """Return whether a micro-batch is in the table.
 
     Raises `NotExactlyOnce` if skipping it may lose rows and writing it may duplicate some.
     """

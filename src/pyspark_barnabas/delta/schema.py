@@ -131,7 +131,7 @@ def nullable(schema: pa.Schema) -> pa.Schema:
 
 
 def is_strict(kind: pa.DataType) -> bool:
-    """Whether a field within a column of this type may not be null."""
+    """A type is strict if a field within it may not be null."""
     inner = [kind.field(at) for at in range(kind.num_fields)]
     if pa.types.is_map(kind):  # what Arrow has it of may never be null
         inner = [kind.key_field.with_nullable(True), kind.item_field]

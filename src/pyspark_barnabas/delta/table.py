@@ -130,7 +130,7 @@ class Table:
         )
 
     def _is_newer(self, table: DeltaTable | None) -> bool:
-        """Whether the table has changed since it was opened."""
+        """Another commit has changed the table since it was opened."""
         now = self.open()
         before, after = (None if each is None else each.version() for each in (table, now))
         return after != before

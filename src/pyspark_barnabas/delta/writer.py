@@ -92,4 +92,4 @@ class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
             self._commit(options, messages, query)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """As in `DeltaWriter`; also, the outcome of a commit may be unknown."""
+        """Nothing to do, as in `DeltaWriter`; also, the outcome of a commit may be unknown."""

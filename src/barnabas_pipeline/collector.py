@@ -29,7 +29,7 @@ from barnabas_collector.file_progress import FileProgress
 from barnabas_collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
 from barnabas_collector.line_cutter import Line
 from barnabas_collector.registry import Registry
-from barnabas_collector.rotated_log import Portion, RotatedLog
+from barnabas_collector.rotated_log import QUIET_S, Portion, RotatedLog
 
 _KEY_BYTES = 256
 _NEVER_MS = 2**31 - 1
@@ -146,6 +146,31 @@ class Collector:
         for delivery in deliveries:
             # Raises the error of a line that was refused.
             delivery.result()
+
+
+class Follower:
+    """Follows a log as it grows and is rotated: `tail -F` into the collector.
+
+    Use it as a context manager.
+    """
+
+    def __init__(self, collector: Collector, path: Path, *, quiet_s: float = QUIET_S) -> None:
+        """`quiet_s`: how long nothing must be written to a rotated file before it is closed.
+
+        Raises `ConfigError` if the file cannot be read.
+        """
+        self._collector = collector
+        self._log = RotatedLog(path, collector.registry, quiet_s=quiet_s)
+
+    def poll(self) -> Collected:
+        """Send the lines appended since; returns at once if there are none."""
+        return self._collector.send(self._log.portions())
+
+    def __enter__(self) -> Follower:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._log.close()
 
 
 def _records(

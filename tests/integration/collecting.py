@@ -10,8 +10,7 @@ import time
 from pathlib import Path
 
 from barnabas_collector.registry import Registry
-from barnabas_pipeline.collector import Collector
-from barnabas_pipeline.follower import Follower
+from barnabas_pipeline.collector import Collector, Follower
 
 _PAUSE_S = 0.002
 

@@ -14,8 +14,7 @@ import pytest
 import barnabas
 from barnabas.client.sync.producer import SyncAdmin
 from barnabas_collector.registry import Registry
-from barnabas_pipeline.collector import Collected, Collector
-from barnabas_pipeline.follower import Follower
+from barnabas_pipeline.collector import Collected, Collector, Follower
 from tests.kit.pipeline.topics import create, delete, records_of
 
 _TOPICS = itertools.count()

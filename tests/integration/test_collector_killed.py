@@ -20,8 +20,7 @@ import pytest
 import barnabas
 from barnabas_collector.headers import FILE_ID, POSITION
 from barnabas_collector.registry import Registry
-from barnabas_pipeline.collector import Collector
-from barnabas_pipeline.follower import Follower
+from barnabas_pipeline.collector import Collector, Follower
 from tests.integration.rotations import KINDS, Rotations
 from tests.kit.pipeline.topics import create, records_of
 from tests.kit.web_server import WebServer

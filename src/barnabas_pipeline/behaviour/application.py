@@ -13,10 +13,9 @@ from barnabas_pipeline.application import Application, Report, Source
 from barnabas_pipeline.behaviour.definition import Behaviour
 from barnabas_pipeline.behaviour.figures import read_figures
 from barnabas_pipeline.behaviour.generator import write_log
+from barnabas_pipeline.behaviour.headlines import summary
 from barnabas_pipeline.behaviour.report import write_report
-from barnabas_pipeline.behaviour.summary import summary
-from barnabas_pipeline.collector import Collected, Collector
-from barnabas_pipeline.follower import Follower
+from barnabas_pipeline.collector import Collected, Collector, Follower
 from barnabas_pipeline.page.page import PageOptions
 
 

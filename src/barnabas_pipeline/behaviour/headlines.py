@@ -20,6 +20,7 @@ from typing import NamedTuple
 from barnabas.counted import counted
 from barnabas_pipeline.behaviour.comparison import Comparison, Period
 from barnabas_pipeline.behaviour.figures import Figures
+from barnabas_pipeline.behaviour.visits import SessionFigures
 from barnabas_pipeline.page import words
 
 Number = int | float
@@ -145,3 +146,29 @@ def _both(
     if comparison is None:
         return None, None
     return value(comparison.last), value(comparison.before)
+
+
+def summary(figures: Figures) -> list[tuple[str, str]]:
+    """A run's short summary for the terminal: labels and texts."""
+    humans, robots = figures.humans, figures.robots
+    reasons = ", ".join(f"{letters.lines:,} {letters.reason}" for letters in figures.dead_letters)
+    lines = [
+        (
+            "people",
+            f"{_visits(humans)}, bounce rate {humans.bounce_rate:.0%}",
+        ),
+        (
+            "robots",
+            _visits(robots),
+        ),
+    ]
+    if reasons:
+        lines.append(("rejected", reasons))
+    return lines
+
+
+def _visits(of: SessionFigures) -> str:
+    return (
+        f"{counted(of.visitors, 'visitor')}, {counted(of.sessions, 'session')} ({of.open:,} open),"
+        f" {counted(of.pages, 'page view')}"
+    )

@@ -10,8 +10,8 @@ from barnabas_pipeline.logs.definition import SystemLogs
 from barnabas_pipeline.logs.figures import read_figures
 from barnabas_pipeline.logs.formats import known_formats, read_formats
 from barnabas_pipeline.logs.generator import write_logs
+from barnabas_pipeline.logs.headlines import summary
 from barnabas_pipeline.logs.report import write_report
-from barnabas_pipeline.logs.summary import summary
 from barnabas_pipeline.page.page import PageOptions
 
 

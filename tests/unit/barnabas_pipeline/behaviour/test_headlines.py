@@ -12,9 +12,8 @@ import pytest
 
 from barnabas_pipeline.behaviour.figures import read_figures
 from barnabas_pipeline.behaviour.generator import write_log
-from barnabas_pipeline.behaviour.headlines import headlines
+from barnabas_pipeline.behaviour.headlines import headlines, summary
 from barnabas_pipeline.behaviour.report import write_report
-from barnabas_pipeline.behaviour.summary import summary
 from barnabas_pipeline.behaviour.visits import SessionFigures
 from barnabas_pipeline.page.page import PageOptions
 from tests.kit.parsed_page import Page

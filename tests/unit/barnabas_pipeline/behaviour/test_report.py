@@ -15,11 +15,10 @@ import pytest
 from barnabas_pipeline.__main__ import main
 from barnabas_pipeline.accounts import Accounts, DeadLetters
 from barnabas_pipeline.behaviour.figures import Figures, read_figures
-from barnabas_pipeline.behaviour.headlines import headlines
+from barnabas_pipeline.behaviour.headlines import headlines, summary
 from barnabas_pipeline.behaviour.rankings import DIRECT, Missing, Rankings, Row
 from barnabas_pipeline.behaviour.report import render, write_report
 from barnabas_pipeline.behaviour.sheets import sheets
-from barnabas_pipeline.behaviour.summary import summary
 from barnabas_pipeline.behaviour.timeline import Moment, Timeline
 from barnabas_pipeline.behaviour.visits import SessionFigures
 from barnabas_pipeline.page.page import PageOptions

@@ -14,9 +14,8 @@ from barnabas_pipeline.accounts import Accounts
 from barnabas_pipeline.logs.definition import LOGS
 from barnabas_pipeline.logs.figures import read_figures
 from barnabas_pipeline.logs.generator import generate
-from barnabas_pipeline.logs.headlines import headlines
+from barnabas_pipeline.logs.headlines import headlines, summary
 from barnabas_pipeline.logs.report import write_report
-from barnabas_pipeline.logs.summary import summary
 from barnabas_pipeline.page.page import PageOptions
 from barnabas_pipeline.tables import Tables
 from tests.kit.parsed_page import Page

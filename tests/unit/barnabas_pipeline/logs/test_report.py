@@ -14,9 +14,9 @@ from barnabas_pipeline.__main__ import main
 from barnabas_pipeline.logs.definition import LOGS
 from barnabas_pipeline.logs.figures import Figures, read_figures
 from barnabas_pipeline.logs.generator import generate
+from barnabas_pipeline.logs.headlines import summary
 from barnabas_pipeline.logs.report import render, write_report
 from barnabas_pipeline.logs.sheets import sheets
-from barnabas_pipeline.logs.summary import summary
 from barnabas_pipeline.page.page import PageOptions
 from barnabas_pipeline.tables import Tables
 from tests.kit.parsed_page import Page

@@ -53,7 +53,7 @@ class DeadLetterTopic(NamedTuple):
             transactional_id=_TRANSACTIONAL_ID + self.query,
         ) as producer:
             # Ends a transaction that another attempt left open, and fences that attempt, so dead
-            # letters that the search does not find are sent by no one else.
+            # letters that the search does not find are sent by no other attempt.
             producer.init_transactions()
             if not self._has(batch, since):
                 producer.begin_transaction()

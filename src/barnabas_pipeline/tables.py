@@ -131,7 +131,7 @@ class Tables:
         made_by = control.query if control else None
         if made_by != query:
             raise ConfigError(
-                f"the tables in {self.directory} and the checkpoint beside them do not belong"
+                f"the tables in {self.directory} and the checkpoint next to them do not belong"
                 " together: remove both, or choose another output directory"
             )
 

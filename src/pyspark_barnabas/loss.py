@@ -5,7 +5,7 @@ log; a loss is an offset not read yet *below* the log's start (retention, delete
 above its end (records that the brokers lost, a topic deleted and created again), or one in a
 deleted partition.
 
-Where a query goes on after a loss is decided here alone, for the driver that plans and for the
+Where a query continues after a loss is decided here alone, for the driver that plans and for the
 tasks that read. Nothing is read twice if the topic is known to be the same one.
 """
 
@@ -42,11 +42,11 @@ class Resumed(NamedTuple):
 
 
 def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
-    """Return where a query goes on that has read everything before `position`.
+    """Return where a query continues that has read everything before `position`.
 
     A log that ends below it was cut. If the topic is known to be the same, what is left of it was
-    read, and the query goes on at the end, as that of Spark's connector; if not, it is likelier to
-    be another one under the old name, and begins at its start.
+    read, and the query continues at the end, as that of Spark's connector; if not, it is likelier
+    to be another one under the old name, and begins at its start.
     """
     # By the topic's id (KIP-516): offsets of the old topic mean nothing in the new one.
     if log.is_same is False:
@@ -84,11 +84,11 @@ def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
 
 
 def report_loss(text: str, *, fail_on_data_loss: bool) -> None:
-    """Raise `DataLoss`, or log a warning if the user chose to go on without the records."""
+    """Raise `DataLoss`, or log a warning if the user chose to continue without the records."""
     if fail_on_data_loss:
         raise DataLoss(
-            f"{text}. To go on without these records, set the option failOnDataLoss to false;"
+            f"{text}. To continue without these records, set the option failOnDataLoss to false;"
             " to avoid it, keep records for longer (retention.ms, retention.bytes) or run the"
             " query more often"
         )
-    _log.warning("%s; going on without these records (failOnDataLoss=false)", text)
+    _log.warning("%s; continuing without these records (failOnDataLoss=false)", text)

@@ -12,7 +12,7 @@ The numbers are the start of the next batch. `@ids` identifies their topics: one
 and created again under its name has another id, and the numbers mean nothing there (decision 19).
 `@start` has the *start* of this batch in partitions for which the last offset has none, or an
 invalid one: all of them in the first batch, later an added partition, or one whose records were
-lost and whose user chose to go on. Topic names cannot contain an `@`.
+lost and whose user chose to continue. Topic names cannot contain an `@`.
 
 That is how the first offset is pinned. Spark calls `initialOffset()` more than once and does not
 store the result; a "latest" would differ between the calls and between runs: records of the gap
@@ -91,7 +91,7 @@ def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
                 f"the checkpoint has no start for {partition}: an entry of its offset log is"
                 " missing, or the Kafka connector planned the batch, and only it knows the start of"
                 " its first batch and of new partitions. Let it finish the batch before"
-                " format barnabas goes on from its checkpoint"
+                " format barnabas continues from its checkpoint"
             )
         if begin < end.positions[partition]:
             topic_id = end.ids.get(partition.topic)

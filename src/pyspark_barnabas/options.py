@@ -78,7 +78,7 @@ _SOURCE_NAMES = (
     "includeHeaders",
     "recordBatches",  # ours: rows are packed, for jobs that unpack them in Arrow
     "kafkaConsumer.pollTimeoutMs",
-    "topicIds",  # ours: false keeps them out of the checkpoint, for the connector to go on from it
+    "topicIds",  # ours: false keeps them out of the checkpoint, so that the connector can use it
     # Accepted without effect, so that jobs written for the connector run unchanged: this
     # source joins no consumer group, and its client has retries of its own.
     "groupIdPrefix",

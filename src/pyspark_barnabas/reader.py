@@ -135,7 +135,7 @@ def _fetched(
         except (Unreachable, KafkaError) as error:
             if isinstance(error, KafkaError) and not error.retriable:
                 raise
-            # A leader that is away for a while is no loss.
+            # A leader that is unavailable for a while is no loss.
     raise ReadTimedOut(
         f"no records of {partition} from offset {position} to {end} within"
         f" {options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
@@ -168,7 +168,7 @@ def _has(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
 
 def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> OffsetRange:
     """Return what exists of the range; raises `DataLoss` if that is not all, unless the user chose
-    to go on. All of it: it is back, for instance after a change of leader."""
+    to continue. All of it: it is back, for instance after a change of leader."""
     if _is_deleted(consumer, options, wanted):
         return wanted._replace(start=wanted.end)
     log = _log_of(consumer, wanted)

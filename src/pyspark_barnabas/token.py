@@ -87,6 +87,7 @@ def is_committed(
         raise NotExactlyOnce(
             f"batch {wanted.batch} was committed with {counted(found.rows, 'row')} and "
             f"now has {wanted.rows}: the query does not return the same rows for the same "
-            f"offsets. To go on with the committed rows, set exactlyOnceBegins={wanted.batch + 1}"
+            "offsets. To continue with the committed rows, set "
+            f"exactlyOnceBegins={wanted.batch + 1}"
         )
     return True

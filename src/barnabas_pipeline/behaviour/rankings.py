@@ -12,7 +12,7 @@ from barnabas_pipeline.snapshot import Snapshot
 SHOWN: Final = 10
 """Rows on the page."""
 KEPT: Final = 1_000
-"""Rows in the files beside it."""
+"""Rows in the files next to it."""
 
 _LEADING_REFERRERS: Final = 3
 

@@ -1,7 +1,7 @@
 """Writes the report on user behaviour.
 
-`figures.py` has the numbers, `pictures.py` the pictures, `sheets.py` the files beside the page, and
-`templates/report.html` the page.
+`figures.py` has the numbers, `pictures.py` the pictures, `sheets.py` the files next to the page,
+and `templates/report.html` the page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PACKAGE = "barnabas_pipeline.behaviour"
 
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
-    """Write the files beside the page, then the page, each atomically."""
+    """Write the files next to the page, then the page, each atomically."""
     made = sheets(figures)
     page_sheets.write(path, made, options)
     page.write(path, render(figures, options, made, page_sheets.folder_of(path).name))

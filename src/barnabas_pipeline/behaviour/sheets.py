@@ -1,4 +1,4 @@
-"""The figures of the report as tables for the files beside it."""
+"""The figures of the report as tables for the files next to it."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _HOST: Final = MappingProxyType({"host": r"\S*[^\s:]"})
 _WITHOUT_TAG: Final = MappingProxyType(
     {**_HOST, "message": r"last message repeated [0-9]+ times|-- MARK --"}
 )
-# Where a component is beside the message, it is only one if it looks like one.
+# Where a component is next to the message, it is only one if it looks like one.
 _PYTHON: Final = MappingProxyType(
     {
         "component": r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)+|root|__main__",

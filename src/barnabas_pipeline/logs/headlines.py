@@ -1,7 +1,7 @@
 """The figures at the head of the page of system logs: each is defined here, and nowhere else.
 
 Page, files and terminal have them from here. Each can be counted again from the tables below it,
-which are in the files beside the page; a test does so.
+which are in the files next to the page; a test does so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes the page of system logs.
 
-`figures.py` has the numbers, `pictures.py` the pictures, `sheets.py` the files beside the page, and
-`templates/logs.html` the page.
+`figures.py` has the numbers, `pictures.py` the pictures, `sheets.py` the files next to the page,
+and `templates/logs.html` the page.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LONGEST: Final = 200  # characters of a template
 
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
-    """Write the files beside the page, then the page, each atomically."""
+    """Write the files next to the page, then the page, each atomically."""
     made = sheets(figures)
     page_sheets.write(path, made, options)
     page.write(path, render(figures, options, made, page_sheets.folder_of(path).name))

@@ -1,4 +1,4 @@
-"""The figures of system logs as files beside the page; times are UTC."""
+"""The figures of system logs as files next to the page; times are UTC."""
 
 from __future__ import annotations
 

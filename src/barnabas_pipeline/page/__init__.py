@@ -1,1 +1,1 @@
-"""The shared parts of all pages: their frame, pictures, words, and files beside them."""
+"""The shared parts of all pages: their frame, pictures, words, and the files next to them."""

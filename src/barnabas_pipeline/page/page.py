@@ -1,7 +1,7 @@
 """Renders one self-contained page of HTML, which needs neither a network nor a script.
 
 A pipeline has a template of its own, which extends `base.html` (the style sheet and the frame) and
-uses `parts.html`, both in the folder `templates` beside this file.
+uses `parts.html`, both in the folder `templates` next to this file.
 """
 
 from __future__ import annotations

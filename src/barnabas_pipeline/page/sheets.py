@@ -1,4 +1,4 @@
-"""A page's figures as files beside it: a CSV file for each table of figures, and all as JSON.
+"""A page's figures as files next to it: a CSV file for each table of figures, and all as JSON.
 
 A text from a client (a path, a referrer, a user agent) may begin like a formula, which a
 spreadsheet would compute: in the CSV files such a text has an apostrophe before it.

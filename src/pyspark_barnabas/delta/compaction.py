@@ -1,9 +1,9 @@
 """Merges small files of a table into large ones, in one commit; the rows do not change.
 
 Not by `deltalake`'s own `optimize`: version 1.6.6 commits two concurrent ones both, and every row
-is in the table twice. Here a commit that lost a race is checked again: it goes on only if all files
-that it removes are still in the table, so of two concurrent ones only one is done, and an overwrite
-in between stays complete.
+is in the table twice. Here a commit that lost a race is checked again: it is repeated only if all
+files that it removes are still in the table, so of two concurrent ones only one is done, and an
+overwrite in between stays complete.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from barnabas.errors import ConfigError
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-# Features that `deltalake` 1.6.6 writes beside, as tried with each, and which ask nothing of this
+# Features with which `deltalake` 1.6.6 can write, as tried with each, and which ask nothing of this
 # sink that is not checked below. Deletion vectors are not among them: it would append, but its
 # vacuum and an overwrite do not know of their files.
 _SUPPORTED: Final = frozenset(

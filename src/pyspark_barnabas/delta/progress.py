@@ -59,7 +59,7 @@ def is_committed(found: Progress, wanted: MicroBatch) -> bool:
             raise NotExactlyOnce(
                 f"batch {batch} was committed with {counted(found.rows or 0, 'row')} and now has "
                 f"{rows}: the query does not return the same rows for the same offsets, or runs "
-                f"twice, from a copied checkpoint. To go on with the committed rows, set "
+                f"twice, from a copied checkpoint. To continue with the committed rows, set "
                 f"txnBegins={batch + 1}"
             )
         return True

@@ -2,7 +2,7 @@
 
 Readers skip files by them, so a value that cannot be exact is left out (Delta's protocol, "Per-file
 Statistics"). A column without bounds has no number of nulls either: deltalake 1.6.6 reads missing
-bounds beside such a number as an empty range, and finds no row.
+bounds next to such a number as an empty range, and finds no row.
 """
 
 from __future__ import annotations

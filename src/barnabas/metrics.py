@@ -145,7 +145,7 @@ class Durations:
     """How long something took, each time: counted in buckets, four to each doubling.
 
     Sums and counts are of all times. Quantiles are of the last five to ten minutes, so that they
-    follow what happens, and of longer if nobody has asked for them.
+    follow what happens, and over a longer time if no page was requested.
     """
 
     __slots__ = ("_older", "_recent", "_recent_from_ns", "counts", "sum_ns")

@@ -115,7 +115,7 @@ class Ground(NamedTuple):
     authorizer: Authorizer
     failure: asyncio.Future[str]
     metrics: Registry
-    """Where each part declares what it counts."""
+    """The registry in which each part declares what it counts."""
 
 
 class InterBroker:

@@ -73,7 +73,7 @@ class Row:
         self.replica = replica
         """The one that was read; None if the row is an error."""
         self.ends = _ends(replica) if replica is not None else None
-        """Where the replica's log stood then."""
+        """The end of the replica's log at that moment."""
         self.partition: SessionPartition | None = None
         """Its place in the fetch session, if there is one."""
 

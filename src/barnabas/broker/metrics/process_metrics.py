@@ -104,7 +104,7 @@ def _summary(durations: Durations, labels: tuple[tuple[str, str], ...] = ()) -> 
 
 
 def _process_families() -> Iterator[Family]:
-    """What the system does not say (macOS has no /proc) is left out."""
+    """Leave out numbers that the system does not give: macOS has no /proc."""
     spent = os.times()
     yield counter(
         "process_cpu_seconds_total",

@@ -146,7 +146,7 @@ class ResponseQueue:
         self._connection = connection
         self._metrics = metrics
         self.times: RequestTimes | None = None
-        """What counts the request that was begun, until it is answered or has a place among the
+        """The times of the request that was begun, until it is answered or has a place among the
         unanswered."""
         self._begun_ns = 0
         self._runs = 0

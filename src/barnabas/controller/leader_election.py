@@ -3,7 +3,9 @@
 The first eligible replica in the assigned order leads: at creation any live one, since there are no
 records yet; later only a live one that is in sync (RE-10), because only that has everything
 acknowledged. A replica whose log directory has failed counts as dead, though its broker is live.
-The ISR never becomes empty: its last members are waited for. Each function returns the partition
+The ISR never becomes empty: its last members are waited for. Whether to elect cleanly, from outside
+the ISR or not yet is decided by `Draft.lead` in `decision_draft`, which asks `lost_log_ends` for
+doubts about the members of the ISR. Each function returns the partition
 one write later: with the next partition epoch, and the next leader epoch.
 """
 

@@ -1,7 +1,8 @@
 """The producers of one log as of its end, and the snapshots of them.
 
-Owns which offset the newest snapshot has, and where the batches with a producer end: a truncation
-above that point changes nothing here.
+A repeated batch is recognised by `producers`; this file keeps what that knows on disk. It owns
+which offset the newest snapshot has, and where the batches with a producer end: a truncation above
+that point changes nothing here.
 
 A snapshot of many producers is written in a thread so that the loop does not pause, as of the time
 that it was due. It gets its name when it is complete, and never once it is void, which may happen

@@ -3,10 +3,11 @@
     key, version | correlation id | client id ... topic, 1 | partition, size | batch | no tags
     ~~~ as before ~~~          ~~~ as before ~~~                                      ~~~~~~~
 
-A producer that sends one partition at a time (librdkafka always does) repeats itself: these bytes
-were decoded when they first came, and the beginning and end of their answer were encoded. So
-neither a message is built nor a field decoded: the head of the frame is looked up, and the answer
-packed at once. That saves a third of the time of a small request.
+These are not duplicates, which `storage/producers.py` recognises by their sequences, but other
+records in an equal frame. A producer that sends one partition at a time (librdkafka always does)
+repeats itself: these bytes were decoded when they first came, and the beginning and end of their
+answer were encoded. So neither a message is built nor a field decoded: the head of the frame is
+looked up, and the answer packed at once. That saves a third of the time of a small request.
 
 Invariant: a request is answered with the bytes with which `handlers.produce` would answer it. What
 is not a repetition to the last byte goes there; the append is the same function; and an answer that

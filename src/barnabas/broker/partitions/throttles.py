@@ -5,7 +5,9 @@
 
 That happens to replicas which their topic lists (`leader.replication.throttled.replicas` and
 `follower....`) and which are not in sync, when the rate is used up. What is copied to those in sync
-counts, but never waits: a throttle holds up moves, and no acknowledgement.
+counts, but never waits: a throttle holds up moves, and no acknowledgement. This file knows the
+lists and the rates; whether a replica is in sync is asked where it is held up, in the leader's
+`fetching/replica_readers.py` and the follower's `replication/followed.py`.
 
     replica.alter.log.dirs.io.max.bytes.per.second
 

@@ -1,10 +1,10 @@
 """Leaders and ISRs after brokers fail, start or shut down, and after a controller failover.
 
-A failed broker leaves every ISR but those of which it is the last member, and another member leads
-in its place. A restarted one follows until leaders take it into their ISRs again. A broker with a
-changed registration has restarted, even if that went unseen: it may have lost what the ISR implies
-that it has (KIP-903). A broker that shuts down in a controlled way hands over first: others lead
-before it stops, and no ISR waits for it.
+A failed broker leaves every ISR except those in which it is the last member, and another member
+leads in its place. A restarted broker follows until leaders take it back into their ISRs. A broker
+whose registration has changed has restarted, even if nothing noticed its absence: it may have lost
+records that its place in the ISR implies it has (KIP-903). A broker in controlled shutdown hands
+over first: other brokers lead before it stops, and no ISR waits for it.
 """
 
 from __future__ import annotations
@@ -20,24 +20,28 @@ from barnabas.types import TopicPartition
 
 
 def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[int]) -> None:
-    """Some registrations ended (`gone`), some are new (`come`), and some warn of lost records no
-    more (`trusted`): what waited for that gets a leader. The draft has the live brokers."""
+    """Elect leaders where a change of brokers affects partitions. The draft has the live brokers.
+
+    `gone`: brokers whose registration ended; `come`: newly registered brokers; `trusted`: brokers
+    that no longer warn that they may have lost records.
+    """
     staying = draft.electable - come
     touched = gone | come | trusted
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
-            # Offline replicas stay listed after a move to other brokers, until theirs is gone.
+            # After a move to other brokers, a partition still lists offline replicas until their
+            # broker is gone.
             if touched.isdisjoint((*partition.replicas, *partition.offline_replicas)):
                 continue
             name = TopicPartition(topic.name, number)
             if gone:
                 partition = _fail(draft, name, partition, gone, staying)
             if partition.leader == NO_LEADER:
-                draft.lead(name)  # from the new brokers, or uncleanly if allowed
+                draft.lead(name)  # from the new brokers, or uncleanly if that is allowed
             if partition.adding or partition.removing:
                 reassignment.complete(draft, name)
     for topic in draft.topics_to_go():
-        # Their replicas are deleted when the broker is back with its directories.
+        # A returning broker deletes these replicas once its log directories are back.
         for number, partition in topic.partitions.items():
             _reach_again(draft, TopicPartition(topic.name, number), partition, gone)
 
@@ -46,8 +50,8 @@ def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
     """Bring one partition up to date under a new controller."""
     partition = draft.get(name)
     assert partition is not None
-    # Before the dead leave: the member that stays behind must be one that can be trusted, if any
-    # can.
+    # Before dead brokers leave the ISR: if any member can be trusted, the one that remains must be
+    # trusted.
     trusted = distrust(partition, doubtful, draft.epoch)
     if trusted is not None:
         draft.change(name, trusted)
@@ -62,7 +66,7 @@ def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
 
 
 def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartition]) -> None:
-    """Take replicas out of their ISRs which a live broker has lost with a log directory."""
+    """Remove replicas from their ISRs after a live broker has lost them with a log directory."""
     for name in names:
         partition = draft.get(name)
         if partition is None or broker_id in partition.offline_replicas:
@@ -72,15 +76,15 @@ def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartitio
         draft.put(name, partition)
         if broker_id not in partition.isr or partition.leader == NO_LEADER:
             continue
-        # The ISR without the failed replica and the new leader are one step, as for a broker that
-        # fails.
+        # The ISR loses the failed replica and the new leader is elected in one step, as when a
+        # broker fails.
         elected = elect(partition, draft.electable, draft.epoch)
         draft.change(name, elected or without(partition, broker_id, draft.epoch))
-        draft.lead(name)  # uncleanly if allowed
+        draft.lead(name)  # uncleanly if that is allowed
 
 
 def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition]) -> None:
-    """Count these replicas again: a live broker hosts what it had lost."""
+    """Count these replicas as available again: a live broker hosts replicas that it had lost."""
     for name in names:
         partition = draft.get(name)
         if partition is None or broker_id not in partition.offline_replicas:
@@ -93,11 +97,11 @@ def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition
 
 
 def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
-    """Move what can be moved; returns the partitions of several replicas that it still leads."""
+    """Move leadership off the broker; returns the replicated partitions that it still leads."""
     remaining = []
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
-            # As in Kafka, a partition of one replica stays where it is: no other broker can lead
+            # As in Kafka, a partition with a single replica is left alone: no other broker can lead
             # it.
             if broker_id not in partition.replicas or len(partition.replicas) == 1:
                 continue
@@ -111,7 +115,7 @@ def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
                 else:
                     draft.change(name, moved)
                 continue
-            # It stops fetching, or its leader would take it into the ISR again.
+            # The broker must stop fetching, or the leader would take it back into the ISR.
             draft.stop(broker_id, name, delete=False)
             if broker_id in partition.isr and len(partition.isr) > 1:
                 draft.change(name, without(partition, broker_id, draft.epoch))
@@ -125,7 +129,7 @@ def _fail(
     gone: Set[int],
     staying: Set[int],
 ) -> PartitionImage:
-    """The partition without these brokers, led by one that stays."""
+    """Return the partition without these brokers, led by a broker that stays."""
     partition = _reach_again(draft, name, partition, gone)
     if partition.leader in gone:
         elected = elect(partition, staying, draft.epoch)
@@ -135,7 +139,7 @@ def _fail(
     elif gone.isdisjoint(partition.isr):
         return partition
     if partition.leader == NO_LEADER and len(partition.isr) == 1:
-        return partition  # it was waited for, and has failed again
+        return partition  # its return was awaited, but it has failed again
     leaving = [replica for replica in partition.isr if replica in gone]
     for replica in leader_last(partition, leaving):
         partition = without(partition, replica, draft.epoch)
@@ -146,7 +150,7 @@ def _fail(
 def _reach_again(
     draft: Draft, name: TopicPartition, partition: PartitionImage, gone: Set[int]
 ) -> PartitionImage:
-    """The partition without the offline replicas of brokers that are gone, or host them again."""
+    """Return the partition without the offline replicas of brokers that left or host them again."""
     if gone.isdisjoint(partition.offline_replicas):
         return partition
     offline = tuple([each for each in partition.offline_replicas if each not in gone])

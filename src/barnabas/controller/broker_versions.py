@@ -1,11 +1,12 @@
-"""The versions of requests that every broker of the cluster must know, and who is left out.
+"""The request versions that every broker of the cluster must support, and which brokers lack them.
 
-The controller sends its requests in one version each, and followers need the diverging epoch in
-the answer to a Fetch (KIP-595). A broker that lacks one of these (Kafka 2.3.1 lacks all four)
-would be made leader or follower without ever learning of it, and stall the partition. So the
-controller leaves it out: as long as it is registered as it is, it counts as one that is not live.
+The controller sends each kind of request in a single version, and followers need the diverging
+epoch in the Fetch answer (KIP-595). A broker that lacks one of these versions (Kafka 2.3.1 lacks
+all four) would be made leader or follower without ever learning of it, and would stall the
+partition. So the controller leaves it out: for as long as that registration lasts, the broker does
+not count as live.
 
-A broker counts as suitable until it has shown its versions, so no election waits for an answer.
+A broker counts as suitable until it has reported its versions, so no election waits for them.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ LEADER_AND_ISR_VERSION: Final = 7
 UPDATE_METADATA_VERSION: Final = 8
 STOP_REPLICA_VERSION: Final = 4
 FOLLOWERS_FETCH_VERSION: Final = 12
-"""The lowest with diverging epochs; followers use the highest that both sides know."""
+"""The lowest version with diverging epochs; followers use the highest one known to both sides."""
 
 Versions = Mapping[int, tuple[int, int]]
-"""The lowest and the highest version of each API, by its key: the answer to ApiVersions."""
+"""The lowest and highest version of each API, by API key, as in the answer to ApiVersions."""
 
 _REQUIRED: Final = (
     (LEADER_AND_ISR, LEADER_AND_ISR_VERSION),
@@ -33,7 +34,7 @@ _REQUIRED: Final = (
 
 
 def why_left_out(broker_id: int, versions: Versions) -> str | None:
-    """The reason for the log and for operators; None: the broker knows all that it must."""
+    """Return the reason, for the log and for operators; None if the broker supports everything."""
     lacking = []
     for api, version in _REQUIRED:
         lowest, highest = versions.get(api.key, (0, -1))

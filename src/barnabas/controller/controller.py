@@ -3,13 +3,13 @@
 A pure machine whose log is the metadata store. Each event gives a Decision: operations to commit
 under the controller epoch's version (a deposed controller's commit fails as a whole), the image
 after them, and the requests that notify the brokers. Its driver commits first, then calls `apply`,
-then sends; if the commit fails nothing has happened, here or anywhere.
+then sends; if the commit fails, nothing has changed, neither here nor anywhere else.
 
-Invariant: `image` is what has been committed. Apart from it the machine keeps only what was
-requested (which brokers shut down, which topics are to be deleted), which brokers are left out for
-their versions (the image is without them, as if they were not live), where logs end, and counts. A
-topic is deleted in Kafka's order, each step of which can be repeated after a crash: its leaders are
-removed, then every replica, then its nodes, and last the request for its deletion.
+Invariant: `image` is the committed state. Apart from it the machine keeps only what was requested
+(which brokers are shutting down, which topics are to be deleted), which brokers are left out
+because of their versions (the image omits them, as if they were not live), where logs end, and
+counts. A topic is deleted in Kafka's order, and each step can be repeated after a crash: first its
+leaders are removed, then every replica, then its nodes, and last the deletion request.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ class Controller:
     def __init__(
         self, epoch_version: int, image: ClusterImage, settings: Settings | None = None
     ) -> None:
-        """`image`: the loaded tree, with this controller and its epoch in it.
+        """`image`: the loaded tree, already with this controller and its epoch.
 
-        `epoch_version`: the data version of `/controller_epoch` since this one was elected.
+        `epoch_version`: the data version of `/controller_epoch` since this controller was elected.
         """
         self._epoch_version = epoch_version
         self._settings = Settings() if settings is None else settings
-        self._leaving: dict[int, int] = {}  # brokers that shut down, with their broker epochs
+        self._leaving: dict[int, int] = {}  # brokers shutting down, with their epochs
         self._left_out: dict[int, tuple[int, str]] = {}  # broker epochs and reasons
         self._deleting: set[str] = set()
         self._departing: dict[TopicPartition, tuple[int, ...]] = {}
@@ -85,12 +85,12 @@ class Controller:
         self.image = image
         self._topic_versions: dict[str, int] = {}
         self.unclean_elections = 0
-        """How many leaders were elected that were not in sync (RE-11)."""
+        """The number of elected leaders that were not in sync (RE-11)."""
 
     def topic_nodes_read(self, versions: Mapping[str, int]) -> None:
-        """The data versions in which topics' nodes have been read.
+        """Record the data versions at which topic nodes were read.
 
-        A topic's node is written only on that version; one that was never read, on any.
+        A topic's node is written only at that version; if it was never read, at any version.
         """
         self._topic_versions.update(versions)
 
@@ -100,8 +100,8 @@ class Controller:
         """Fail over: elect leaders where possible, and send every broker all remaining topics."""
         self._deleting = set(deleting)
         draft = self._draft()
-        # The tree does not say what an earlier controller has notified the brokers of, or whom: so
-        # each partition is brought up to date, and all of it is sent, changed or not.
+        # The tree does not say which brokers an earlier controller has notified, or of what: so
+        # each partition is brought up to date, and all partitions are sent, changed or not.
         doubtful = {each.broker_id for each in self.image.brokers.values() if each.may_have_lost}
         for topic in draft.topics():
             draft.take_up(topic)
@@ -113,7 +113,7 @@ class Controller:
         return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
 
     def configure(self, settings: Settings) -> None:
-        """Take over the cluster's new defaults; what is under way continues with them."""
+        """Take over the cluster's new defaults; work in progress continues with them."""
         self._settings = settings
         self._counted = self._wanted = None
 
@@ -135,15 +135,15 @@ class Controller:
     # --- topics ----------------------------------------------------------------------------------
 
     def topics_added(self, topics: Sequence[TopicImage]) -> Decision:
-        """New topics: each partition gets its first leader."""
+        """Elect the first leader of each partition of these new topics."""
         return self._lead(topics, notifies_all=True)
 
     def partitions_added(self, topics: Sequence[TopicImage]) -> Decision:
-        """Topics with new partitions, which get their first leaders; the rest stays as it is."""
+        """Elect leaders for partitions added to these topics; the others stay as they are."""
         return self._lead(topics, notifies_all=False)
 
     def configs_changed(self, configs: Mapping[str, Mapping[str, str]]) -> Decision:
-        """Changed configs of topics, sent to every broker.
+        """Send topics' changed configs to every broker.
 
         Partitions without a leader get one where the new configs allow it.
         """
@@ -153,7 +153,7 @@ class Controller:
         )
 
     def deletions_requested(self, names: Iterable[str]) -> Decision:
-        """First half of deletions: leaders are removed, and replicas are to be deleted.
+        """Begin deletions: remove leaders, and tell brokers to delete their replicas.
 
         The image keeps the topics, without leaders, for as long as their names are taken.
         """
@@ -164,7 +164,7 @@ class Controller:
         return _abandon(self._draft(), topics)
 
     def with_departing(self, name: str) -> TopicImage | None:
-        """A topic whose deletion takes the logs of brokers that are about to delete theirs, too."""
+        """Return the topic with its departing brokers, so that its deletion covers their logs."""
         topic = self.image.topics.get(name)
         if topic is None or not self._departing:
             return topic
@@ -181,7 +181,7 @@ class Controller:
         return topic._replace(partitions=partitions)
 
     def replicas_deleted(self, names: Iterable[str], paths: Iterable[str]) -> Decision:
-        """Second half: the nodes go. `paths`: all of them, children first, the request last."""
+        """Finish deletions: delete all nodes in `paths` (children first, the request last)."""
         names = tuple(names)
         self._deleting.difference_update(names)
         self._forget_departed(names)
@@ -192,9 +192,10 @@ class Controller:
     # --- brokers ---------------------------------------------------------------------------------
 
     def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
-        """The live brokers: those that left lose leadership, new ones get the full state.
+        """React to a change of live brokers: lost ones stop leading, new ones get the full state.
 
-        A changed registration is a failure and then a start. One that is left out is not live.
+        A changed registration counts as a failure followed by a start. A left-out broker is not
+        live.
         """
         self._left_out = {
             broker_id: left_out
@@ -207,40 +208,39 @@ class Controller:
 
     def _brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
         before = self.image.brokers
-        # A watch may fire although nothing that counts here has changed.
+        # A watch may fire although nothing relevant here has changed.
         if live == before:
             return self._draft().nothing()
         gone = {
             broker_id
             for broker_id, broker in before.items()
-            # KIP-903: another epoch is another life, even if the broker was never seen to be
-            # missing.
+            # KIP-903: another epoch means the broker restarted, even if its absence was never
+            # noticed.
             if broker_id not in live or live[broker_id].epoch != broker.epoch
         }
         come = {broker_id for broker_id in live if broker_id in gone or broker_id not in before}
-        # They have withdrawn the warning that they may have lost records.
+        # These brokers have withdrawn the warning that they may have lost records.
         trusted = {
             broker_id
             for broker_id, broker in before.items()
             if broker.may_have_lost and broker_id in live and not live[broker_id].may_have_lost
         }
         draft = self._draft(live)
-        # A broker that is gone confirms nothing; what it still has of them is a stray when it is
-        # back.
+        # A broker that is gone confirms nothing; logs that it still has are strays when it returns.
         draft.on_departed(gone, list(self._departing))
         broker_changes.brokers_changed(draft, gone, come, trusted)
         names = sorted(self._deleting & self.image.topics.keys())  # a set has no order of its own
-        # A broker that is back may still have replicas of topics that are being deleted: it is sent
-        # the same StopReplica again.
+        # A broker that has returned may still have replicas of topics being deleted: it is sent the
+        # same StopReplica again.
         leaving = [self.image.topics[each] for each in names]
         _stop_replicas(draft, leaving, come)
         return draft.decision(newcomers=come)
 
     def versions_known(self, broker_id: int, broker_epoch: int, versions: Versions) -> Decision:
-        """A broker has shown the versions that it supports; it is left out if they are too old.
+        """Take note of the versions that a broker supports; it is left out if they are too old.
 
-        Then it has failed as far as partitions go, until it registers again. What is known of an
-        earlier registration is ignored: another program may run there since.
+        Its partitions then treat it as failed until it registers again. A report about an earlier
+        registration is ignored: a different program may be running there since.
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
@@ -255,11 +255,11 @@ class Controller:
         return decision._replace(notes=(reason, *decision.notes))
 
     def awaits(self, broker_id: int, name: TopicPartition) -> bool:
-        """Return whether the broker has yet to confirm that its log of the partition is deleted."""
+        """Return whether the broker has yet to confirm that it deleted its log of the partition."""
         return broker_id in self._departing.get(name, ())
 
     def _forget_departed(self, gone: Container[str] = ()) -> None:
-        """Keep those alone that a broker has yet to confirm, of topics that are not gone."""
+        """Keep only partitions with an unconfirmed log deletion, except of topics in `gone`."""
         self._departing = {
             name: brokers
             for name, brokers in self._departing.items()
@@ -267,7 +267,7 @@ class Controller:
         }
 
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> Decision:
-        """A broker has deleted its logs of these partitions, which have moved: the move is over."""
+        """Note that a broker has deleted its logs of partitions that moved away from it."""
         draft = self._draft()
         draft.on_departed((broker_id,), names)
         return draft.forgotten(())
@@ -275,12 +275,12 @@ class Controller:
     def replicas_offline(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = _NOT_SENT
     ) -> Decision:
-        """A live broker has lost these replicas with a log directory.
+        """React to the loss of these replicas on a live broker, with one of its log directories.
 
-        Another member of the ISR leads, or none until they are back. The broker itself gets the
-        outcome, too: where only a log was damaged, it begins again once another replica leads. A
-        loss in an earlier registration is ignored: the disk may be back since, and if not, the
-        broker reports it again.
+        Another member of the ISR leads, or none until the replicas are back. The broker itself gets
+        the outcome, too: if only a log was damaged, it starts an empty one once another replica
+        leads. A loss in an earlier registration is ignored: the disk may be back since, and if not,
+        the broker reports it again.
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
@@ -293,8 +293,11 @@ class Controller:
     def replicas_online(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int
     ) -> Decision:
-        """A live broker hosts these replicas that it had lost: a damaged log begins again once
-        another replica leads. They may join the ISR, and what waited for them gets a leader."""
+        """React to a live broker hosting replicas again that it had lost.
+
+        A damaged log starts empty once another replica leads. The replicas may join the ISR, and
+        partitions that waited for them get a leader.
+        """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
         if broker is None or broker.epoch != broker_epoch:
@@ -305,10 +308,10 @@ class Controller:
     def shutdown_requested(
         self, broker_id: int, broker_epoch: int = _NOT_SENT
     ) -> tuple[Decision, list[TopicPartition]]:
-        """Controlled shutdown: where possible others lead, and the broker leaves the ISRs.
+        """Controlled shutdown: where possible other brokers lead, and the broker leaves the ISRs.
 
-        The list: what it still leads of the partitions that have other replicas. It is elected
-        nowhere until it registers again. Raises BrokerIdNotRegistered, StaleBrokerEpoch.
+        The list has the partitions with other replicas that it still leads. The broker is elected
+        nowhere until it registers again. Raises BrokerIdNotRegistered or StaleBrokerEpoch.
         """
         broker = self.image.brokers.get(broker_id)
         if broker is None:
@@ -317,7 +320,7 @@ class Controller:
             raise StaleBrokerEpoch(
                 f"broker {broker_id} is registered in epoch {broker.epoch}, not {broker_epoch}"
             )
-        # By its epoch: after a restart the broker may be elected again.
+        # Keyed by its epoch: after a restart the broker may be elected again.
         self._leaving[broker_id] = broker.epoch
         draft = self._draft()
         remaining = broker_changes.leave(draft, broker_id)
@@ -328,7 +331,7 @@ class Controller:
     def isr_proposed(
         self, broker_id: int, broker_epoch: int, proposals: Iterable[IsrProposal]
     ) -> tuple[Decision, dict[TopicPartition, IsrAnswer]]:
-        """A leader proposes ISRs; the answers hold once the decision is committed."""
+        """Decide on a leader's proposed ISRs; the answers hold once the decision is committed."""
         by_name = {proposal.topic_partition: proposal for proposal in proposals}
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
@@ -339,20 +342,20 @@ class Controller:
         return _decision_of(draft), answers
 
     def states_read(self, written: Mapping[TopicPartition, Written]) -> bool:
-        """State nodes that leaders have written themselves (RE-9); whether any has changed.
+        """Take over state nodes that leaders have written (RE-9); returns whether any has changed.
 
-        They are committed, so they are in the image at once; no broker is notified here.
+        They are committed, so they enter the image immediately; no broker is notified here.
         """
         draft = self._draft()
         has_changed = isr.take_over(draft, written)
         if has_changed:
-            # Not through `apply`: there is nothing to commit, and nothing of this decision's
-            # requests is sent.
+            # Not through `apply`: there is nothing to commit, and none of this decision's requests
+            # are sent.
             self.image = draft.decision().image
         return has_changed
 
     def isrs_announced(self, names: Iterable[TopicPartition]) -> Decision:
-        """Leaders have changed these ISRs themselves; `states_read` has the new ones."""
+        """Notify brokers of ISRs that leaders changed themselves and `states_read` took over."""
         draft = self._draft()
         isr.notify(draft, names)
         return _decision_of(draft)
@@ -360,9 +363,9 @@ class Controller:
     def elect_leaders(
         self, names: Iterable[TopicPartition] | None, *, unclean: bool
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
-        """Elect preferred leaders, or (`unclean`) any replica where none leads (KIP-460).
+        """Elect preferred leaders, or (`unclean`) any replica where there is no leader (KIP-460).
 
-        None: all partitions; the answer then omits those that do not need an election.
+        None means all partitions; the answer then omits those that need no election.
         """
         draft = self._draft()
         requested = (
@@ -380,7 +383,7 @@ class Controller:
         return _decision_of(draft), outcomes
 
     def rebalance_leaders(self, max_imbalance_percent: int) -> Decision:
-        """Elect preferred leaders for brokers that lead too few of their own (by percent)."""
+        """Elect preferred leaders for brokers that lead too few of their own partitions."""
         draft = self._draft()
         preferred_leader.rebalance(draft, max_imbalance_percent)
         return _decision_of(draft)
@@ -401,20 +404,20 @@ class Controller:
             else:
                 outcomes[name] = None
         for topic in dict.fromkeys(name.topic for name, error in outcomes.items() if not error):
-            # The topic's node first: a controller that takes over between two commits finds the
-            # replicas, and completes the reassignment (KIP-455).
+            # The topic's node first: a controller that takes over between two commits then finds
+            # the replicas and completes the reassignment (KIP-455).
             draft.write_topic(topic, first=True)
         return _decision_of(draft), outcomes
 
     @property
     def ends_wanted(self) -> frozenset[TopicPartition]:
-        """Partitions whose election needs the log ends of all their replicas."""
+        """The partitions whose election needs the log ends of all their replicas."""
         if self._wanted is None or self._wanted[0] is not self.image:
             self._wanted = (self.image, ends_wanted(self._draft()))
         return self._wanted[1]
 
     def ends_known(self, ends: Ends) -> Decision:
-        """Log ends of some replicas; when all of a partition's are known, the largest leads."""
+        """Record some replicas' log ends; when all of a partition are known, the largest leads."""
         draft = self._draft()
         for name in sorted(self.ends_wanted):
             # In name order: a set's order would differ from run to run.
@@ -431,7 +434,7 @@ class Controller:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The reasons why registered brokers are left out, in the order of their ids."""
+        """The reasons why registered brokers are left out, in broker id order."""
         return tuple(reason for _, (_, reason) in sorted(self._left_out.items()))
 
     @property
@@ -447,9 +450,9 @@ class Controller:
         return self._counted[1]
 
     def _lead(self, topics: Sequence[TopicImage], *, notifies_all: bool) -> Decision:
-        """Elect where there is no live leader, and send the brokers these topics.
+        """Elect where there is no live leader, and send these topics to the brokers.
 
-        LeaderAndIsr goes out for elected partitions, with `notifies_all` for all.
+        LeaderAndIsr goes out for elected partitions, or for all partitions if `notifies_all`.
         """
         draft = self._draft()
         for topic in topics:
@@ -484,12 +487,12 @@ def _decision_of(draft: Draft) -> Decision:
 
 
 def _abandon(draft: Draft, topics: Sequence[TopicImage]) -> Decision:
-    """Remove the leaders; live brokers delete their replicas. The image keeps the topics."""
+    """Remove the leaders and make live brokers delete replicas. The image keeps the topics."""
     for topic in topics:
         draft.take_up(topic)
         for number, partition in topic.partitions.items():
-            # A partition that was never led has no state node to write; one without a leader is as
-            # it is to become.
+            # A partition that was never led has no state node to write; one without a leader
+            # already is in its final state.
             if partition.partition_epoch == NEVER_LED or partition.leader == NO_LEADER:
                 continue
             for replica in partition.replicas:
@@ -501,7 +504,7 @@ def _abandon(draft: Draft, topics: Sequence[TopicImage]) -> Decision:
 
 
 def _stop_replicas(draft: Draft, topics: Iterable[TopicImage], broker_ids: Iterable[int]) -> None:
-    """Have these brokers delete their replicas of the topics."""
+    """Make these brokers delete their replicas of the topics."""
     topics = list(topics)
     for broker_id in broker_ids:
         for topic in topics:

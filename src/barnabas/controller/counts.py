@@ -11,7 +11,7 @@ from barnabas.types import TopicPartition
 
 
 class Counts(NamedTuple):
-    """Counts over all topics that are not being deleted, by Kafka's names of controller metrics."""
+    """Counts over all topics that are not being deleted, with the names of Kafka's metrics."""
 
     topics: int  # GlobalTopicCount
     partitions: int  # GlobalPartitionCount
@@ -40,10 +40,9 @@ def offline(draft: Draft) -> frozenset[TopicPartition]:
 
 
 def ends_wanted(draft: Draft) -> frozenset[TopicPartition]:
-    """The partitions that get no leader before every replica's log end is known."""
+    """Return the partitions that get no leader until every replica's log end is known."""
     if not any(broker.may_have_lost for broker in draft.brokers.values()):
-        # In nearly every cluster no broker may have lost anything, and no partition need be looked
-        # at.
+        # In nearly every cluster no broker may have lost anything, so no partition needs checking.
         return frozenset()
     return frozenset(name for topic in draft.topics() for name in _waiting(draft, topic))
 

@@ -1,6 +1,6 @@
 """The controller's decision: operations to commit, the image after them, requests to brokers.
 
-Here too: how a large decision is split into commits, and which broker is sent which partitions.
+Also how a large decision is split into commits, and which partitions each broker is sent.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from barnabas.types import TopicPartition
 
 _NAMED_AT_MOST = 5
 _BYTES_BESIDE = 60
-"""The most that an operation takes in addition to path and data: its type, lengths, version."""
+"""The most bytes an operation takes in addition to path and data: its type, lengths and version."""
 
 
 Changed = dict[str, tuple[TopicImage, dict[int, PartitionImage]]]
-"""Topics by name as they were taken up, and the current draft of their partitions."""
+"""The drafted topics by name, each as it was added, with the current draft of its partitions."""
 
 New = dict[TopicPartition, Container[int]]
 """The replicas that cannot have records of a partition yet."""
@@ -35,9 +35,9 @@ class Send(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Commit `operations` (there may be none), apply, then send `requests` in their order.
+    """Commit `operations` (possibly none), apply, then send `requests` in their order.
 
-    `notes` go to the log as warnings. `unclean_elections`: how many may have lost records.
+    `notes` go to the log as warnings. `unclean_elections` counts those that may have lost records.
     """
 
     operations: tuple[Operation, ...]
@@ -46,16 +46,16 @@ class Decision(NamedTuple):
     unclean_elections: int = 0
     notes: tuple[str, ...] = ()
     departing: Mapping[TopicPartition, tuple[int, ...]] = MappingProxyType({})
-    """Names the brokers that have yet to delete their logs, by partition, where that changes."""
+    """Changes to the brokers that have yet to delete their logs, by partition."""
 
 
 def split(operations: Sequence[Operation], max_bytes: int = 500_000) -> list[tuple[Operation, ...]]:
-    """A decision's operations in several commits, in their order, each fenced by the first one,
-    the check of the controller's epoch.
+    """Split a decision's operations into several commits, in order.
 
-    For decisions on more partitions than a store takes at once. By their order, a controller that
-    finds some of them done can continue there. A node is not separated from its first child, as
-    the child's absence means that neither was created.
+    Each commit is fenced by the first operation, the check of the controller's epoch. This is for
+    decisions on more partitions than a store takes at once. Because the order is kept, a controller
+    that finds some of them done can continue there. A node stays in the same commit as its first
+    child, because a missing child must mean that neither was created.
     """
     if not operations:
         return []
@@ -69,7 +69,7 @@ def _chunks(operations: list[Operation], max_bytes: int) -> Iterator[list[Operat
     size = 0
     for operation in operations:
         added = _size(operation)
-        # ZooKeeper refuses a multi-request above jute.maxbuffer, a megabyte by default.
+        # ZooKeeper refuses a multi-request larger than jute.maxbuffer, one megabyte by default.
         if chunk and size + added > max_bytes and not _is_below(operation, chunk[-1]):
             yield chunk
             chunk, size = [], 0
@@ -94,7 +94,7 @@ def _is_below(operation: Operation, other: Operation) -> bool:
 def roles(
     changed: Changed, names: Iterable[TopicPartition], new: New, brokers: Iterable[int]
 ) -> dict[int, list[PartitionState]]:
-    """The states, among these partitions, that each of these brokers hosts."""
+    """Return, for each broker, the states of those of these partitions that it hosts."""
     hosted: dict[int, list[PartitionState]] = {broker_id: [] for broker_id in brokers}
     for name in names:
         topic, partitions = changed[name.topic]
@@ -102,7 +102,7 @@ def roles(
         state = PartitionState(name, topic.topic_id, partition, topic.config, False)
         beginners = new.get(name)
         for replica in partition.replicas:
-            # A broker that is not live, or that gets everything anyway, is not among them.
+            # A broker that is not live, or that is sent everything anyway, is not in `hosted`.
             if replica in hosted:
                 is_new = beginners is not None and replica in beginners
                 hosted[replica].append(state._replace(is_new=True) if is_new else state)
@@ -112,7 +112,7 @@ def roles(
 def all_roles(
     topics: Iterable[TopicImage], new: New, brokers: AbstractSet[int]
 ) -> dict[int, list[PartitionState]]:
-    """The states of these topics' partitions that each of these brokers hosts."""
+    """Return, for each broker, the states of those of these topics' partitions that it hosts."""
     hosted: dict[int, list[PartitionState]] = {broker_id: [] for broker_id in brokers}
     for topic in topics:
         for number, partition in topic.partitions.items():
@@ -127,12 +127,12 @@ def all_roles(
 
 
 def to_all(broker_ids: Iterable[int], update: UpdateMetadata) -> list[Send]:
-    """The same update for each broker."""
+    """Address the same update to each broker."""
     return [Send(broker_id, update) for broker_id in broker_ids]
 
 
 def note(what: str, names: Sequence[TopicPartition]) -> str:
-    """A note on how many partitions it concerns, and the first few of them by name."""
+    """Return a note with the number of partitions and the names of the first few."""
     shown = ", ".join(map(str, names[:_NAMED_AT_MOST]))
     more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
     return f"{len(names)} partition{'s' * (len(names) > 1)} {what}: {shown}{more}"

@@ -1,9 +1,9 @@
 """A draft of a decision: partitions after each write, operations, and brokers to notify.
 
-Invariant: a partition's state is written in steps, each conditional on the version that the one
-before left, and each a legal state for a reader that sees the tree in between. Where Kafka's
-controller takes several steps (a dead leader leaves the ISR, then another one is elected) the
-epochs here grow as there.
+Invariant: a partition's state is written in steps. Each step is conditional on the version that the
+previous step left, and gives a legal state for a reader that sees the tree in between. Where
+Kafka's controller takes several steps (a dead leader leaves the ISR, then another replica is
+elected) the epochs here grow in the same way.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _NO_BROKERS: Set[int] = frozenset()
 
 
 Departing = Mapping[TopicPartition, tuple[int, ...]]
-"""Live brokers that are no longer replicas, and have not confirmed that their logs are deleted.
+"""Live brokers that are no longer replicas and have not confirmed the deletion of their logs.
 
 A topic's node keeps them until then, as in Kafka (those of a cancelled move as both added and
-removed): a controller that takes over finds a move that is not complete, and completes it as this
-one did, with the same StopReplica.
+removed): a controller that takes over finds an incomplete move and completes it with the same
+StopReplica.
 """
 
 
@@ -58,7 +58,7 @@ class ControllerState(NamedTuple):
 
     epoch_version: int
     settings: Settings
-    leaving: Mapping[int, int]  # brokers that shut down, with their broker epochs
+    leaving: Mapping[int, int]  # brokers that are shutting down, with their broker epochs
     deleting: Set[str]
     topic_versions: Mapping[str, int]
     departing: Departing
@@ -89,7 +89,7 @@ class Draft:
         state: ControllerState,
         brokers: Mapping[int, BrokerImage] | None = None,
     ) -> None:
-        """`brokers`: the live ones, if they differ from the image's."""
+        """`brokers`: the live brokers, if they differ from the image's."""
         self.image = image
         self.brokers = image.brokers if brokers is None else brokers
         self.electable = frozenset(
@@ -117,7 +117,7 @@ class Draft:
         return self._state.settings
 
     def topic(self, name: str) -> TopicImage | None:
-        """A topic that is not being deleted, from the image or as it was taken up."""
+        """Return a topic from the draft, else from the image; None if it is being deleted."""
         if name in self._state.deleting:
             return None
         changed = self._changed.get(name)
@@ -134,7 +134,7 @@ class Draft:
         return (topic for topic in self.image.topics.values() if topic.name in deleting)
 
     def get(self, name: TopicPartition) -> PartitionImage | None:
-        """A partition in its current draft, unless its topic is being deleted."""
+        """Return a partition in its current draft, unless its topic is being deleted."""
         topic = self.topic(name.topic)
         if topic is None:
             return None
@@ -146,7 +146,7 @@ class Draft:
         self._changed[topic.name] = (topic, dict(topic.partitions))
 
     def put(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """Change something of a partition that is not in its state node."""
+        """Change a part of a partition that is not in its state node."""
         changed = self._changed.get(name.topic)
         if changed is None:
             topic = self.image.topics[name.topic]
@@ -158,22 +158,23 @@ class Draft:
     ) -> None:
         """Write one step. `unclean`: the leader may lack acknowledged records."""
         version = partition.partition_epoch
-        # The first step: there is no state node yet (ZK-4).
+        # In the first step there is no state node yet (ZK-4).
         if version == NEVER_LED + 1:
             self._begin(name, partition)
         else:
             data = self._encode(partition)
             if unclean:
-                # Kafka's mark, until the ISR changes next; nothing there acts on it, nor do we.
+                # Kafka sets this mark until the ISR next changes; nothing in Kafka acts on it, nor
+                # do we.
                 data = data.replace(b'"version":1,', _RECOVERING, 1)
-            # On the version that the step before left: a leader that has written its ISR in between
-            # (RE-9) makes the commit fail.
+            # Conditional on the version that the previous step left: if a leader has written its
+            # ISR in between (RE-9), the commit fails.
             written = store.Set(layout.state_path(*name), data, version - 1)
             self._operations.append(written)
         self.put(name, partition)
 
     def change(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """Write one step, and notify the replicas of it (LeaderAndIsr)."""
+        """Write one step and notify the replicas of it (LeaderAndIsr)."""
         self.write(name, partition)
         self._notified[name] = None
 
@@ -184,7 +185,7 @@ class Draft:
             self._new[name] = new
 
     def write_topic(self, name: str, *, first: bool = False) -> None:
-        """Write a topic's node from its partitions; `first`: before all other operations."""
+        """Notify the replicas (LeaderAndIsr); replicas in `new` cannot have records of it yet."""
         topic, partitions = self._changed.get(name) or (
             self.image.topics[name],
             self.image.topics[name].partitions,
@@ -201,7 +202,8 @@ class Draft:
         version = self._state.topic_versions.get(name, store.ANY_VERSION)
         path = layout.topic_path(name)
         written = store.Set(path, layout.encode_topic_node(node), version)
-        # Once per decision, in its last state: a second write would miss the version it names.
+        # Once per decision, in its final state: a second write would not match the version it
+        # names.
         self._operations = [
             each
             for each in self._operations
@@ -210,7 +212,7 @@ class Draft:
         self._operations.insert(0 if first else len(self._operations), written)
 
     def _with_departing(self, topic: str, number: int, partition: PartitionImage) -> PartitionImage:
-        """The partition as the topic's node has it."""
+        """Return the partition in the form stored in the topic's node."""
         departing = self.departing(TopicPartition(topic, number))
         left = tuple(each for each in departing if each not in partition.replicas)
         if not left:
@@ -222,9 +224,10 @@ class Draft:
         )
 
     def lead(self, name: TopicPartition, *, unclean: bool = False) -> bool:
-        """Elect a leader unless a live one leads; return whether there is a leader now.
+        """Elect a leader unless a live one leads; returns whether there is a leader now.
 
-        From the ISR, else any live replica where the topic allows it, or with `unclean`.
+        The leader comes from the ISR; if the topic allows it, or with `unclean`, it may be any live
+        replica.
         """
         topic, partition = self.topic(name.topic), self.get(name)
         assert topic is not None and partition is not None
@@ -241,15 +244,15 @@ class Draft:
             return may and self._lead_uncleanly(name, partition)
         self.change(name, elected)
         if partition.partition_epoch == NEVER_LED == partition.leader_epoch:
-            # Its replicas cannot have a log of it yet. With a leader epoch from the logs (ZK-6)
-            # they may.
+            # Its replicas cannot have a log of it yet, but may have one if the leader epoch comes
+            # from the logs (ZK-6).
             self._new[name] = partition.replicas
         if in_doubt:
             self.note("led by the last in-sync replica, which may have lost records", name)
         return True
 
     def _lead_uncleanly(self, name: TopicPartition, partition: PartitionImage) -> bool:
-        """Elect a replica that is not in sync; return whether one is live."""
+        """Elect a replica that is not in sync; returns whether any replica is live."""
         elected = elect_unclean(partition, self.electable, self.epoch)
         if elected is None:
             return False
@@ -262,28 +265,28 @@ class Draft:
 
     @property
     def has_changed(self) -> bool:
-        """True once any partition has changed or is to be stopped."""
+        """True once any partition has changed or has to be stopped."""
         return bool(self._changed or self._stopped)
 
     def has_leader(self, partition: PartitionImage) -> bool:
-        """Return whether its leader is live, and the leader's replica not offline."""
+        """Return whether the partition's leader is live and the leader's replica is not offline."""
         leader = partition.leader
         return leader in self.brokers and leader not in partition.offline_replicas
 
     def stop(self, broker_id: int, name: TopicPartition, *, delete: bool) -> None:
-        """Have a broker stop hosting a partition."""
+        """Make a broker stop hosting a partition."""
         if broker_id in self.brokers:
             self._stopped.setdefault((broker_id, delete), []).append(name)
 
     def departing(self, name: TopicPartition) -> tuple[int, ...]:
-        """The brokers that are to delete their logs of it, and have not confirmed that."""
+        """Return the brokers that have yet to confirm that they deleted their logs of it."""
         drafted = self._departing.get(name)
         return self._state.departing.get(name, ()) if drafted is None else drafted
 
     def remove(self, broker_id: int, name: TopicPartition) -> None:
-        """Have a broker delete its replica, which the partition no longer has.
+        """Make a broker delete its replica, which no longer belongs to the partition.
 
-        The topic's node, to be written after this, says so until it is confirmed.
+        The topic's node, which must be written after this, lists the broker until it confirms.
         """
         if broker_id in self.brokers:
             self.stop(broker_id, name, delete=True)
@@ -299,7 +302,7 @@ class Draft:
                 self._departing[name] = left
                 topics[name.topic] = None
         for topic in topics:
-            # Not of a topic that is being deleted: its node goes as a whole.
+            # Not for a topic being deleted: its node is deleted as a whole.
             if self.topic(topic) is not None:
                 self.write_topic(topic)
 
@@ -308,7 +311,7 @@ class Draft:
         self._notes.setdefault(what, []).append(name)
 
     def operate(self, operations: Iterable[store.Operation]) -> None:
-        """Add operations on other nodes than partitions' states."""
+        """Add operations on nodes other than partition states."""
         self._operations += operations
 
     def decision(
@@ -316,12 +319,12 @@ class Draft:
         *,
         newcomers: Set[int] = _NO_BROKERS,
     ) -> Decision:
-        """The whole decision. Newcomers get everything.
+        """Return the whole decision. Newcomers are sent everything.
 
-        LeaderAndIsr goes before the update of all, so that leaders know of it before clients ask.
-        Before that, known brokers get the addresses of newcomers, which they may have to follow;
-        and newcomers get all topics, as others are unknown to their clients. Topics that are being
-        deleted are not sent.
+        LeaderAndIsr precedes the update to all brokers, so that leaders know of their role before
+        clients ask. Before that, known brokers get the addresses of newcomers, which they may have
+        to follow, and newcomers get all topics, because their clients know no others. Topics that
+        are being deleted are not sent.
         """
         changed, deleting = self._topics(), self._state.deleting
         image = self.image.apply(self._update(changed))
@@ -335,7 +338,7 @@ class Draft:
         if newcomers:
             staying = [topic for topic in image.topics.values() if topic.name not in deleting]
             requests += to_all(sorted(newcomers), self._update(staying))
-            # Changed or not: a new registration has been sent nothing yet.
+            # Whether changed or not: a new registration has been sent nothing yet.
             hosted.update(all_roles(staying, self._new, newcomers))
         for broker_id in self.brokers:
             states = tuple(hosted.get(broker_id, ()))
@@ -343,8 +346,8 @@ class Draft:
                 request = LeaderAndIsr(self.image.controller_id, self.epoch, states)
                 requests.append(Send(broker_id, request))
         requests += self._stops()
-        # Without newcomers the update goes out even if no topic has changed: the live brokers are
-        # news.
+        # Without newcomers the update goes out even if no topic has changed, because the live
+        # brokers have.
         if topics or not newcomers:
             requests += to_all(known, update)
         return self._fence(image, requests)
@@ -354,13 +357,13 @@ class Draft:
         return Decision((), self.image, ())
 
     def removal(self, names: Sequence[str]) -> Decision:
-        """The whole decision, with these topics removed from the brokers' metadata."""
+        """Return the whole decision, with these topics removed from the brokers' metadata."""
         gone = self._update([], tuple(names))
         image = self.image.apply(self._update(self._topics()))
         return self._fence(image, [*to_all(self.brokers, gone), *self._stops()])
 
     def forgotten(self, names: Sequence[str]) -> Decision:
-        """The whole decision, with these topics removed; brokers were notified before."""
+        """Return the whole decision, with these topics removed; brokers were notified earlier."""
         return self._fence(self.image.apply(self._update([], tuple(names))), [])
 
     def _topics(self) -> list[TopicImage]:
@@ -380,8 +383,8 @@ class Draft:
             )
 
     def _epoch_of(self, name: TopicPartition) -> int:
-        """The leader epoch in which a replica is stopped; a deletion does not raise it."""
-        # Kafka's EpochDuringDelete: the receiver deletes whatever epoch it knows.
+        """Return the leader epoch at which a replica is stopped; a deletion does not raise it."""
+        # Kafka's EpochDuringDelete: the receiver deletes the replica whatever epoch it knows.
         if name.topic in self._state.deleting:
             return WHILE_DELETING
         partition = self.get(name)
@@ -412,10 +415,10 @@ class Draft:
         )
 
     def _begin(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """Create the nodes of a new partition, and the topic's own before its first one."""
+        """Create the nodes of a new partition; for the topic's first one, the parent node too."""
         topic = self._changed.get(name.topic)
         partitions = self.image.topics[name.topic].partitions if topic is None else topic[1]
-        # The parent node, once: no partition of this topic has its own yet.
+        # The parent node is created once, when no partition of this topic has a node yet.
         if all(each.partition_epoch == NEVER_LED for each in partitions.values()):
             self._operations.append(store.Create(layout.partitions_path(name.topic)))
         self._operations.append(store.Create(layout.partition_path(*name)))
@@ -423,7 +426,7 @@ class Draft:
         self._operations.append(store.Create(layout.state_path(*name), data))
 
     def _encode(self, partition: PartitionImage) -> bytes:
-        # Partitions of one cluster are much alike: far fewer states than partitions.
+        # Partitions of one cluster are much alike: there are far fewer states than partitions.
         key = (partition.leader, partition.isr, partition.leader_epoch)
         data = self._encoded.get(key)
         if data is None:

@@ -3,10 +3,10 @@
 Leaders below inter.broker.protocol.version 2.7 write ISRs themselves (RE-9).
 
 Only the leader of the current epoch may propose, on the partition's current state, and only
-replicas whose brokers are live in the registration that the leader sends (KIP-903): one that has
-registered again since may have lost what made it eligible. The order of the checks is Kafka's: a
-proposal that is fulfilled already is answered before its age is checked, so a repeated one is
-harmless.
+replicas whose brokers are live in the registration that the leader sends (KIP-903): a broker that
+has re-registered since may have lost the records that made it eligible. The checks run in Kafka's
+order: a proposal that is already fulfilled is answered before its age is checked, so a repeated
+proposal is harmless.
 """
 
 from __future__ import annotations
@@ -45,16 +45,17 @@ class Written(NamedTuple):
 
 
 def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
-    """Take over the ISRs that leaders have written; return whether any has changed.
+    """Take over the ISRs that leaders have written; returns whether any has changed.
 
-    A leader changes only its ISR. Other differences are left alone: the next write of such a node
-    finds another version, and everything is read again.
+    A leader changes only its ISR. Other differences are ignored: the next write of such a node
+    finds another version, and everything is then reread.
     """
     has_changed = False
     for name, (state, version) in written.items():
         topic = draft.image.topics.get(name.topic)
         before = None if topic is None else topic.partitions.get(name.partition)
-        # Unknown here, or no newer than what is known: our own write, or one that was read before.
+        # Unknown here, or no newer than the known state: our own write, or one that was read
+        # before.
         if before is None or not NEVER_LED < before.partition_epoch < version:
             continue
         if (state.leader, state.leader_epoch) == (before.leader, before.leader_epoch):
@@ -64,7 +65,7 @@ def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
 
 
 def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
-    """Send these to every broker, and complete moves that waited for a replica to join."""
+    """Send these partitions to every broker; complete moves that waited for a replica to join."""
     for name in names:
         partition = draft.get(name)
         if partition is None:
@@ -77,7 +78,7 @@ def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
 def decide(
     draft: Draft, broker_id: int, proposals: Mapping[TopicPartition, IsrProposal]
 ) -> dict[TopicPartition, IsrAnswer]:
-    """Write what is accepted; an answer for each proposal of this broker."""
+    """Write the accepted proposals; returns an answer for each proposal of this broker."""
     return {name: _answer(draft, broker_id, proposal) for name, proposal in proposals.items()}
 
 
@@ -87,8 +88,8 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
         before = _known(draft, proposal)
         isr = tuple(member.broker_id for member in proposal.isr)
         _check_epochs(before, proposal)
-        # Fulfilled already, as when an answer was lost: it is accepted whatever its partition
-        # epoch.
+        # Already fulfilled, for example because an answer was lost: accept it whatever its
+        # partition epoch.
         if isr == before.isr and before.leader == broker_id:
             return _as_it_is(before)
         _check_isr(draft, before, broker_id, proposal)
@@ -102,7 +103,7 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
     if (accepted.adding or accepted.removing) and reassignment.complete(draft, name):
         after = draft.get(name)
         if after is not None and after.leader != broker_id:
-            # The proposer leads no longer, so the accepted ISR is of no use to it; its LeaderAndIsr
+            # The proposer no longer leads, so the accepted ISR is of no use to it; its LeaderAndIsr
             # follows.
             return IsrAnswer(NewLeaderElected.code)
     return _as_it_is(accepted)
@@ -110,7 +111,7 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
 
 def _known(draft: Draft, proposal: IsrProposal) -> PartitionImage:
     topic_id = proposal.topic_id
-    # A zero id is that of a leader which knows none: then the name counts.
+    # A zero id comes from a leader that knows no topic id: then the name counts.
     if topic_id != _NO_TOPIC_ID and topic_id not in draft.image.topic_names:
         raise UnknownTopicId
     topic = draft.topic(proposal.topic_partition.topic)
@@ -128,7 +129,7 @@ def _check_epochs(before: PartitionImage, proposal: IsrProposal) -> None:
         proposal.partition_epoch > before.partition_epoch
         or proposal.leader_epoch > before.leader_epoch
     ):
-        raise NotController  # the leader knows more, so from a newer controller
+        raise NotController  # the leader knows a newer state, so it comes from a newer controller
     if proposal.leader_epoch < before.leader_epoch:
         raise FencedLeaderEpoch
 
@@ -149,15 +150,16 @@ def _check_isr(draft: Draft, before: PartitionImage, broker_id: int, proposal: I
 
 
 def _is_eligible(draft: Draft, before: PartitionImage, member: IsrMember) -> bool:
-    """Return whether it is live in that registration; one that joins must not be shutting down."""
+    """Return whether the member is live in that registration and, if new, not shutting down."""
     broker = draft.brokers.get(member.broker_id)
-    # Not registered, or its log directory has failed (KIP-112).
+    # The broker is not registered, or its log directory has failed (KIP-112).
     if broker is None or member.broker_id in before.offline_replicas:
         return False
-    # KIP-903. Below version 3 no epoch is sent, and Kafka checks none.
+    # KIP-903. Below version 3 no epoch is sent, and Kafka does not check any.
     if member.broker_epoch not in (_NOT_SENT, broker.epoch):
         return False
-    # RE-13: a broker that shuts down may stay a member until it is taken out, but not become one.
+    # RE-13: a broker that is shutting down may stay a member until it is removed, but cannot become
+    # one.
     return member.broker_id in before.isr or member.broker_id in draft.electable
 
 

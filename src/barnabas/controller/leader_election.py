@@ -1,12 +1,12 @@
 """Election of a partition's leader: at its creation, after a failure, or on request.
 
-The first eligible replica in the assigned order leads: at creation any live one, since there are no
-records yet; later only a live one that is in sync (RE-10), because only that has everything
-acknowledged. A replica whose log directory has failed counts as dead, though its broker is live.
-The ISR never becomes empty: its last members are waited for. Whether to elect cleanly, from outside
-the ISR or not yet is decided by `Draft.lead` in `decision_draft`, which asks `lost_log_ends` for
-doubts about the members of the ISR. Each function returns the partition
-one write later: with the next partition epoch, and the next leader epoch.
+The first eligible replica in the assigned order leads. At creation any live replica is eligible,
+because there are no records yet; later only a live replica that is in sync (RE-10), because only it
+has every acknowledged record. A replica whose log directory has failed counts as dead even if its
+broker is live. The ISR never becomes empty: the partition waits for its last members. `Draft.lead`
+in `decision_draft` decides whether to elect cleanly, from outside the ISR, or not yet; it asks
+`lost_log_ends` for doubts about the members of the ISR. Each function returns the partition one
+write later: with the next partition epoch and the next leader epoch.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from barnabas.cluster.image import NEVER_LED, NO_LEADER, PartitionImage, TopicIm
 
 
 class Settings(NamedTuple):
-    """The cluster's defaults for what a topic's own configs do not set."""
+    """The cluster's defaults for settings that a topic's own configs leave unset."""
 
     min_insync_replicas: int = 1
     is_unclean_allowed: bool = False
 
     def min_insync_of(self, topic: TopicImage) -> int:
         own = topic.config.get("min.insync.replicas", "").strip()
-        # Written by hand it may be no number; the brokers ignore it then, too.
+        # A value written by hand may not be a number; the brokers ignore it then, too.
         return int(own) if own.isdecimal() else self.min_insync_replicas
 
     def is_unclean_allowed_for(self, topic: TopicImage) -> bool:
@@ -36,8 +36,8 @@ class Settings(NamedTuple):
 def succeed(
     partition: PartitionImage, leader: int, isr: tuple[int, ...], controller_epoch: int
 ) -> PartitionImage:
-    """The partition under this leader, or under the same one in a new epoch."""
-    # Not `_replace`, which takes thrice as long: a broker that fails has thousands of these.
+    """Return the partition under this (possibly unchanged) leader, in a new leader epoch."""
+    # Not `_replace`, which takes three times as long: a failing broker affects thousands of these.
     return PartitionImage(
         leader,
         partition.leader_epoch + 1,
@@ -54,13 +54,13 @@ def succeed(
 def elect(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """The partition with a new leader; None: it has a live one, or no replica is eligible."""
+    """Return the partition with a new leader; None if none is needed or no replica is eligible."""
     offline = partition.offline_replicas
-    # It leads, and its log directory is there (KIP-112).
+    # The leader is live and its log directory works (KIP-112).
     if partition.leader in live and partition.leader not in offline:
         return None
     is_new = partition.partition_epoch == NEVER_LED
-    # RE-10: once there are records, only a member of the ISR has all that was acknowledged.
+    # RE-10: once there are records, only members of the ISR have every acknowledged record.
     candidates = partition.replicas if is_new else partition.isr
     isr = tuple([each for each in candidates if each in live and each not in offline])
     if not isr:
@@ -71,7 +71,7 @@ def elect(
 def elect_unclean(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """The first live replica leads, alone in the ISR, whatever it lacks (RE-11); None: none is."""
+    """Elect the first live replica as the only ISR member, whatever it lacks (RE-11), if any."""
     for replica in partition.replicas:
         if replica in live and replica not in partition.offline_replicas:
             return succeed(partition, replica, (replica,), controller_epoch)
@@ -81,7 +81,7 @@ def elect_unclean(
 def prefer(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """The first replica leads again; None: it is not live, or not in sync."""
+    """Make the first replica lead again; returns None if it is not live or not in sync."""
     preferred = partition.replicas[0]
     # KIP-460: a preferred election is never unclean.
     if preferred not in live or preferred in partition.offline_replicas:
@@ -94,7 +94,7 @@ def prefer(
 def hand_over(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Another member of the ISR leads, and those not in `live` leave it; None: there is none."""
+    """Make another ISR member lead and remove members not in `live`; None if no other can lead."""
     isr = tuple([replica for replica in partition.isr if replica in live])
     leader = _first(partition.replicas, isr, but_not=partition.offline_replicas)
     if leader == NO_LEADER:
@@ -103,14 +103,14 @@ def hand_over(
 
 
 def without(partition: PartitionImage, broker_id: int, controller_epoch: int) -> PartitionImage:
-    """This member leaves the ISR, unless it is the last one; if it led, there is no leader."""
+    """Remove this member from the ISR unless it is the last; if it led, there is no leader."""
     leader = NO_LEADER if partition.leader == broker_id else partition.leader
     isr = tuple([replica for replica in partition.isr if replica != broker_id])
     return succeed(partition, leader, isr or partition.isr, controller_epoch)
 
 
 def leader_last(partition: PartitionImage, leaving: list[int]) -> list[int]:
-    """The order in which these leave the ISR: if it must keep one, then the last leader."""
+    """Return the order in which these leave the ISR: the leader last, as one may have to stay."""
     if len(leaving) <= 1:
         return leaving
     return sorted(leaving, key=lambda replica: replica == partition.leader)

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 class LogEnd(NamedTuple):
-    """A replica's log end: the epoch of its last batch (-1: it is empty), and its LEO.
+    """A replica's log end: the epoch of its last batch (-1 if the log is empty), and its LEO.
 
-    `broker_epoch`: the registration of the broker that was asked, -1 if that is not known. A broker
-    that has registered again since may have lost these records.
+    `broker_epoch` is the registration of the broker that was asked, or -1 if it is not known. A
+    broker that has registered again since may have lost these records.
     """
 
     epoch: int
@@ -50,16 +50,16 @@ Ends = Mapping[TopicPartition, Mapping[int, LogEnd]]
 def distrust(
     partition: PartitionImage, doubtful: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """The partition without these members in the ISR; None: it is as it was.
+    """Return the partition without these members in its ISR; None if nothing changes.
 
-    If all are doubtful one of them stays in the ISR, but does not lead by it.
+    If all members are doubtful, one of them stays in the ISR but does not lead because of it.
     """
     if len(partition.replicas) == 1 or not any(each in doubtful for each in partition.isr):
         return None
     isr = tuple([replica for replica in partition.isr if replica not in doubtful])
     leader = partition.leader if partition.leader in isr else NO_LEADER
     if not isr:
-        # KIP-966: the ISR never becomes empty. The last leader had everything acknowledged, so it
+        # KIP-966: the ISR never becomes empty. The last leader had every acknowledged record, so it
         # is the best of those that may have lost something.
         last_led = partition.leader in partition.isr
         isr = (partition.leader,) if last_led else partition.isr[:1]
@@ -69,7 +69,7 @@ def distrust(
 
 
 def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> bool:
-    """Return whether none leads, and the ISR's last member is back but may lack its log's end."""
+    """Return whether no replica leads and the ISR's last member, now back, may lack its end."""
     if partition.leader != NO_LEADER or partition.partition_epoch == NEVER_LED:
         return False
     if len(partition.isr) != 1 or len(partition.replicas) == 1:
@@ -79,17 +79,18 @@ def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -
 
 
 def waits_for_ends(topic: TopicImage, settings: Settings) -> bool:
-    """Return whether a partition in doubt waits for a leader until every replica's end is known."""
+    """Return whether a partition in doubt waits until every replica's log end is known."""
     # With one replica in sync, acks=all promises no second copy, so asking the others proves
     # nothing; and where unclean elections are allowed, availability comes first.
     return settings.min_insync_of(topic) >= 2 and not settings.is_unclean_allowed_for(topic)
 
 
 def largest(partition: PartitionImage, ends: Mapping[int, LogEnd]) -> int | None:
-    """The replica whose log ends last, the first assigned of several; None: not all are known."""
+    """Return the replica whose log ends last, the first assigned of equals; None if unknown."""
     if any(replica not in ends for replica in partition.replicas):
         return None
-    # The epoch first: in a later epoch a shorter log has what its leader acknowledged (KIP-101).
+    # Compare the epoch first: in a later epoch, a shorter log has what its leader acknowledged
+    # (KIP-101).
     return max(partition.replicas, key=lambda replica: ends[replica][:2])
 
 
@@ -99,11 +100,11 @@ class KnownEnds:
     __slots__ = ("_ends",)
 
     def __init__(self) -> None:
-        # With the leader epoch, which has no leader: after it logs have grown.
+        # Stored with the leader epoch, in which no replica leads: once one leads, logs grow.
         self._ends: dict[TopicPartition, tuple[int, dict[int, LogEnd]]] = {}
 
     def add(self, draft: Draft, name: TopicPartition, reported: Mapping[int, LogEnd]) -> None:
-        """Keep these brokers' log ends, unless they are of another registration."""
+        """Keep these brokers' log ends, except those from another registration."""
         partition = draft.get(name)
         assert partition is not None
         epoch, ends = self._ends.get(name, (partition.leader_epoch, {}))
@@ -111,7 +112,7 @@ class KnownEnds:
             ends = {}
         for broker_id, end in reported.items():
             broker = draft.brokers.get(broker_id)
-            # KIP-903: an answer from before a restart says nothing of what is left now.
+            # KIP-903: an answer from before a restart says nothing about what is left now.
             if broker is not None and end.broker_epoch in (-1, broker.epoch):
                 ends[broker_id] = end._replace(broker_epoch=broker.epoch)
         self._ends[name] = (partition.leader_epoch, ends)
@@ -127,7 +128,7 @@ class KnownEnds:
             if replica in draft.brokers and draft.brokers[replica].epoch == end.broker_epoch
         }
         leader = largest(partition, valid)
-        # It is waited for: any other replica may lack records that it has.
+        # The partition waits for it: any other replica may lack records that it has.
         if leader not in draft.electable or leader in partition.offline_replicas:
             return
         if leader not in partition.isr:

@@ -1,14 +1,14 @@
 """Placement of a topic's replicas on brokers (TP-7).
 
 Brokers form a ring. Partition i has its first replica on broker (start + i) of the ring, so leaders
-spread. Its other replicas follow in the ring's order from a distance that grows with each round of
-partitions, so that the load of a failed broker falls on all the others and not on the next one
-alone. `start` and `shift` are random numbers in production, lest all small topics begin on the same
+spread. Its other replicas follow in ring order, starting at a distance that grows with each round
+of partitions, so that the load of a failed broker falls on all the others rather than on the next
+one. `start` and `shift` are random in production, so that small topics do not all start on the same
 broker. A topic that grows takes its start from its first partition.
 
-With racks (of all brokers, or they are ignored) the ring alternates between them, and each further
-replica goes to a rack that has none of this partition yet, while there is one. Without racks each
-broker is a rack of its own, and the same rule holds.
+With racks (used only if every broker has one) the ring alternates between them, and each further
+replica goes to a rack that holds none of this partition yet, while there is one. Without racks each
+broker is its own rack, and the same rule holds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def place(
     start: int,
     shift: int,
 ) -> Assignment:
-    """Replicas for partitions 0, 1, ...; `racks` has the live brokers with their racks.
+    """Place replicas for partitions 0, 1, ...; `racks` has the live brokers with their racks.
 
     Raises InvalidPartitions, or InvalidReplicationFactor (TP-5: more replicas than live brokers).
     """
@@ -51,11 +51,11 @@ def place(
 def place_more(
     racks: Mapping[int, str | None], existing: Mapping[int, Sequence[int]], partitions: int
 ) -> Assignment:
-    """Replicas for a topic's partitions up to `partitions`, as many for each as partition 0 has.
+    """Place a topic's new partitions up to `partitions`, each with as many replicas as partition 0.
 
-    As in Kafka, the new ones go round from partition 0's first replica: where a topic that was
-    placed by this rule began, so each partition gets the leader that it would have had. The
-    distance of the others starts over. Raises InvalidReplicationFactor.
+    As in Kafka, the new partitions continue round the ring from partition 0's first replica, where
+    a topic placed by this rule began, so each gets the leader that it would have had originally.
+    The distance to the other replicas starts over. Raises InvalidReplicationFactor.
     """
     _check_replication_factor(len(existing[0]), len(racks))
     at_or_after = [i for i, broker in enumerate(sorted(racks)) if broker >= existing[0][0]]
@@ -81,7 +81,7 @@ def _go_round(
 ) -> Assignment:
     assignment = {}
     for partition in numbers:
-        # TP-7: p5 of the example is on brokers 0, 2, 3 and not on 0, 1, 2.
+        # TP-7: partition 5 of the example is on brokers 0, 2 and 3 and not on 0, 1 and 2.
         if partition and partition % len(ring.brokers) == 0:
             shift += 1
         first = (start + partition) % len(ring.brokers)
@@ -98,20 +98,20 @@ def _ring(racks: Mapping[int, str | None]) -> _Ring:
     by_rack: dict[str, list[int]] = {}
     for broker in brokers:
         by_rack.setdefault(str(racks[broker]), []).append(broker)
-    # One of each rack in turn; an exhausted rack is skipped.
+    # One broker of each rack in turn; an exhausted rack is skipped.
     turns = [(turn, rack) for rack, members in by_rack.items() for turn in range(len(members))]
     return _Ring([by_rack[rack][turn] for turn, rack in sorted(turns)], racks, len(by_rack))
 
 
 def _others(brokers: Sequence[int], first: int, distance: int) -> Iterator[int]:
-    """The brokers after the first one, endlessly, `distance` of them skipped."""
+    """Yield the brokers after the first one, endlessly, with `distance` of them skipped."""
     others = [*brokers[first + 1 :], *brokers[:first]]
     skipped = distance % len(others) if others else 0
     return cycle(others[skipped:] + others[:skipped])
 
 
 def _spread(ring: _Ring, first: int, others: Iterator[int], replication_factor: int) -> list[int]:
-    """The first one, and the next of the others that add a new rack."""
+    """Return the first broker and the next of the others that add a new rack."""
     rack_of = ring.rack_of
     replicas = [ring.brokers[first]]
     used = {rack_of[replicas[0]]}

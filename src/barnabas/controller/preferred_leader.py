@@ -1,7 +1,7 @@
 """Preferred leaders: elections on request (KIP-460), and automatic rebalancing.
 
-The first replica of a partition is its preferred leader: with all of those leading, the load is as
-planned. A partition that is being deleted or moved is left alone.
+The first replica of a partition is its preferred leader: if every preferred leader leads, the load
+is as planned. A partition that is being deleted or moved is left alone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from barnabas.types import TopicPartition
 
 
 class _Balance(NamedTuple):
-    """The partitions that prefer one broker: all, and those that it does not lead."""
+    """The partitions that prefer one broker: all of them, and the ones that it does not lead."""
 
     total: list[int]
     not_led: list[TopicPartition]
 
 
 def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
-    """Elect the first replica; the error where that is not possible or not needed."""
+    """Elect the first replica; returns an error if that is impossible or not needed."""
     partition = draft.get(name)
     if partition is None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
@@ -50,7 +50,7 @@ def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
     partition = draft.get(name)
     if partition is None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
-    # KIP-460: an unclean election is for partitions without a leader alone.
+    # KIP-460: an unclean election is only for partitions without a leader.
     if draft.has_leader(partition):
         return ElectionNotNeeded(f"partition {name} has a leader")
     if draft.lead(name, unclean=True):
@@ -59,7 +59,7 @@ def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
 
 
 def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
-    """Elect preferred leaders for each broker that leads too few of its own partitions."""
+    """Elect preferred leaders for each broker that leads too few of its preferred partitions."""
     for balance in _balances(draft).values():
         # Up to leader.imbalance.per.broker.percentage the leaders stay where they are.
         if 100 * len(balance.not_led) <= max_imbalance_percent * len(balance.total):

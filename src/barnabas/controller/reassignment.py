@@ -31,8 +31,8 @@ from barnabas.types import TopicPartition
 def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None) -> None:
     """Begin to move a partition to the targets, or (None) cancel its move.
 
-    Raises UnknownTopicOrPartition, NoReassignmentInProgress, InvalidReplicaAssignment; then the
-    draft is as it was.
+    Raises UnknownTopicOrPartition, NoReassignmentInProgress or InvalidReplicaAssignment, and then
+    leaves the draft unchanged.
     """
     before = draft.get(name)
     if before is None:
@@ -52,7 +52,7 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
         removing=_difference(replicas, targets),
     )
     unneeded = _difference(before.replicas, replicas)
-    # No replica has a record: the move is over at once.
+    # No replica has a record: the move is complete immediately.
     if before.partition_epoch == NEVER_LED:
         draft.put(name, before._replace(replicas=targets, adding=(), removing=()))
         draft.lead(name)
@@ -63,9 +63,9 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
 
 
 def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -> bool:
-    """Finish the move, if all of its targets are in sync and one of them can lead.
+    """Finish the move if all of its targets are in sync and one of them can lead.
 
-    Not without a leader: an election comes first, as it knows which of the ISR may lead.
+    It needs a leader: an election comes first, because it knows which ISR members may lead.
     """
     partition = draft.get(name)
     assert partition is not None
@@ -89,8 +89,8 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
     for replica in removing:
         draft.remove(replica, name)
     departing = draft.departing(name)
-    # The node lists those that leave already, and is written again once they have left; but it must
-    # not list one that is gone, for which nothing waits.
+    # The node already lists the brokers that are leaving and is rewritten once they have left; but
+    # it must not list a broker that is already gone, which nothing waits for.
     if writes_topic and (not departing or not set(removing).issubset(departing)):
         draft.write_topic(name.topic)
     return True
@@ -104,7 +104,7 @@ def _check(draft: Draft, targets: tuple[int, ...], origin: tuple[int, ...]) -> N
     if min(targets) < 0:
         raise InvalidReplicaAssignment(f"{min(targets)} is not a broker id")
     missing = sorted(set(targets).difference(origin).difference(draft.electable))
-    # Only new replicas must be live: those that are there already may have failed.
+    # Only new replicas must be live: existing ones may have failed.
     if missing:
         raise InvalidReplicaAssignment(f"brokers {missing} are not live")
 
@@ -112,7 +112,7 @@ def _check(draft: Draft, targets: tuple[int, ...], origin: tuple[int, ...]) -> N
 def _begin(
     draft: Draft, name: TopicPartition, moving: PartitionImage, unneeded: tuple[int, ...]
 ) -> None:
-    """Replicas added by an earlier request are no longer needed, and leave first."""
+    """Begin the move; replicas in `unneeded`, added by an earlier request, leave first."""
     partition = moving
     leader = moving.leader
     if leader in unneeded or not _difference(moving.isr, unneeded):
@@ -135,7 +135,7 @@ def _begin(
 
 
 def _leader_among(draft: Draft, partition: PartitionImage, targets: tuple[int, ...]) -> int:
-    """The current leader if it is a live target; else the first target that may lead."""
+    """Return the current leader if it is a live target, else the first target that may lead."""
     if partition.leader in targets and draft.has_leader(partition):
         return partition.leader
     for replica in targets:

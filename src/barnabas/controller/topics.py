@@ -1,4 +1,4 @@
-"""Validation of topics: name, replicas and configs of new ones, and added partitions.
+"""Validation of topics: name, replicas and configs of new topics, and added partitions.
 
 Everything is checked before anything is written, so a refusal leaves no trace. The rules and errors
 are Kafka's; the limit on partitions is that of its KRaft controllers.
@@ -23,13 +23,13 @@ from barnabas.errors import (
 )
 
 MAX_NEW_PARTITIONS = 10_000
-"""At once, in one topic: each is a directory, and no request may fill the disk."""
+"""The limit per request and topic: each partition is a directory; no request may fill the disk."""
 
 _NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 
 class NewTopic(NamedTuple):
-    """A topic to create. `assignment`, if given, takes precedence over the numbers."""
+    """A topic to create. `assignment`, if given, overrides the numbers."""
 
     name: str
     partitions: int = 1
@@ -39,12 +39,12 @@ class NewTopic(NamedTuple):
 
 
 def may_collide(name: str) -> bool:
-    """Return whether a name has one of the two characters that `check_collision` is about."""
+    """Return whether a name contains `.` or `_`, the characters that `check_collision` compares."""
     return "." in name or "_" in name
 
 
 def check_collision(name: str, existing: Iterable[str]) -> None:
-    """Raises InvalidTopic if the name differs from an existing one only in `.` against `_`.
+    """Raises InvalidTopic if the name differs from an existing one only by `.` instead of `_`.
 
     Metric names write both as `_`, so the two topics' metrics would be one.
     """
@@ -52,7 +52,7 @@ def check_collision(name: str, existing: Iterable[str]) -> None:
         return
     key = _metric_name(name)
     for other in existing:
-        # The same name is another error, TOPIC_ALREADY_EXISTS, for which the caller looks.
+        # An equal name is another error, TOPIC_ALREADY_EXISTS, which the caller checks.
         if other != name and may_collide(other) and _metric_name(other) == key:
             raise InvalidTopic(
                 f"topic name {name!r} collides with {other!r}: they differ in '.' and '_' only"
@@ -60,7 +60,7 @@ def check_collision(name: str, existing: Iterable[str]) -> None:
 
 
 def check_new_partitions(count: int) -> None:
-    """Raises PolicyViolation for more than can be created at once."""
+    """Raises PolicyViolation if these are more partitions than can be created at once."""
     if count > MAX_NEW_PARTITIONS:
         raise PolicyViolation(
             f"{count} partitions at once: at most {MAX_NEW_PARTITIONS} are allowed, "
@@ -89,7 +89,7 @@ def check_assignment(assignment: Assignment, live_brokers: Iterable[int]) -> Non
 
 
 def check_growth(topic: str, existing: int, total: int) -> None:
-    """Check a growth to `total` partitions; raises InvalidPartitions (TP-5)."""
+    """Check growth to `total` partitions; raises InvalidPartitions (TP-5)."""
     # TP-5: a decrease would lose records, so it is refused.
     if total < existing:
         raise InvalidPartitions(

@@ -1,4 +1,4 @@
-"""Rules on offsets of a group: who may commit, which topics are in use, how long they are kept."""
+"""Rules on a group's offsets: who may commit, which topics are in use, how long they are kept."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ Commit = OffsetCommitRequest | TxnOffsetCommitRequest
 
 
 def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[KafkaError] | None:
-    """The error of an OffsetCommit; None: it is valid.
+    """Return the error of an OffsetCommit, or None if it is valid.
 
-    Without a generation it comes from a consumer that assigns its own partitions, or from a tool:
-    valid as long as there are no members whose progress it would overwrite.
+    Without a generation it comes from a consumer that assigns its own partitions, or from a tool;
+    it is valid as long as there are no members whose progress it would overwrite.
     """
     generation = request.generation_id_or_member_epoch
     if group is None:
         return None if generation < 0 else IllegalGeneration
-    # No member whose progress it could overwrite: a tool, or a consumer that assigns its
-    # partitions.
+    # There is no member whose progress it could overwrite: it is from a tool, or from a consumer
+    # that assigns its own partitions.
     if group.state is GroupState.EMPTY and generation < 0:
         return None
     if not _names_a_member(request, generation):
         return UnknownMemberId
     error = _check_member(group, request, generation)
     if error is None and group.state is GroupState.COMPLETING:
-        # It knows this generation, so it could sync; its partitions are another member's by now.
+        # The member knows this generation, so it could sync; its partitions may have moved to
+        # another member.
         return RebalanceInProgress
     return error
 
@@ -43,7 +44,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[Kafk
 def check_transactional(
     group: Group | None, request: TxnOffsetCommitRequest
 ) -> type[KafkaError] | None:
-    """The error of a TxnOffsetCommit, which below version 3 cannot name a member (KIP-447)."""
+    """Return the error of a TxnOffsetCommit; below version 3 it cannot name a member (KIP-447)."""
     generation = request.generation_id
     if not _names_a_member(request, generation):
         return None
@@ -65,9 +66,9 @@ def _check_member(group: Group, request: Commit, generation: int) -> type[KafkaE
 
 
 def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
-    """The topics among these that members read, or may read.
+    """Return those of the topics that members read or may read.
 
-    None: unknown, as the members are not consumers.
+    None means unknown, because the members are not consumers.
     """
     if group.state is GroupState.EMPTY:
         return ()
@@ -77,17 +78,18 @@ def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
 
 
 def retention_of(group: Group) -> tuple[int | None, Container[str] | None]:
-    """When the retention of the group's offsets starts, and topics that are kept regardless.
+    """Return when retention of the group's offsets starts, and which topics are kept regardless.
 
-    (since, topics): since None counts from each commit; topics None keeps everything (KIP-211).
+    The result is (since, topics): since None counts from each commit; topics None keeps everything
+    (KIP-211).
     """
     # KIP-211: no member has ever joined, so the time of each commit counts.
     if group.protocol_type is None:
         return None, ()
     if group.state is GroupState.EMPTY:
         return None if group.state_since_ms == NO_TIMESTAMP else group.state_since_ms, ()
-    # KIP-211: subscribed topics are in use however long ago their last commit is; of others the age
-    # of the commit counts.
+    # KIP-211: subscribed topics are in use however old their last commit is; for other topics the
+    # age of the commit counts.
     if group.state is GroupState.STABLE:
         return None, group.subscribed_topics()
     return None, None

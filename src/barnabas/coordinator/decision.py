@@ -1,11 +1,11 @@
-"""The decision of a coordinator's machine on an event, and its gathering in groups (`Turn`).
+"""A coordinator machine's decision on an event, and how a group event builds one (`Turn`).
 
-The machine's driver appends the records in one batch (very many tombstones in several, the first of
-which may be in the log when the next is refused), applies them in order when they are in the log,
-and when the high watermark has passed them, sends the replies that depend on them (`Reply.after`)
-and starts the markers. If the append is refused nothing has happened, and every ticket among the
-replies gets the error instead. A request that its own decision does not answer stays parked in the
-machine: its ticket comes back in a later decision.
+The machine's driver appends the records in one batch (a very large number of tombstones in several,
+so an early batch may be in the log when a later one is refused), applies them in order once they
+are in the log, and when the high watermark has passed them, sends the replies that depend on them
+(`Reply.after`) and starts the markers. If the append is refused nothing has happened, and every
+ticket among the replies gets the error instead. A request that its own decision does not answer
+stays parked in the machine: its ticket comes back in a later decision.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ NO_PRODUCER_ID = -1
 
 
 class Now(NamedTuple):
-    """When an event happens, by both of a broker's clocks (`clock`)."""
+    """The time of an event, on both of a broker's clocks (`clock`)."""
 
     monotonic_ms: int
     """For sessions, timeouts and schedules."""
     wall_ms: int
-    """For what is written into records, or compared with them."""
+    """For times that are written into records or compared with them."""
 
 
 class StateRecord(NamedTuple):
-    """A record of an internal topic, in the classes of `coordinator.records`."""
+    """A record of an internal topic, as message classes of `coordinator.records`."""
 
     key: Message
     value: Message | None
@@ -40,10 +40,10 @@ class StateRecord(NamedTuple):
 
 
 AT_ONCE = 0
-"""A reply that tells nothing of the log, or what Kafka's coordinator answers from memory."""
+"""For a reply that reveals nothing of the log, or that Kafka too answers from memory."""
 
 ALL_REPLICATED = 2**63 - 1
-"""A high watermark above every record: of a log that has one replica, or that is replayed."""
+"""A high watermark above every record, for a log with one replica or one being replayed."""
 
 
 class Reply(NamedTuple):
@@ -52,12 +52,12 @@ class Reply(NamedTuple):
     ticket: int
     message: Message
     after: int | None = None
-    """The high watermark that it waits for; None: that of all records applied so far, those of its
-    own decision included."""
+    """The high watermark that the reply waits for; None: that of all records applied so far,
+    including those of its own decision."""
 
 
 class TransactionalBatch(NamedTuple):
-    """The producer whose open transaction the records belong to (TxnOffsetCommit)."""
+    """The producer whose open transaction contains the records (TxnOffsetCommit)."""
 
     transactional_id: str
     producer_id: int
@@ -65,7 +65,7 @@ class TransactionalBatch(NamedTuple):
 
 
 class Markers(NamedTuple):
-    """A transaction's end, to be written to these partitions; see `markers_written`."""
+    """A transaction's end markers to be written to these partitions; see `markers_written`."""
 
     transactional_id: str
     producer_id: int
@@ -76,7 +76,7 @@ class Markers(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The outcome of an event, to be carried out in the order of the fields."""
+    """The outcome of an event, carried out in the order of the fields."""
 
     records: tuple[StateRecord, ...] = ()
     replies: tuple[Reply, ...] = ()
@@ -91,9 +91,9 @@ NOTHING = Decision()
 
 
 class Turn:
-    """One event on its way through the machine of groups: the time, and the decision so far.
+    """One event on its way through the groups machine: the time, and the decision so far.
 
-    One event can answer many requests: the last member to join answers for all.
+    One event can answer many requests: when the last member joins, all members are answered.
     """
 
     __slots__ = ("config", "log_lines", "now", "now_ms", "records", "replies", "timers")
@@ -111,7 +111,7 @@ class Turn:
         self.replies.append(Reply(ticket, message, after))
 
     def decision(self) -> Decision:
-        # Many a timer has nothing left to do: one value for all of them.
+        # Many timers have nothing left to do: they all share one value.
         if not (self.records or self.replies or self.log_lines):
             return NOTHING
         return Decision(

@@ -79,36 +79,36 @@ class Group:
         self.state = GroupState.EMPTY
         self.state_since_ms = wall_ms
         self.protocol_type: str | None = None
-        """None: only offsets have been committed, by consumers that assign themselves."""
+        """None if only consumers that assign their own partitions have committed offsets."""
         self.protocol: str | None = None
         self.generation = 0
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.pending: dict[str, Timer] = {}
-        """Member ids handed out that have not joined yet (KIP-394), with their timeouts."""
+        """Member ids handed out but not joined with yet (KIP-394), with their timeouts."""
         self.unsynced: set[str] = set()
         """Members of this generation that have not sent their SyncGroup."""
         self.timer = Timer(group_id)
-        """The deadline of the phase: for all to join, or to sync."""
+        """The deadline of the phase: for all members to join, or to sync."""
         self.initial_until_ms: int | None = None
         """The latest end of the initial delay, while it runs (KIP-134)."""
         self.has_newcomer = False
         self.is_stored = False
-        """Whether the offsets topic has a record of the group."""
+        """True once the offsets topic has a record of the group."""
         self.known_after = 0
-        """The high watermark that makes its record, and the assignments in it, known to last."""
+        """The high watermark at which its record and the assignments in it are known to last."""
         self.rebalance: RebalanceLog | None = None
-        """The rebalance under way; None in Stable and, once that is in the log, Empty."""
-        self.ended: RebalanceEvent | None = None  # to be kept when its record is applied
+        """The rebalance in progress; None in Stable and, once that is in the log, in Empty."""
+        self.ended: RebalanceEvent | None = None  # kept until its record is applied
         self.events: deque[RebalanceEvent] = deque(maxlen=KEPT_EVENTS)
         self._static_ids: dict[str, str] = {}
-        self._support: Counter[str] = Counter()  # protocol -> how many members can do it
+        self._support: Counter[str] = Counter()  # protocol -> how many members support it
         self._joined_count = 0
 
     # --- members ----------------------------------------------------------------------------
 
     def add(self, member: Member) -> None:
-        """Add a member; the first one leads."""
+        """Add a member; the first member leads."""
         assert member.member_id not in self.members, f"{member.member_id} is a member already"
         if member.instance_id is not None:
             assert member.instance_id not in self._static_ids, "static members have one id each"
@@ -127,11 +127,11 @@ class Group:
         self._count(member.protocols, -1)
         self.unsynced.discard(member.member_id)
         if self.leader_id == member.member_id:
-            # GC-2: of the members that are left, the one that joined first leads.
+            # GC-2: of the remaining members, the one that joined first leads.
             self.leader_id = next(iter(self.members), None)
 
     def static_member(self, instance_id: str | None) -> Member | None:
-        """The member with this instance id."""
+        """Return the member with this instance id."""
         member_id = None if instance_id is None else self._static_ids.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
@@ -164,13 +164,13 @@ class Group:
                 del self._support[name]  # names come from clients: they must not accumulate
 
     def park_join(self, member: Member, parked: Parked) -> None:
-        """Have the member wait for the others. Its former request must have been answered."""
+        """Make the member wait for the others. Its previous request must have been answered."""
         assert member.joining is None, "one JoinGroup of a member waits at a time"
         member.joining = parked
         self._joined_count += 1
 
     def take_join(self, member: Member) -> Parked | None:
-        """Take out the parked JoinGroup, to be answered now."""
+        """Remove and return the parked JoinGroup, which the caller must answer now."""
         parked = member.joining
         if parked is not None:
             member.joining = None
@@ -183,11 +183,11 @@ class Group:
 
     @property
     def have_all_joined(self) -> bool:
-        """Return whether every known member waits for the next generation."""
+        """Return whether every known member is waiting for the next generation."""
         return self._joined_count == len(self.members) and not self.pending
 
     def check_member(self, member_id: str, instance_id: str | None) -> type[KafkaError] | None:
-        """The error of a request in this member's name; None: it is valid."""
+        """Return the error of a request in this member's name, or None if it is valid."""
         if instance_id is not None:
             current = self.static_member(instance_id)
             if current is None:
@@ -198,14 +198,14 @@ class Group:
         return None if member_id in self.members else UnknownMemberId
 
     def timers(self) -> list[Timer]:
-        """All timers of the group and its members."""
+        """Return all timers of the group and its members."""
         members = [member.timer for member in self.members.values()]
         return [self.timer, *self.pending.values(), *members]
 
     # --- protocols ----------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Return whether a client with these may join: it and all members must share one."""
+        """Return whether a client with these may join: it and all members must share a protocol."""
         # The first member decides what kind of group this is.
         if self.state is GroupState.EMPTY:
             return bool(protocol_type and protocols)
@@ -215,11 +215,11 @@ class Group:
         )
 
     def choose_protocol(self) -> str:
-        """The protocol with the most votes among those that all members support."""
+        """Return the protocol with the most votes among those that all members support."""
         size = len(self.members)
         candidates = {name for name, count in self._support.items() if count == size}
-        # Each member has one vote, for its most preferred candidate; of equal ones the first
-        # counts.
+        # Each member has one vote, for its most preferred candidate; in a tie the earliest vote
+        # wins.
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return max(votes, key=lambda name: votes[name])
 
@@ -235,7 +235,7 @@ class Group:
         return topics is None or topic in topics
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """The topics of all members; None if subscriptions cannot be read."""
+        """Return the topics of all members; None if subscriptions cannot be read."""
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
         # No protocol has been chosen yet, so it is open which of a member's subscriptions counts.
@@ -255,15 +255,15 @@ class Group:
 
     @property
     def is_unused(self) -> bool:
-        """Return whether neither memory nor the offsets topic has anything of the group."""
+        """Return whether neither memory nor the offsets topic holds anything about the group."""
         return self.state is GroupState.EMPTY and not self.is_stored and not self.pending
 
     def assignments(self) -> dict[str, bytes]:
-        """Each member's assignment, by the name that outlives its member id."""
+        """Return each member's assignment, by the name that outlives its member id."""
         return {member.name: member.assignment for member in self.members.values()}
 
     def record(self, assignments: dict[str, bytes]) -> StateRecord:
-        """The group's record for the offsets topic. `assignments`: by member id."""
+        """Build the group's record for the offsets topic. `assignments` is keyed by member id."""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation,
@@ -287,8 +287,8 @@ class Group:
         return StateRecord(GroupMetadataKey(group=self.group_id), value)
 
     def apply(self, value: GroupMetadataValue) -> None:
-        """Apply the group's record, just appended or replayed. Known members stay."""
-        # By name: a static member that is back under another id is the same member (KIP-345).
+        """Apply the group's record, newly appended or replayed. Known members stay."""
+        # By name: a static member that returns with another id is the same member (KIP-345).
         known = {member.name: member for member in self.members.values()}
         self.members, self._static_ids, self._support = {}, {}, Counter()
         self._joined_count = 0
@@ -306,7 +306,7 @@ class Group:
         self.protocol = value.protocol
         self.generation = value.generation
         self.leader_id = value.leader
-        # Only these two states are ever written: a rebalance lives in memory alone.
+        # Only these two states are ever written: a rebalance exists only in memory.
         self.state = GroupState.STABLE if self.members else GroupState.EMPTY
         self.state_since_ms = value.current_state_timestamp
         self.is_stored = True
@@ -318,16 +318,16 @@ class Group:
     def _update_member(
         self, member: Member | None, stored: MemberMetadata, protocol: str
     ) -> Member:
-        """The member updated from its record; its protocols beyond the chosen one stay."""
+        """Return the member updated from its record; its protocols beyond the chosen one stay."""
         if member is None:
             member = Member.of_record(self.group_id, protocol, stored)
-        # The record is the truth: the member's protocols have changed since it was written.
+        # The record is authoritative: the member's protocols have changed since it was written.
         elif member.subscription(protocol) != stored.subscription:
             member.protocols = ((protocol, bytes(stored.subscription)),)
         if member.member_id != stored.member_id:
             member.rename(stored.member_id)
         member.session_timeout_ms = stored.session_timeout
-        # Records of Kafka before 0.10.1 have no rebalance timeout: it was the session's.
+        # Records from Kafka before 0.10.1 have no rebalance timeout: the session timeout was used.
         member.rebalance_timeout_ms = stored.rebalance_timeout or stored.session_timeout
         member.assignment = bytes(stored.assignment)
         return member

@@ -1,8 +1,8 @@
 """This broker's view of its cluster: the image, and its own registration in it.
 
 The control plane writes it, from the controller's UpdateMetadata, and so does this broker's
-registration. All else reads it, and may wait until something holds of it. The image is replaced as
-a whole and never changed, so each one is a consistent picture of a moment.
+registration. All other parts read it, and may wait until a condition holds. The image is replaced
+as a whole and never changed, so each image is a consistent snapshot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_EPOCH = -1
 
 
 class ClusterView:
-    """The first part of a broker to be made; the others read it."""
+    """The first part of a broker to be created; the other parts read it."""
 
     __slots__ = (
         "_broker_epoch",
@@ -39,9 +39,9 @@ class ClusterView:
         self.broker_id = broker_id
         self.has_peers = has_peers
         self.is_cluster_stopping = False
-        """True while all brokers are being stopped: the loss of others is expected then."""
+        """True while all brokers are being stopped: losing other brokers is then expected."""
         self.image = ClusterImage.empty()
-        """The brokers, topics and leaders, as the controller described them last; only `update`
+        """The brokers, topics and leaders, as the controller last described them; only `update`
         replaces it."""
         self._broker_epoch = NO_EPOCH
         self._changed: asyncio.Future[None] | None = None
@@ -51,7 +51,8 @@ class ClusterView:
         """Replace the image."""
         self.image = image
         changed, self._changed = self._changed, None
-        # One future for all that wait: each looks at the new image, and waits again if need be.
+        # One future for all waiting callers: each checks the new image and waits again if
+        # necessary.
         if changed is not None:
             changed.set_result(None)
 
@@ -70,7 +71,7 @@ class ClusterView:
         await self._is_registered.wait()
 
     def live_brokers(self) -> dict[int, int]:
-        """The live brokers and the epochs of their registrations."""
+        """Return the live brokers with the epochs of their registrations."""
         return {each.broker_id: each.epoch for each in self.image.brokers.values()}
 
     def is_known(self, name: TopicPartition) -> bool:
@@ -84,11 +85,11 @@ class ClusterView:
         return not self.has_peers or self.broker_id in self.image.brokers
 
     async def until_metadata(self) -> None:
-        """Wait for that: before, what is missing from the image may exist all the same."""
+        """Wait until `has_metadata`: before that, the image may lack existing topics."""
         await self.until(lambda _: self.has_metadata)
 
     async def until(self, holds: Callable[[ClusterImage], bool]) -> None:
-        """Return when this holds of the image."""
+        """Return when this condition holds for the image."""
         while not holds(self.image):
             if self._changed is None:
                 self._changed = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""One request: the broker's parts, the API and version, and who asks from where (SE-1)."""
+"""One request: the broker's parts, the API and version, and the client that asks (SE-1)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Context:
         self.client_id = client_id
 
     def is_allowed(self, resource_name: str, references: int = 1) -> bool:
-        """Return whether the client may do what this API needs, on the resource of that name.
+        """Return whether the client may do what this API needs on the resource of that name.
 
-        `references`: how often the request names it, for the log.
+        `references` is how often the request names it, for the log.
         """
         needs = REQUIRED[self.api.stem]
         audit = ASKED if references == 1 else Audit(references=references)
@@ -44,7 +44,7 @@ class Context:
         resource_name: str,
         references: int = 1,
     ) -> bool:
-        """Return whether the client may do what the API's own row does not cover.
+        """Return whether the client may do something that the API's own row does not cover.
 
         For example, create a topic by asking for its metadata (TP-6).
         """
@@ -53,35 +53,36 @@ class Context:
         return self.node.authorizer.allows(self, needs, resource_name, audit)
 
     def may(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
-        """Return whether the client may do what it did not ask for; a denial is not logged.
+        """Return whether the client may do something it did not ask for; denials are not logged.
 
-        That is what a list may show it, or one of two permissions of which either is enough.
+        It decides what a list may show the client, or is one of two permissions of which either is
+        enough.
         """
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, TRIED)
 
     def could(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
-        """Return whether the client may do this, where nothing is granted by it yet.
+        """Return whether the client may do this, when nothing is granted by the answer yet.
 
-        It is shown to the client, or judged once more before it is used: so nothing is logged.
+        It is shown to the client, or checked again before it is used, so nothing is logged.
         """
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, SHOWN)
 
     def allowed_somewhere(self, operation: Operation, resource_type: ResourceType) -> bool:
-        """Return whether the client may do this on any resource of the type at all (KIP-679)."""
+        """Return whether the client may do this on at least one resource of the type (KIP-679)."""
         return self.node.authorizer.allows_somewhere(self, Needs(operation, resource_type))
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int]:
-        """Host and port at which this client reaches a broker, through the listener it came by.
+        """Return the host and port at which this client reaches a broker, through its own listener.
 
-        Without a configured address it is the one through which the client came: that is right from
-        another host and from inside a container alike.
+        Without a configured address it is the address by which the client connected: that is right
+        both from another host and from inside a container.
         """
         client = self.client
         endpoint = broker.endpoints[0]
         for candidate in broker.endpoints:
-            # KIP-103: a client is sent on through the listener by which it came.
+            # KIP-103: a client is redirected through the listener by which it connected.
             if candidate.listener == client.listener:
                 endpoint = candidate
         if broker.broker_id == self.node.broker_id and client.listener in self.node.auto_advertised:

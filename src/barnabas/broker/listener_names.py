@@ -1,4 +1,4 @@
-"""Which listener is for what: its security protocol, and those for brokers and controllers ."""
+"""The security protocol of each listener, and the listeners for brokers and for controllers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PROTOCOLS = ", ".join(each.value for each in SecurityProtocol)
 
 
 def security_protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
-    """`listener.security.protocol.map`: the protocols by the listeners' names."""
+    """Return the protocols in `listener.security.protocol.map` by listener name."""
     protocols = {}
     for entry in config.list("listener.security.protocol.map"):
         name, _, protocol = (part.strip().upper() for part in entry.partition(":"))
@@ -29,9 +29,9 @@ def security_protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
 
 
 def inter_broker_listener(config: BrokerConfig) -> tuple[str, SecurityProtocol]:
-    """The name of the listener by which brokers reach each other, and its protocol.
+    """Return the listener by which brokers reach each other, and its protocol.
 
-    `inter.broker.listener.name`, else the listener that has the name of the protocol in
+    It is the one in `inter.broker.listener.name`, otherwise the listener named like the protocol in
     `security.inter.broker.protocol`. Raises ConfigError.
     """
     name = config.str("inter.broker.listener.name").upper()
@@ -56,5 +56,5 @@ def inter_broker_listener(config: BrokerConfig) -> tuple[str, SecurityProtocol]:
 
 
 def control_plane_listener(config: BrokerConfig) -> str:
-    """The name of the listener to which controllers send; empty if it is the inter-broker one."""
+    """Return the listener to which controllers send; empty if it is the inter-broker one."""
     return config.str("control.plane.listener.name").upper()

@@ -1,7 +1,8 @@
-"""`barnabas server start`: a broker as a process of its own.
+"""`barnabas server start`: a broker as its own process.
 
-One line on standard output when it is ready, the log on standard error, a clean stop on SIGTERM
-and SIGINT. Only what the broker needs is imported: the time until it is ready counts.
+It prints one line on standard output when it is ready, logs to standard error, and stops cleanly on
+SIGTERM and SIGINT. Only modules that the broker needs are imported: the time until it is ready
+counts.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ _YOUNG_OBJECTS = 5_000
 
 
 class Companion(Protocol):
-    """What runs beside a broker and spoils it for tests: its seams can be spoilt, too."""
+    """Runs beside a broker and disturbs it for tests; it may also disturb the broker's seams."""
 
     async def start(self, broker: Server) -> None:
-        """Called when the broker serves. Raises ConfigError: then it is stopped."""
+        """Called when the broker serves. If it raises ConfigError, the broker is stopped."""
         ...
 
     def close(self) -> None:
-        """The broker is about to stop."""
+        """Called when the broker is about to stop."""
         ...
 
 
@@ -54,11 +55,11 @@ def run(
     *,
     log_file: str | None = None,
 ) -> int:
-    """Serve until a signal comes. Returns the exit code.
+    """Serve until a signal comes; returns the exit code.
 
-    `started_at_s`: when the process began, in seconds of `time.monotonic`, for the ready line.
-    `setup`: what `config` was secured with; its users get their credentials. `log_file`: for the
-    log, instead of standard error.
+    `started_at_s` is when the process began, in seconds of `time.monotonic`, for the ready line.
+    `setup` has secured `config`; its users get their credentials. `log_file` receives the log
+    instead of standard error.
     """
     allow_many()
     log_format, broker_id = config.str(LOG_FORMAT), config.int("broker.id")
@@ -89,13 +90,13 @@ def _ready_line(server: Server, ready_ms: int) -> str:
 
 
 def _end_of(server: Server) -> str:
-    """Return the line that says what the broker has failed by."""
+    """Return the final line, with the broker's reason for failing."""
     assert server.failure is not None
     return final_line(server.failure.result(), server.config.str(LOG_FORMAT), server.broker_id)
 
 
 def _introduction(setup: SecureSetup, server: Server) -> str:
-    """Write how `admin` connects into its files; the lines to print of what to do next."""
+    """Write the client files with which `admin` connects; returns the next steps to print."""
     setup.write_client_files(server.listeners[0].address_here)
     option = f"--command-config {setup.client_file}"
     return (
@@ -106,13 +107,16 @@ def _introduction(setup: SecureSetup, server: Server) -> str:
 
 
 def _keep_objects() -> None:
-    gc.collect(1)  # some of the young ones may be garbage
+    gc.collect(1)  # some of the young objects may be garbage
     gc.freeze()
 
 
 async def _has_started(server: Server, stopping: asyncio.Event) -> bool:
-    """Start it, unless a signal comes meanwhile: a start may wait for ZooKeeper, for the session of
-    an earlier run to end, or for a controller. Raises what `Server.start` does."""
+    """Start the server unless a signal arrives meanwhile; returns whether it has started.
+
+    A start may wait for ZooKeeper, for the session of an earlier run to end, or for a controller.
+    Raises what `Server.start` raises.
+    """
     starting = asyncio.ensure_future(server.start())
     watching = asyncio.ensure_future(_cancel(server, starting, stopping))
     try:
@@ -140,7 +144,7 @@ async def _serve(
     setup: SecureSetup | None,
 ) -> int:
     loop = asyncio.get_running_loop()
-    gc.freeze()  # without a look: what modules make stays
+    gc.freeze()  # without a collection: the objects that modules create stay
     gc.enable()  # see `cli.server.start_command`
     stopping = asyncio.Event()
     seams = system_seams() if companion is None else interposed_seams()
@@ -164,11 +168,11 @@ async def _serve(
             await server.stop()
             raise
     _keep_objects()
-    # A request makes some thirty objects, so at the default threshold the collector would run after
-    # every twenty requests, and find nothing.
+    # A request creates about thirty objects, so at the default threshold the collector would run
+    # after every twenty requests and find nothing.
     gc.set_threshold(_YOUNG_OBJECTS)
     introduction = "" if setup is None else _introduction(setup, server)
-    # In one write: a reader that waits for the first line may close the pipe behind it.
+    # In one write: a reader that waits for the first line may then close the pipe.
     sys.stdout.write(
         _ready_line(server, round((time.monotonic() - began_at_s) * 1000)) + introduction
     )

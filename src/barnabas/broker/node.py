@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Node(NamedTuple):
-    """Everything that a handler may use; made last, when all of its parts are there."""
+    """Everything that a handler may use; created last, when all of its parts exist."""
 
     current_config: CurrentConfig
     clock: WatchedClock
@@ -51,7 +51,7 @@ class Node(NamedTuple):
     moves: DirectoryMoves
     fetch_sessions: FetchSessions
     fetch_max_bytes: int
-    """Bounds the records of one Fetch answer (`fetch.max.bytes`; no dynamic config changes it)."""
+    """Limits the records of a Fetch answer (`fetch.max.bytes`; no dynamic config changes it)."""
     control: ControlPlane
     deleted_topics: DeletedTopics
     coordinators: Coordinators
@@ -69,12 +69,12 @@ class Node(NamedTuple):
 
     @property
     def config(self) -> BrokerConfig:
-        """The configuration as it is now."""
+        """The current configuration."""
         return self.current_config.value
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster as the controller described it last."""
+        """The cluster as the controller last described it."""
         return self.view.image
 
     @property

@@ -1,9 +1,8 @@
 """The outcome of a handler: the answer, or what stands between the request and its answer.
 
-Message    the answer
-Staged     something was staged for the logs: the answer is built once they are written
-Later      a coroutine that returns the answer
-Hold       a coroutine; until it is done, the connection's next frame is not handled
+Message the answer Staged records were staged for the logs: the answer is built once they are
+written Later a coroutine that returns the answer Hold a coroutine; until it is done, the
+connection's next frame is not handled
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Later = Coroutine[Any, Any, Message | None]
 
 
 class Staged:
-    """A request whose stage one is over but for the writing of the logs."""
+    """A request whose stage one only waits for the logs to be written."""
 
     __slots__ = ()
 
@@ -32,12 +31,12 @@ class Staged:
 
 
 LaterOutcome = Coroutine[Any, Any, Message | Staged | Later | None]
-"""Returns the answer, or what leads to it."""
+"""Returns the answer, or an outcome that leads to it."""
 
 
 class Hold(NamedTuple):
     """Stage one is not over: the connection's next frame must not overtake this one. If the
-    coroutine returns Staged or another coroutine, the next frame waits no longer."""
+    coroutine returns Staged or another coroutine, the next frame no longer waits."""
 
     until: LaterOutcome
 
@@ -46,24 +45,24 @@ Outcome = Message | Later | Hold | Staged
 
 
 class Separate(NamedTuple):
-    """The answer of one of several requests that were staged together."""
+    """The answer to one of several requests that were staged together."""
 
     correlation_id: int
     answer: Message | Later
 
 
 class StagedRun:
-    """Requests in a row of one API and version, staged as one."""
+    """Consecutive requests of one API and version, staged as one."""
 
     __slots__ = ()
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many requests there are."""
+        """Return the number of requests."""
 
     @abstractmethod
     def answers(self) -> bytes | list[Separate]:
-        """Return the frames of all answers, or each answer by itself, in the order of the requests.
+        """Return the frames of all answers, or each answer by itself, in the order of requests.
 
         Called once the logs are written.
         """

@@ -1,12 +1,13 @@
-"""Makes a broker out of its parts, top to bottom: each uses those above it. Read it first.
+"""Builds a broker from its parts, top to bottom: each uses the parts above it. Read it first.
 
     ground      configuration, seams, clock, view, logs, metadata store
     partitions  what this broker hosts, and what follows from the role of a replica
     control     the controller's requests to this broker, and what is asked of the controller
     network     connections, and the node that handlers get
 
-Nothing is assigned after construction. Where two parts need each other a queue stands between them:
-`AlterPartitionQueue` between replicas and the controller, that of `DirectoryFailures` likewise.
+Nothing is assigned after construction. Where two parts need each other, there is a queue between
+them: `AlterPartitionQueue` between replicas and the controller, and likewise the queue of
+`DirectoryFailures`.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ _MAX_SESSION_ID = 2**31 - 1
 
 
 class Bound(NamedTuple):
-    """A listener that holds its address, with its real port."""
+    """A listener bound to its address, with its real port."""
 
     listener: Listener
     socket: socket.socket
@@ -104,7 +105,7 @@ class Bound(NamedTuple):
 
 
 class Ground(NamedTuple):
-    """The configuration, seams and stores that are there before any part of a broker is made."""
+    """The configuration, seams and stores that exist before any part of a broker is created."""
 
     config: BrokerConfig
     seams: Seams
@@ -115,11 +116,11 @@ class Ground(NamedTuple):
     authorizer: Authorizer
     failure: asyncio.Future[str]
     metrics: Registry
-    """The registry in which each part declares what it counts."""
+    """The registry in which each part declares its metrics."""
 
 
 class InterBroker:
-    """The connections to other brokers and their users: a broker that is alone has none of this."""
+    """The connections to other brokers and their users; a broker on its own has none of this."""
 
     def __init__(
         self, ground: Ground, config: CurrentConfig, replicas: Replicas, throttles: Throttles
@@ -139,7 +140,7 @@ class InterBroker:
         self.coordinator_links.drop_old()
 
     def topics_deleted(self, names: Sequence[str]) -> None:
-        """Do nothing: fetchers and markers learn it from StopReplica, and from the image."""
+        """Do nothing: fetchers and markers learn this from StopReplica and from the image."""
 
     async def stop(self) -> None:
         self.markers.close()
@@ -149,7 +150,7 @@ class InterBroker:
 
 
 class PartitionParts:
-    """The replicas that this broker hosts, and what follows from the role of each."""
+    """The replicas that this broker hosts, and what follows from each replica's role."""
 
     def __init__(self, ground: Ground, config: CurrentConfig) -> None:
         seams, clock, view, logs = ground.seams, ground.clock, ground.view, ground.logs
@@ -196,7 +197,7 @@ class PartitionParts:
 
 
 class ControllerParts:
-    """The controller, here or elsewhere: what it sends to this broker, and what is asked of it."""
+    """The controller, here or elsewhere: its requests to this broker, and this broker's to it."""
 
     def __init__(self, ground: Ground, config: CurrentConfig, partitions: PartitionParts) -> None:
         clock, view, logs, store = ground.clock, ground.view, ground.logs, ground.store
@@ -241,7 +242,7 @@ class ControllerParts:
 
 
 class NetworkParts:
-    """The side that clients reach: listeners, connections, and the node that handlers get."""
+    """The client side: listeners, connections, and the node that handlers get."""
 
     def __init__(
         self,
@@ -301,7 +302,7 @@ class NetworkParts:
     def _make_sasl_listeners(
         self, ground: Ground, config: BrokerConfig, bound: Sequence[Bound]
     ) -> list[SaslListener | None]:
-        """Make what authenticates clients at each listener that uses SASL; raises ConfigError."""
+        """Build the authentication for each listener that uses SASL. Raises ConfigError."""
         if not any(each.listener.protocol.uses_sasl for each in bound):
             return [None] * len(bound)
         # Imported here, so that a broker without SASL loads nothing for it.
@@ -333,7 +334,7 @@ class NetworkParts:
         control: ControllerParts,
         auto_advertised: frozenset[str],
     ) -> Node:
-        """Gather, at last, what handlers may use."""
+        """Collect everything that handlers may use."""
         seams, view, store = ground.seams, ground.view, ground.store
         config = partitions.replicas.config
         replicas, coordinators, others = (
@@ -377,7 +378,7 @@ class NetworkParts:
             router.end_sessions(principal, mechanism)
 
     def inject(self, faults: RequestFaults | None) -> None:
-        """Ask `faults` about every request, of any listener; None: about none."""
+        """Ask `faults` about every request on any listener; None: ask about none."""
         for router in self.routers:
             router.inject(faults)
 
@@ -390,7 +391,7 @@ class NetworkParts:
 def _config_listeners(
     partitions: PartitionParts, control: ControllerParts, connections: Connections
 ) -> Sequence[BrokerConfigListener]:
-    """The methods to call when broker settings change, one of each part that keeps some."""
+    """Return each part's method to call when broker settings change."""
     others = partitions.others
     return (
         partitions.replicas.broker_config_changed,
@@ -403,7 +404,7 @@ def _config_listeners(
 
 
 class Parts(NamedTuple):
-    """All parts of a broker; each uses those above it."""
+    """All parts of a broker; each uses the parts above it."""
 
     partitions: PartitionParts
     control: ControllerParts

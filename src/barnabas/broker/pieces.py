@@ -1,8 +1,8 @@
-"""A long request as several short ones: its lists in pieces, the answers put together again.
+"""A long request as several short ones: its lists are split, and the answers joined.
 
-For handlers that do an entry's work without regard to the others. Between two pieces other
-connections have a turn of the event loop; the connection's own next request waits for the last.
-A request that fits into one piece, as nearly all do, is handled as it is.
+For handlers that process each entry independently of the others. Between two pieces other
+connections get a turn of the event loop; the connection's own next request waits for the last
+piece. A request that fits into one piece, as nearly all do, is handled unchanged.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ M = TypeVar("M", bound=Message)
 
 
 class Lists(NamedTuple):
-    """The long lists of a request and of its answer, each in the entries of the one before.
+    """The long lists of a request and of its answer, each within the entries of the previous list.
 
-    `asked` names those of the request, `answered` those of the answer.
+    `asked` names the request's lists, `answered` the answer's.
     """
 
     asked: tuple[str, ...]
@@ -40,9 +40,9 @@ def in_pieces(
     handle: Callable[[Context, M], Outcome],
     most_entries: int = SLICE_ENTRIES,
 ) -> Outcome:
-    """Handle the request in pieces of at most so many entries, and join the answers.
+    """Handle the request in pieces of at most `most_entries` entries, and join the answers.
 
-    If a piece is answered with an error of the whole request, that answer is sent, and the pieces
+    If a piece is answered with an error for the whole request, that answer is sent, and the pieces
     after it are not handled.
     """
     if _size(request, lists.asked, most_entries) <= most_entries:
@@ -57,7 +57,7 @@ async def _handle_all(
     handle: Callable[[Context, M], Outcome],
     most_entries: int,
 ) -> Message:
-    # What is staged is waited for at the end: the pieces are replicated together.
+    # Staged outcomes are awaited at the end, so the pieces are replicated together.
     outcomes: list[Message | Staged] = []
     for piece in pieces_of(request, lists.asked, most_entries):
         outcome: Any = handle(context, piece)
@@ -67,7 +67,8 @@ async def _handle_all(
         if asyncio.iscoroutine(outcome):
             outcome = await outcome
         outcomes.append(outcome)
-        # Of the whole request, such as a missing right: the other pieces would get the same.
+        # The error is for the whole request, such as a missing right: other pieces would get the
+        # same.
         if _is_refusal(outcome):
             break
         await asyncio.sleep(0)
@@ -89,13 +90,15 @@ async def _handle_all(
 
 
 def _is_refusal(outcome: object) -> bool:
-    """Return whether this is an answer with an error of the whole."""
+    """Return whether this is an answer with an error for the whole request."""
     return getattr(outcome, "error_code", NONE) != NONE
 
 
 def pieces_of(message: M, path: tuple[str, ...], most_entries: int) -> Iterator[M]:
-    """Copies of the message with so many entries each; an entry with a long list of its own is in
-    several of them, with a part of it in each."""
+    """Yield copies of the message with at most `most_entries` entries each.
+
+    An entry with its own long list is in several copies, with a part of the list in each.
+    """
     name, rest = path[0], path[1:]
     entries: list[Any] | None = getattr(message, name)
     piece: list[Any] = []
@@ -105,7 +108,7 @@ def pieces_of(message: M, path: tuple[str, ...], most_entries: int) -> Iterator[
         if size + own > most_entries and piece:
             yield _with(message, name, piece)
             piece, size = [], 0
-        # It fits, or cannot be cut any smaller.
+        # It fits, or cannot be split further.
         if own <= most_entries or not rest:
             piece.append(entry)
             size += own
@@ -123,7 +126,7 @@ def _with(message: M, name: str, entries: list[Any] | None) -> M:
 
 
 def _size(message: Message, path: tuple[str, ...], enough: int) -> int:
-    """The entries of these lists together, or some number above `enough`."""
+    """Return the total number of entries of these lists, or some number above `enough`."""
     entries = getattr(message, path[0])
     if entries is None:
         return 0
@@ -137,8 +140,7 @@ def _size(message: Message, path: tuple[str, ...], enough: int) -> int:
 
 
 def _join(whole: Message, more: Message, path: tuple[str, ...]) -> None:
-    """Append the entries of another answer; those of an entry that was asked in parts belong
-    together."""
+    """Append another answer's entries, merging those of one entry that was asked in parts."""
     had, added = getattr(whole, path[0]), getattr(more, path[0])
     if not added:
         return
@@ -149,5 +151,5 @@ def _join(whole: Message, more: Message, path: tuple[str, ...]) -> None:
 
 
 def _key(entry: Message) -> object:
-    """Return what an answer's entry is about: its first field names it."""
+    """Return the first field of an answer's entry, which names what the entry is about."""
     return getattr(entry, entry.fields[0].name)

@@ -1,6 +1,6 @@
 """The seams between a broker and the machine that it runs on; the simulator has its own.
 
-The metadata store is the fourth and comes by itself, since brokers share it.
+The metadata store is the fourth seam and is passed separately, because brokers share it.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from barnabas.clock import Clock, Random, SystemClock, SystemRandom
 from barnabas.cluster.journal_disk import OS_DISK, JournalDisk
 from barnabas.storage.files import Files, OsFiles
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux has it
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # exists only on Linux
 
 
 def _nothing() -> None:
-    """Do nothing: in a process that others share, the collector is not the broker's business."""
+    """Do nothing: in a shared process, the collector is not the broker's business."""
 
 
 class Seams(NamedTuple):
-    """A broker's machine. Connections are made through the event loop that the broker runs on."""
+    """A broker's machine. Connections are opened through the event loop that runs the broker."""
 
     clock: Clock
     random: Random
     files: Files
     bind: Callable[[Listener, int], list[socket.socket]]
-    """Listening sockets for (listener, backlog): see `listeners.bind`."""
+    """Returns listening sockets for (listener, backlog): see `listeners.bind`."""
     boot_id: Callable[[], bytes]
-    """Which boot of the machine this is; empty where the system does not say."""
+    """Identifies this boot of the machine; empty if the system does not say."""
     threads: Callable[[], DiskThreads] = new_disk_threads
-    """Where one broker's calls wait for the disk."""
+    """The threads in which one broker's calls wait for the disk."""
     cleans_inline: bool = False
-    """Compact in this process, where there can be no other one (`log_cleaner`)."""
+    """Compact logs in this process, if there can be no other (`log_cleaner`)."""
     descriptors: Callable[[], Descriptors] = of_this_process
     journals: JournalDisk = OS_DISK
-    """Keeps the metadata of a broker that is alone: `files`, as `cluster` knows them."""
+    """Keeps the metadata of a broker on its own: `files`, in the form that `cluster` knows."""
     pulse: Callable[..., DiskPulse] = DiskPulse
-    """Watches for a disk that hangs."""
+    """Watches for a hanging disk."""
     memory_bytes: Callable[[], int] = of_this_machine
     keep_objects: Callable[[], None] = _nothing
-    """What is in memory now stays for long: no cycle collector need look at it again."""
+    """Marks the objects now in memory as long-lived, so that the cycle collector skips them."""
 
 
 def system_seams() -> Seams:
@@ -56,9 +56,9 @@ def system_seams() -> Seams:
 
 
 def interposed_seams(files: OsFiles | None = None) -> Seams:
-    """Return those of this process, with a disk and a clock that a test can spoil in use.
+    """Return this process's seams, with a disk and a clock that a test can disturb in use.
 
-    `files`: the disk; None: as it is.
+    `files` is the disk; None: the real disk.
     """
     from barnabas.broker.runtime.interposed_clock import InterposedClock
     from barnabas.broker.runtime.interposed_files import InterposedFiles
@@ -72,5 +72,5 @@ def _boot_id() -> bytes:
     try:
         return OsFiles().read(_BOOT_ID)
     except OSError:
-        # Not Linux, or not readable: which boot it is stays open.
+        # Not Linux, or not readable: the boot stays unknown.
         return b""

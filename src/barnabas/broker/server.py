@@ -1,11 +1,11 @@
-"""Starts and stops a broker; `parts` says what it is made of.
+"""Starts and stops a broker; `parts` says what it consists of.
 
     bind sockets -> open logs (recover) -> open the metadata store -> register, be elected or not
         -> LeaderAndIsr / UpdateMetadata make replicas and the image -> serve
 
-and backwards at the stop. Binding comes first, so that a taken port costs nothing; a broker that is
-alone accepts last, so that no client is answered before the answer is known. One of a cluster
-accepts before it registers, since the controller may be another broker and has to reach it.
+A stop goes backwards. Binding comes first, so that a taken port costs nothing. A broker on its own
+accepts last, so that no client is answered before the answer is known. A broker in a cluster
+accepts before it registers, because the controller may be another broker and has to reach it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _log = logging.getLogger(__name__)
 
 
 class Server:
-    """One broker. `start` and `stop` are called once each, on the loop that serves it."""
+    """One broker. Call `start` and `stop` once each, on the loop that serves it."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class Server:
         *,
         first_users: Mapping[str, str] | None = None,
     ) -> None:
-        """Make a broker, which `start` then starts.
+        """Create a broker, which `start` then starts.
 
-        `store` is shared with other brokers, and closed when this one stops. Without it the broker
-        uses the ZooKeeper of the configuration, or a store of its own where that names none.
+        `store` is shared with other brokers, and closed when this broker stops. Without it the
+        broker uses the ZooKeeper in its configuration, or its own store if none is configured.
         `first_users` has passwords by user: a user without such a credential in the store gets it
         before any client authenticates.
         """
-        writes_isrs(config.str(INTER_BROKER_VERSION))  # refuses a version that is none
+        writes_isrs(config.str(INTER_BROKER_VERSION))  # refuses an invalid version
         self.config = config
         self._seams = seams or system_seams()
         self.clock = WatchedClock(self._seams.clock)
@@ -101,11 +101,11 @@ class Server:
         self._process_metrics: ProcessMetrics | None = None
         self._parts: Parts | None = None
         self._unready = "logs are being loaded"
-        self._is_dynamic = False  # the tree's settings apply, and are followed
+        self._is_dynamic = False  # the tree's settings apply and are followed
         self._whole: asyncio.Task[None] | None = None
         self._pulse: DiskPulse | None = None
         self.is_hung = False
-        """A log directory's disk hangs, and a stop would do so, too."""
+        """True if a log directory's disk hangs; a stop would then hang, too."""
         self.failure: asyncio.Future[str] | None = None
         """Set by `start`; done, with the reason, when this broker cannot continue."""
 
@@ -131,14 +131,14 @@ class Server:
     # --- start -----------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start; return when the broker serves. Raise ConfigError or OSError, and hold nothing."""
+        """Start; returns when the broker serves. Raises ConfigError or OSError, holding nothing."""
         self.failure = asyncio.get_running_loop().create_future()
         try:
             self._bind()
             await self._bind_metrics()
-            # Before the logs are opened: after a jump of the clock nothing is removed by age.
+            # Before the logs are opened: after a clock jump nothing is removed by age.
             self.clock.begin(read_seen_ms(self._seams.files, self.log_dirs))
-            # With the broker's own settings, until LeaderAndIsr brings those of topics.
+            # With the broker's own settings, until LeaderAndIsr brings the topics' settings.
             now_ms = self.clock.earliest_wall_ms()
             self._logs.begin(self.log_dirs, self.config.log_config(), now_ms, self._loading)
             self._note_time()
@@ -161,20 +161,21 @@ class Server:
                 self._serve()
             self._unready = ""
         except BaseException:
-            # Whatever was opened is closed, in the order of a stop: a start that fails holds no
-            # port.
+            # Everything opened is closed, in the order of a stop: a start that fails holds no port.
             await self.stop()
             raise
 
     def stop_loading(self) -> None:
-        """Have `start` raise LoadingStopped, if it is still loading logs; suits a signal's handler,
-        which Python calls in the middle of that."""
+        """Make `start` raise LoadingStopped if it is still loading logs.
+
+        A signal handler may call this; Python runs the handler in the middle of the loading.
+        """
         self._loading.is_stopped = True
 
     def _bind(self) -> None:
         backlog = self.config.int("socket.listen.backlog.size")
         for listener in configured_listeners(self.config):
-            # A keystore's password may be known when the store is open.
+            # A keystore's password may be known only when the store is open.
             tls = None if self._has_secrets else self._tls_of(listener, self.config)
             for sock in self._seams.bind(listener, backlog):
                 for option, size in socket_options(self.config):
@@ -189,8 +190,10 @@ class Server:
         return self.config.is_set("password.encoder.secret")
 
     async def _with_secrets(self, store: MetadataStore) -> BrokerConfig:
-        """The configuration with what the store has for this broker, if that may matter for its
-        listeners, whose TLS is made then."""
+        """Return the configuration with the store's settings, if listeners may depend on them.
+
+        The TLS of such listeners is created only then.
+        """
         if not self._has_secrets:
             return self.config
         from barnabas.broker.configs.stored_secrets import StoredSecrets, with_stored_settings
@@ -205,7 +208,7 @@ class Server:
     def _tls_of(self, listener: Listener, config: BrokerConfig) -> ServerTls | None:
         if not listener.protocol.uses_tls:
             return None
-        # Only here, so that a broker without TLS loads nothing for it.
+        # Imported here, so that a broker without TLS loads nothing for it.
         from barnabas.broker.security.server_tls import ServerTls
 
         is_inter_broker = listener.name == inter_broker_listener(config)[0]
@@ -214,7 +217,7 @@ class Server:
     async def _bind_metrics(self) -> None:
         port = self.config.int("barnabas.metrics.port")
         if port:
-            # Only here, so that a broker without metrics loads nothing for them.
+            # Imported here, so that a broker without metrics loads nothing for them.
             from barnabas.broker.metrics.listener import MetricsListener
             from barnabas.broker.metrics.page import page
             from barnabas.broker.metrics.process_metrics import ProcessMetrics
@@ -233,7 +236,7 @@ class Server:
             self._process_metrics.stop()
 
     def unready(self) -> str:
-        """Why this broker does not serve clients now; empty if it does."""
+        """Return why this broker does not serve clients now; empty if it does."""
         if self.failure is not None and self.failure.done():
             return self.failure.result()
         if not self._unready and not self.parts.control.controller.is_registered:
@@ -246,30 +249,30 @@ class Server:
     async def _open_store(self) -> MetadataStore:
         if not self._view.has_peers:
             return await self._open_embedded_store()
-        # Only here, so that a broker which is alone loads nothing of ZooKeeper's client.
+        # Imported here, so that a broker on its own loads nothing of ZooKeeper's client.
         from barnabas.cluster.zookeeper import ZooKeeperStore
         from barnabas.cluster.zookeeper_settings import settings_from
 
         return await ZooKeeperStore.open(settings_from(self.config))
 
     async def _open_authorizer(self, store: MetadataStore) -> Authorizer:
-        """Return the authorizer that the settings ask for, with its rules read.
+        """Return the configured authorizer, with its rules read.
 
-        Raises ConfigError, and MetadataError or CorruptData if the rules cannot be read whole: no
-        client is served without them.
+        Raises ConfigError, or MetadataError or CorruptData if the rules cannot be read completely:
+        without them no client is served.
         """
         name = "authorizer.class.name"
         if not (self.config.is_set(name) and self.config.str(name)):
             return AllowAll()
-        from barnabas.broker.security.acl_authorizer import AclAuthorizer  # few brokers have it
+        from barnabas.broker.security.acl_authorizer import AclAuthorizer  # few brokers use it
 
         authorizer = AclAuthorizer(self.config, store, self.clock, self._seams.random)
         await authorizer.acls.open()
         return authorizer
 
     def _watch_disks(self, store: MetadataStore) -> None:
-        """Notice a disk that hangs, where the session would outlast it."""
-        from barnabas.cluster.remote_store import RemoteStore  # of no use to a broker that is alone
+        """Watch for a hanging disk, which the session would outlast."""
+        from barnabas.cluster.remote_store import RemoteStore  # of no use to a broker on its own
 
         if isinstance(store, RemoteStore):
             self._pulse = self._seams.pulse(
@@ -283,9 +286,10 @@ class Server:
     def _disk_hangs(
         self, store: RemoteStore, loop: asyncio.AbstractEventLoop, directory: Path
     ) -> None:
-        """Give up the session, and then stop; called in another thread.
+        """Give up the session, then stop; called in another thread.
 
-        The loop itself may wait for that disk, and a log may lie on it, so the session comes first.
+        The loop itself may be waiting for that disk, and the log file may be on it, so the session
+        comes first.
         """
         self.is_hung = True
         store.give_up()
@@ -304,14 +308,14 @@ class Server:
             self.failure.set_result(reason)
 
     async def _open_embedded_store(self) -> EmbeddedStore:
-        """Open the store, of which each log directory that can be used has a copy."""
+        """Open the store, of which each usable log directory has a copy."""
         directories = self._logs.directories.online
         store = EmbeddedStore.open(*directories, disk=self._seams.journals)
         cluster_id = self._logs.directories.cluster_id
         if store.was_new and cluster_id is not None:
             await store.close()
-            # As in Kafka, an empty tree counts as another cluster's (InconsistentClusterId): the
-            # logs would be unknown, and the names of their topics free to be created again.
+            # As in Kafka, an empty tree counts as another cluster's (InconsistentClusterId):
+            # otherwise the logs would be unknown, and topics of their names could be created again.
             raise ConfigError(
                 f"the logs in {', '.join(map(str, directories))} belong to cluster {cluster_id}, "
                 f"but its metadata is gone: no log directory has a {JOURNAL_NAME} with content. "
@@ -321,7 +325,7 @@ class Server:
         return store
 
     async def _ensure_users(self, store: MetadataStore, passwords: Mapping[str, str]) -> None:
-        from barnabas.broker.security.first_users import ensure_users  # by few brokers
+        from barnabas.broker.security.first_users import ensure_users  # few brokers use it
         from barnabas.broker.security.secure_setup import MECHANISM
 
         for user in await ensure_users(store, MECHANISM, passwords):
@@ -341,7 +345,7 @@ class Server:
             failure,
             self.metrics,
         )
-        bound, self._bound = self._bound, []  # the acceptors close the sockets from here on
+        bound, self._bound = self._bound, []  # from here on the acceptors close the sockets
         return Parts.make(ground, bound)
 
     async def _join_cluster(self) -> None:
@@ -358,13 +362,12 @@ class Server:
                 self._store, self._logs.directories.cluster_id, self._seams.random
             )
             view.update(view.image._replace(cluster_id=cluster_id))
-        # Settings are read as a whole after the registration; changes from before it need no
-        # processing.
+        # Settings are read completely after the registration; earlier changes need no processing.
         await parts.network.dynamic_config.skip_past_changes()
         self._logs.directories.set_cluster_id(
             await parts.control.controller.start(broker, self._logs.directories.cluster_id)
         )
-        # The controller's first requests have come: from here on clients get answers that hold.
+        # The controller's first requests have arrived: from here on, answers to clients are valid.
         await view.until(self._is_registered_in)
         unknown = self._logs.unknown_to(parts.control.controller.known_partitions)
         if not view.has_peers:
@@ -381,9 +384,9 @@ class Server:
         return BrokerImage(self.broker_id, endpoints, rack, epoch=0, may_have_lost=may_have_lost)
 
     async def _may_have_lost(self, parts: Parts) -> bool:
-        """Return whether these logs may lack records that others count on (KIP-966).
+        """Return whether these logs may lack records that others rely on (KIP-966).
 
-        It stays so until each of their partitions has a leader that was elected knowing it.
+        This holds until each of their partitions has a leader that was elected with that knowledge.
         """
         if not self._view.has_peers:
             return False
@@ -402,14 +405,14 @@ class Server:
         await parts.control.controller.withdraw_loss_warning()
 
     def _is_registered_in(self, image: ClusterImage) -> bool:
-        """Return whether the controller has seen this registration, and has sent it.
+        """Return whether the controller has seen and sent this registration.
 
-        What was sent for an earlier one was refused; over the wire no epoch comes with a name.
+        Requests for an earlier registration were refused; on the wire, brokers have no epoch.
         """
         return self.broker_id in image.brokers
 
     async def knows_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Return when all of these are in this broker's view of the cluster."""
+        """Return when all of these brokers are in this broker's view of the cluster."""
         for broker_id in broker_ids:
             await self._view.until(partial(_has_broker, broker_id))
 
@@ -429,14 +432,14 @@ class Server:
     # --- stop ------------------------------------------------------------------------------------
 
     async def ends_with_all(self) -> None:
-        """Prepare a stop of all brokers: no leadership is moved, and no loss of a broker logged."""
+        """Prepare for stopping all brokers: leaderships stay, and lost brokers are not logged."""
         self._view.is_cluster_stopping = True
         await self.parts.control.controller.stop()
 
     async def stop(self, *, gives_away: bool = True) -> None:
-        """A clean stop: the next start needs no recovery. Safe after a start that failed.
+        """Stop cleanly: the next start needs no recovery. Safe after a start that failed.
 
-        With `gives_away` others lead first what this broker leads.
+        With `gives_away` other brokers first take over leadership from this broker.
         """
         self._unready = "the broker is shutting down"
         parts = self._parts
@@ -452,7 +455,7 @@ class Server:
             await self._stop_serving(parts)
         for _, sock, _ in self._bound:
             sock.close()
-        await asyncio.sleep(0)  # lets the connections' own closing run before the logs go
+        await asyncio.sleep(0)  # lets the connections close before the logs do
         if parts is not None:
             await self._leave_cluster(parts)
         try:
@@ -463,8 +466,10 @@ class Server:
             await self._close_store()
 
     async def abandon(self) -> None:
-        """Stop as a process that is killed: nothing is handed over, checkpointed or marked clean,
-        and no request under way is answered. What was written stays, and the next start recovers.
+        """Stop like a killed process.
+
+        Nothing is handed over, checkpointed or marked clean, and no request in progress is
+        answered. Written data stays, and the next start recovers.
         """
         parts = self.parts
         self._close_metrics()
@@ -477,7 +482,7 @@ class Server:
         await self._close_store()
 
     async def _close_store(self) -> None:
-        if self._pulse is not None:  # not every start has come as far as to leave a cluster
+        if self._pulse is not None:  # not every start gets far enough to leave a cluster
             self._pulse.stop()
         if self._authorizer.acls is not None:
             await self._authorizer.acls.close()
@@ -515,7 +520,7 @@ class Server:
         await parts.partitions.role_changes.deferred.close()
 
     def _close_logs(self, parts: Parts | None) -> None:
-        """Leave every directory clean that can be; then the first error is raised."""
+        """Leave every directory clean if possible; then raise the first error."""
         if parts is not None:
             try:
                 self._logs.checkpoint_high_watermarks(parts.partitions.replicas.high_watermarks())
@@ -525,10 +530,10 @@ class Server:
         self._logs.close()
 
     def _warn_of_readers(self) -> None:
-        """Warn of log directories that others may read: they hold records and password hashes."""
+        """Warn of log directories that others can read: they hold records and password hashes."""
         for directory in self._logs.directories.online:
             bits = 0
-            with suppress(OSError):  # a disk that fails shows that elsewhere
+            with suppress(OSError):  # a failing disk is noticed elsewhere
                 bits = self._seams.files.permissions(directory)
             if bits & 0o077:
                 _log.warning(
@@ -540,10 +545,10 @@ class Server:
                 )
 
     def _note_time(self) -> None:
-        """Write down the time that the next start compares its clock with."""
+        """Store the time that the next start compares its clock with."""
         wall_ms = self.clock.trusted_wall_ms()
         if wall_ms is not None:
-            # A disk that fails shows that elsewhere.
+            # A failing disk is noticed elsewhere.
             with suppress(OSError):
                 write_seen_ms(self._seams.files, self._logs.directories.online, wall_ms)
 

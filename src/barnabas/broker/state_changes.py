@@ -6,7 +6,7 @@
     [Partition t-0 broker=1] ISR updated to 1,2 and version updated to 7
     [Controller id=1] Updating assignment of partition t-0 from 1,2 to 3,2 ...
 
-One line for each partition; but of many partitions at once one line for all of them.
+Each partition has its own line, but many partitions in one request share a line.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_LINES = 10
-"""More partitions than that in one request share a line."""
+"""If one request has more partitions than this, they share a line."""
 _NAMED = 3
 
 
 class RoleChange(NamedTuple):
-    """A replica that leads or follows in a new leader epoch, and how it was before."""
+    """A replica that leads or follows in a new leader epoch, with its previous state."""
 
     partition: Partition
     image: PartitionImage
@@ -39,7 +39,7 @@ class RoleChange(NamedTuple):
 
 
 def role_lines(broker_id: int, changes: Sequence[RoleChange]) -> list[str]:
-    """Return the lines about what one LeaderAndIsr has made of the replicas here."""
+    """Return the lines about replicas here that one LeaderAndIsr has changed."""
     lines: list[str] = []
     for role, line_of in (("leader", _leader_line), ("follower", _follower_line)):
         of_role = [each for each in changes if each.partition.is_leader == (role == "leader")]
@@ -53,7 +53,7 @@ def role_lines(broker_id: int, changes: Sequence[RoleChange]) -> list[str]:
 
 
 def shrink_lines(shrinks: Sequence[tuple[Partition, IsrProposal]]) -> list[str]:
-    """Return the lines about ISRs that leaders propose, without replicas that have not kept up."""
+    """Return the lines about ISRs that leaders propose without replicas that have not kept up."""
     count = len(shrinks)
     broker_id = shrinks[0][0].broker_id if shrinks else -1
     return _few_or_one(
@@ -83,7 +83,7 @@ def update_lines(updates: Sequence[tuple[Partition, IsrAnswer]]) -> list[str]:
 def reassignment_lines(
     controller_id: int, steps: Sequence[tuple[TopicPartition, PartitionImage, PartitionImage]]
 ) -> list[str]:
-    """Return the lines about partitions whose replicas begin or end to move by a decision.
+    """Return the lines about partitions whose replicas begin or stop moving by a decision.
 
     `steps` has each partition before and after it.
     """
@@ -116,7 +116,7 @@ def reassignment_lines(
 def _few_or_one(
     items: Sequence[T], line_of: Callable[[T], str], heading: str, short: Callable[[T], str]
 ) -> list[str]:
-    # A thousand partitions that change their leader must not drown the rest of the log.
+    # If a thousand partitions change leader, they must not drown out the rest of the log.
     if len(items) <= MOST_LINES:
         return [line_of(item) for item in items]
     named = ", ".join(short(item) for item in items[:_NAMED])

@@ -71,7 +71,7 @@ def elect(
 def elect_unclean(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Elect the first live replica as the only ISR member, whatever it lacks (RE-11), if any."""
+    """Make the first live replica lead as the only ISR member (RE-11); None if none is live."""
     for replica in partition.replicas:
         if replica in live and replica not in partition.offline_replicas:
             return succeed(partition, replica, (replica,), controller_epoch)

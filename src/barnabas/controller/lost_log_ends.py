@@ -1,13 +1,13 @@
 """Elections where a broker may have lost the end of its logs.
 
-The ISR lists the replicas that had everything acknowledged. A broker whose machine went down (a
-power cut, a kernel crash) may have lost what it had not flushed, and registers with a mark of it.
-From then on, until a leader has taken it into the ISR again:
+The ISR lists the replicas that had every acknowledged record. A broker whose machine went down (a
+power cut, a kernel crash) may have lost records that it had not flushed, and registers with a mark
+that says so. From then on, until a leader has taken it into the ISR again:
 
     others in the ISR      it leaves; if they are all dead, one of them is waited for
     alone in the ISR       where two replicas had every committed record, all are asked for their
-                           log ends, and the largest (epoch, end offset) leads
-                           else it leads at once, as in Kafka
+                                                      log ends, and the largest (epoch, end offset) leads;
+                           otherwise it leads immediately, as in Kafka
 
 The argument is in docs/decisions/0014-who-may-have-lost-its-end-does-not-lead-by-the-isr.md.
 """

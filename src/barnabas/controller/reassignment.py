@@ -1,15 +1,15 @@
 """Reassignment: moving a partition to other brokers (KIP-455).
 
-    begin      the topic's node gets all replicas, the new ones (`adding`) and the old ones
-               (`removing`); the leader gets a new epoch, in which the new ones fetch
-    complete   when all targets are in sync: one of them leads, the old ones leave the ISR and
-               delete their logs, and then the topic's node has the targets alone
+        begin      the topic's node gets all replicas, the new ones (`adding`) and the old ones
+               (`removing`); the leader gets a new epoch, in which the new replicas fetch
+        complete   when all targets are in sync: one of them leads, the old replicas leave the ISR and
+               delete their logs, and then the topic's node has only the targets
 
-The topic's node still names the old ones until they have confirmed that (see `Departing` in
-`decision_draft`), so if the controller dies the next one completes the move again, and no log stays
-behind for good.
+The topic's node names the old replicas until they have confirmed the deletion (see `Departing` in
+`decision_draft`), so if the controller dies, the next controller completes the move again, and no
+log stays behind permanently.
 
-In between it is like any other partition: any controller can complete the move, change its targets
+In between, the partition is like any other: any controller can complete the move, change its targets
 or cancel it. The replicas' order is the requested one, so the first target is the preferred leader.
 """
 

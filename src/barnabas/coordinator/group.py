@@ -7,10 +7,10 @@
 
 Owns the state; `rebalance` moves it, `joining` and `membership` handle members' requests.
 
-Invariants: the group's record in the offsets topic is what `apply` was given last, and an
-assignment is handed out only after it was applied; a generation without an assignment exists in
-memory alone. Every member is in `members`, and every protocol counted in `_support`, exactly once.
-The generation never falls while the group is in memory.
+Invariants: the group's record in the offsets topic is the one that `apply` last got, and an
+assignment is handed out only after it was applied; a generation without an assignment exists only
+in memory. Every member is in `members`, and every one of its protocols is counted in `_support`,
+exactly once. The generation never falls while the group is in memory.
 """
 
 from __future__ import annotations

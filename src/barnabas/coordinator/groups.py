@@ -1,14 +1,14 @@
 """All groups of one partition of `__consumer_offsets`: the group coordinator, as a machine (GC-2).
 
 A request or a deadline goes in, a `Decision` comes out. Hard state (the groups as they were last
-recorded, and all offsets) changes in `apply` and `end_transaction` alone. A decision must be
-carried out, or have been refused, before the machine gets the next event.
+recorded, and all offsets) changes only in `apply` and `end_transaction`. A decision must be carried
+out or refused before the machine gets the next event.
 
 Invariants: each ticket is answered exactly once, by the decision on it or by a later one. Replaying
-the records restores the machine as it was when the last was applied.
+the records restores the machine to its state after the last record was applied.
 
-It does not promise that a rebalance survives the coordinator: members that were in the middle of
-one get an error for their generation and have to join again.
+It does not promise that a rebalance survives the coordinator: members in the middle of a rebalance
+get an error for their generation and have to rejoin.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ __all__ = ["Caller", "Groups"]
 _SEVERAL_LEAVE: Final = 3  # the first LeaveGroup version that names several members
 
 _CLASSIC: Final = "classic"
-"""The type of all groups here; the other one is KIP-848's."""
+"""The type of all groups here; the other type is KIP-848's."""
 
-# The most that one call of `expire` does: steps are short, and no append is unbounded.
+# The most work that one call of `expire` does: steps are short, and no append is unbounded.
 _MOST_TIMERS = 200
 _MOST_EXAMINED = 200
 _MOST_TOMBSTONES = 1000
 
 
 class Groups:
-    """The machine of one shard."""
+    """The groups machine of one shard."""
 
     __slots__ = (
         "_deleted_topics",
@@ -106,11 +106,11 @@ class Groups:
         """Replaced as a whole when the broker's configuration changes."""
         self.offsets = Offsets()
         self.groups: dict[str, Group] = {}
-        """The groups with members or with a record; for others to read."""
+        """The groups with members or with a record; other classes may read it."""
         self._timers = Timers()
         self._examination = Timer("")  # when to look for expired offsets
         self._to_examine: deque[str] = deque()
-        self._deleted_topics: set[str] = set()  # topics of which those may still have offsets
+        self._deleted_topics: set[str] = set()  # deleted topics that may still have offsets
 
     # --- members ---------------------------------------------------------------------------------
 
@@ -126,22 +126,23 @@ class Groups:
             attempt.refuse(turn, InvalidSessionTimeout, request.member_id)
         else:
             group = self._find(request.group_id)
-            # A member id comes from a coordinator, so a group that is unknown here cannot have it.
+            # Member ids come from a coordinator, so a group that is unknown here cannot have this
+            # id.
             if group is None and request.member_id:
                 attempt.refuse(turn, UnknownMemberId, request.member_id)
             else:
-                # The first member makes the group; if it is refused, the group is dropped again.
+                # The first member creates the group; if it is refused, the group is dropped again.
                 self._join(turn, group or Group(request.group_id, now.wall_ms), attempt)
         return turn.decision()
 
     def _join(self, turn: Turn, group: Group, attempt: Attempt) -> None:
-        # A group that so far had offsets alone gets members now.
+        # A group that so far had only offsets now gets members.
         self.groups[group.group_id] = group
         joining.join(turn, group, attempt)
         self._drop_if_unused(group)
 
     def sync(self, ticket: int, request: SyncGroupRequest, now: Now) -> Decision:
-        """SyncGroup: parked until the leader has sent its own."""
+        """SyncGroup: parked until the leader has sent its SyncGroup."""
         group = self.groups.get(request.group_id)
         turn = self._turn(now)
         if group is None:
@@ -152,7 +153,7 @@ class Groups:
         return turn.decision()
 
     def heartbeat(self, ticket: int, request: HeartbeatRequest, now_ms: int) -> Decision:
-        """Heartbeat: prolongs the session, and reports a rebalance."""
+        """Heartbeat: extends the session and reports a rebalance."""
         group = self.groups.get(request.group_id)
         if group is not None:
             code = membership.heartbeat(group, request, self._timers, now_ms)
@@ -161,7 +162,7 @@ class Groups:
         return Decision((), (Reply(ticket, HeartbeatResponse(error_code=code), AT_ONCE),))
 
     def leave(self, ticket: int, request: LeaveGroupRequest, version: int, now: Now) -> Decision:
-        """LeaveGroup: removes one member, or from version 3 on several."""
+        """LeaveGroup: removes one member; from version 3, several."""
         turn = self._turn(now)
         if not request.group_id:
             turn.reply(ticket, LeaveGroupResponse(error_code=InvalidGroupId.code), AT_ONCE)
@@ -174,7 +175,7 @@ class Groups:
             answer = LeaveGroupResponse(members=results)
         else:
             answer = LeaveGroupResponse(error_code=results[0].error_code)
-        # As in Kafka: the record of a group that is empty now matters to none that has left it.
+        # As in Kafka: members that have left do not depend on the record of a now empty group.
         turn.reply(ticket, answer, AT_ONCE)
         if group is not None:
             self._drop_if_unused(group)
@@ -183,17 +184,17 @@ class Groups:
     # --- groups ----------------------------------------------------------------------------------
 
     def describe(self, ticket: int, group_id: str, *, with_events: bool) -> Decision:
-        """The reply is a `DescribedGroup`."""
+        """Reply with a `DescribedGroup`."""
         answer = _description(group_id, self._find(group_id), with_events=with_events)
         return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
 
     def list_groups(self, ticket: int, request: ListGroupsRequest) -> Decision:
-        """All groups that match the request's filters, also those that only have offsets."""
+        """List all groups that match the request's filters, even those with only offsets."""
         found = _matching(self._all(), request)
         return Decision(replies=(Reply(ticket, ListGroupsResponse(groups=found), AT_ONCE),))
 
     def delete(self, ticket: int, group_ids: Sequence[str], now: Now) -> Decision:
-        """DeleteGroups: removes groups without members, with all their offsets."""
+        """DeleteGroups: removes groups that have no members, with all their offsets."""
         turn = self._turn(now)
         results = []
         for group_id in dict.fromkeys(group_ids):
@@ -214,7 +215,7 @@ class Groups:
     # --- offsets ---------------------------------------------------------------------------------
 
     def commit(self, ticket: int, request: OffsetCommitRequest, now: Now) -> Decision:
-        """OffsetCommit of a member, or of any client while the group has no members."""
+        """OffsetCommit: from a member, or from any client while the group has no members."""
         error = commits.check_commit(self._find(request.group_id), request)
         if error is not None:
             return Decision(replies=(Reply(ticket, commit_answer(request, error), AT_ONCE),))
@@ -225,7 +226,7 @@ class Groups:
     def commit_transactional(
         self, ticket: int, request: TxnOffsetCommitRequest, wall_ms: int
     ) -> Decision:
-        """TxnOffsetCommit: the offsets count when the producer's transaction is committed."""
+        """TxnOffsetCommit: the offsets count once the producer's transaction is committed."""
         error = commits.check_transactional(self.groups.get(request.group_id), request)
         if error is not None:
             refusal = transactional_answer(request, error)
@@ -236,14 +237,14 @@ class Groups:
     def fetch(
         self, ticket: int, wanted: OffsetFetchGroup, require_stable: bool, high_watermark: int
     ) -> Decision:
-        """The reply is an `OffsetFetchGroupResponse`, to members and other clients alike."""
+        """Reply with an `OffsetFetchGroupResponse`, to members and other clients alike."""
         reply = self.offsets.fetch(
             ticket, wanted, require_stable=require_stable, high_watermark=high_watermark
         )
         return Decision((), (reply,))
 
     def delete_offsets(self, ticket: int, request: OffsetDeleteRequest, now_ms: int) -> Decision:
-        """OffsetDelete: for topics that no member reads (KIP-496)."""
+        """OffsetDelete: for topics that no member is subscribed to (KIP-496)."""
         group = self._find(request.group_id)
         if group is None:
             error = GroupIdNotFound if request.group_id else InvalidGroupId
@@ -251,7 +252,7 @@ class Groups:
             return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
         topics = [topic.name for topic in request.topics]
         subscribed = commits.topics_in_use(group, topics)
-        # KIP-496: without subscriptions that can be read, any topic may be in use.
+        # KIP-496: if subscriptions cannot be read, any topic may be in use.
         if subscribed is None:
             answer = OffsetDeleteResponse(error_code=NonEmptyGroup.code)
             return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
@@ -263,7 +264,7 @@ class Groups:
     def topics_deleted(self, names: Iterable[str]) -> Decision:
         """Remove the offsets of deleted topics.
 
-        There can be many, so `expire` does it step by step; its deadline is now.
+        There can be many, so `expire` does it step by step; it is due immediately.
         """
         self._deleted_topics.update(names)
         self._to_examine.extend(self.offsets.groups_with(self._deleted_topics))
@@ -278,7 +279,7 @@ class Groups:
         producer_id: int = NO_PRODUCER_ID,
         high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply a record in the log at that offset, in the producer's transaction if in one."""
+        """Apply a record at that log offset, in the producer's transaction if it belongs to one."""
         key, value = record
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
@@ -299,34 +300,34 @@ class Groups:
         group.known_after = offset + 1
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """The marker of the producer's transaction is in this partition."""
+        """Note that the marker of the producer's transaction is in this partition."""
         self.offsets.end_transaction(producer_id, is_commit)
 
     # --- time ------------------------------------------------------------------------------------
 
     def on_loaded(self, now: Now) -> Decision:
-        """Replay is over: every member has a whole session to send a heartbeat."""
+        """Finish the replay: every member gets a full session in which to send a heartbeat."""
         turn = self._turn(now)
         for group in self.groups.values():
-            # KIP-389: group.max.size has been lowered since; in the rebalance those that rejoin
-            # first stay.
+            # KIP-389: group.max.size has been lowered since; in the rebalance the first members to
+            # rejoin stay.
             if len(group.members) > self.config.max_size:
                 why = Cause("the coordinator", "found more members than group.max.size")
                 rebalance.begin(turn, group, why)
             for member in group.members.values():
-                # It may have sent heartbeats to the former coordinator until a moment ago.
+                # The member may have sent heartbeats to the former coordinator until a moment ago.
                 rebalance.prolong_session(turn, member)
         self._plan_examination(now.monotonic_ms)
         return turn.decision()
 
     def deadline_ms(self) -> int | None:
-        """When to call `expire`; may be earlier than necessary."""
+        """Return when to call `expire`; this may be earlier than necessary."""
         return 0 if self._to_examine else self._timers.next_ms()
 
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
-        """The decisions of deadlines that have passed; more may be due right afterwards.
+        """Return the decisions on deadlines that have passed; more may be due right afterwards.
 
-        Without `may_forget` no offset expires, as their age is not known.
+        Without `may_forget` no offset expires, because the age of offsets is not known.
         """
         decisions = []
         for _ in range(_MOST_TIMERS):
@@ -339,7 +340,7 @@ class Groups:
         return [decision for decision in decisions if decision is not NOTHING]
 
     def _on_timer(self, timer: Timer, now: Now) -> Decision:
-        # Groups that have offsets alone have no timers, so all of them are looked at in turn.
+        # Groups that only have offsets have no timers, so all groups are examined in turn.
         if timer is self._examination:
             self._to_examine.extend({**self.groups, **dict.fromkeys(self.offsets.groups)})
             self._plan_examination(now.monotonic_ms)
@@ -358,9 +359,9 @@ class Groups:
         self._timers.set(self._examination, now_ms + interval_ms)
 
     def _examine(self, wall_ms: int | None) -> Iterator[StateRecord]:
-        """Tombstones for expired offsets of the next groups, and for groups that lose their last.
+        """Yield tombstones of the next groups' expired offsets, and of groups that lose their last.
 
-        Written in this very step: an offset that is committed meanwhile must not be lost.
+        They are written in this same step, so that an offset committed meanwhile is not lost.
         """
         for _ in range(min(_MOST_EXAMINED, len(self._to_examine))):
             group_id = self._to_examine.popleft()
@@ -373,7 +374,7 @@ class Groups:
             self._deleted_topics.clear()
 
     def _outlived_offsets(self, group: Group, wall_ms: int | None) -> list[StateRecord]:
-        """Tombstones of offsets of deleted topics, and of those that have expired (KIP-211)."""
+        """Return tombstones for offsets of deleted topics and for expired offsets (KIP-211)."""
         records: dict[tuple[str, int], StateRecord] = {}
         since_ms, subscribed = commits.retention_of(group)
         # KIP-211. Without a trusted clock nothing is removed by age.
@@ -383,7 +384,7 @@ class Groups:
                 group.group_id, wall_ms, retention_ms, since_ms, subscribed
             ):
                 records[_place(record)] = record
-        # A topic of the same name that is created later must not begin at these offsets.
+        # A topic of the same name that is created later must not start at these offsets.
         if self._deleted_topics:
             for record in self.offsets.tombstones(group.group_id, self._deleted_topics):
                 records[_place(record)] = record
@@ -395,10 +396,10 @@ class Groups:
         return Turn(self.config, self._timers, now)
 
     def _find(self, group_id: str) -> Group | None:
-        """The group; one with offsets alone exists as long as it has them."""
+        """Return the group; a group with only offsets exists as long as it has them."""
         group = self.groups.get(group_id)
         if group is None and group_id in self.offsets.groups:
-            # A passing object: it has no members, and nothing else of it would be kept.
+            # A temporary object: it has no members, and nothing else in it would be kept.
             group = Group(group_id)
         return group
 
@@ -414,7 +415,7 @@ class Groups:
             self._timers.set(member.timer, now_ms + member.session_timeout_ms)
 
     def _forget(self, records: list[StateRecord], group: Group) -> None:
-        """Remove the group: by a tombstone if it has a record, else at once."""
+        """Remove the group: by a tombstone if it has a record, otherwise immediately."""
         if group.is_stored:
             records.append(StateRecord(GroupMetadataKey(group=group.group_id), None))
         else:
@@ -425,7 +426,7 @@ class Groups:
     def _forget_if_last(self, records: list[StateRecord], group: Group) -> None:
         """Remove a group without members if these tombstones remove its last offset."""
         is_empty = group.state is GroupState.EMPTY and not group.pending
-        # One tombstone for each offset at most, so as many of them as there are offsets are all.
+        # There is at most one tombstone for each offset, so equal counts mean that all offsets go.
         if is_empty and len(records) == self.offsets.count(group.group_id):
             self._forget(records, group)
 
@@ -442,7 +443,7 @@ def _place(record: StateRecord) -> tuple[str, int]:
 
 
 def _batches(records: Iterable[StateRecord]) -> Iterator[tuple[StateRecord, ...]]:
-    """Tombstones in batches that one append can take."""
+    """Split tombstones into batches that one append can take."""
     batch: list[StateRecord] = []
     for record in records:
         batch.append(record)
@@ -454,10 +455,10 @@ def _batches(records: Iterable[StateRecord]) -> Iterator[tuple[StateRecord, ...]
 
 
 def _description(group_id: str, group: Group | None, *, with_events: bool) -> DescribedGroup:
-    """The group's current state; None: an unknown group, which is not an error but "Dead".
+    """Describe the group's current state; an unknown group (None) is not an error but "Dead".
 
-    Subscriptions and assignments are included for a stable group alone: in a rebalance they are no
-    longer, or not yet, true.
+    Subscriptions and assignments are included only for a stable group: during a rebalance they are
+    outdated or not yet valid.
     """
     if group is None:
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
@@ -484,10 +485,10 @@ def _description(group_id: str, group: Group | None, *, with_events: bool) -> De
 
 
 def _matching(groups: Iterable[Group], wanted: ListGroupsRequest) -> list[ListedGroup]:
-    """The groups that match the filters on state and type, ignoring case; no filter: all."""
+    """Return the groups that match the state and type filters, ignoring case; no filter: all."""
     states = {state.lower() for state in wanted.states_filter}
     types = {kind.lower() for kind in wanted.types_filter}
-    # KIP-848's type filter asks for groups of which there are none here.
+    # KIP-848's type filter asks for a type of group that does not exist here.
     if types and _CLASSIC not in types:
         return []
     return [

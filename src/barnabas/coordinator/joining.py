@@ -1,9 +1,9 @@
 """JoinGroup: admission to a group, the member id, and whether the group rebalances.
 
-no member id, no instance id    version 4+ gets an id and has to join again with it (KIP-394)
-no member id, instance id       a static member, new, or back to take its old place (KIP-345)
-a pending member id             joins again: now it is a member
-a known member id               rejoins, maybe with another subscription
+no member id, no instance id    version 4+ gets an id and has to rejoin with it (KIP-394)
+no member id, instance id       a static member, new, or returning to its old place (KIP-345)
+a pending member id             rejoins: now it is a member
+a known member id               rejoins, possibly with another subscription
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from barnabas.coordinator.records import GroupMetadataValue
     from barnabas.protocol.messages.join_group import JoinGroupRequest
 
-_OWN_REBALANCE_TIMEOUT: Final = 1  # JoinGroup versions from which these exist
+_OWN_REBALANCE_TIMEOUT: Final = 1  # the JoinGroup versions that introduced these
 _MEMBER_ID_FIRST: Final = 4
 _SKIP_ASSIGNMENT: Final = 9
 
-# A client id may be as long as a string can be, and so may a member id, which is longer: the UUID
-# and the record of the group have to fit, too.
+# A client id may be as long as a string can be, and a member id may too, although it is longer: the
+# UUID and the group's record have to fit as well.
 _LONGEST_PREFIX_CHARACTERS: Final = 8_000
 
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
 """How long a new member waits for its first generation. It has no id to heartbeat with, and a lost
-connection is not noticed while it waits: clients that give up and retry must not accumulate."""
+connection is not noticed while it waits, so clients that give up and retry must not accumulate."""
 
 
 class Caller(NamedTuple):
@@ -84,7 +84,7 @@ class Attempt(NamedTuple):
         turn.reply(self.parked.ticket, refusal, AT_ONCE)
 
     def describe_to(self, member: Member) -> None:
-        """Set the member's timeouts."""
+        """Set the member's timeouts from the request."""
         request = self.request
         has_own = self.caller.version >= _OWN_REBALANCE_TIMEOUT
         member.session_timeout_ms = request.session_timeout_ms
@@ -100,7 +100,7 @@ def join(turn: Turn, group: Group, attempt: Attempt) -> None:
     if not _has_room(group, member_id, turn.config.max_size):
         attempt.refuse(turn, GroupMaxSizeReached, "")
         _turn_away(turn, group, member_id)
-    # As in Kafka, before the member id is looked at.
+    # As in Kafka, this is checked before the member id.
     elif not group.supports(request.protocol_type, attempt.protocols):
         attempt.refuse(turn, InconsistentGroupProtocol, member_id)
     elif not member_id:
@@ -110,19 +110,19 @@ def join(turn: Turn, group: Group, attempt: Attempt) -> None:
             turn.timers.cancel(group.pending.pop(member_id))
             _admit(turn, group, attempt, member_id)
         else:
-            attempt.refuse(turn, UnknownMemberId, member_id)  # such ids are for dynamic members
+            attempt.refuse(turn, UnknownMemberId, member_id)  # dynamic members only
     else:
         _rejoin(turn, group, attempt)
     complete_if_all_joined(turn, group)
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
-    """`group.max.size`. It may have been lowered: then the last to rejoin have to leave."""
+    """Enforce `group.max.size`. If it was lowered, the last members to rejoin have to leave."""
     if group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING:
-        # KIP-389: of more members than allowed, those that rejoin first stay.
+        # KIP-389: if there are more members than allowed, the first to rejoin stay.
         is_waiting = member is not None and member.joining is not None
         return is_waiting or group.joined_count < max_size
     return member is not None or len(group.members) < max_size
@@ -138,14 +138,14 @@ def _turn_away(turn: Turn, group: Group, member_id: str) -> None:
 
 
 def _join_without_id(turn: Turn, group: Group, attempt: Attempt) -> None:
-    """A JoinGroup without a member id gets one."""
+    """Answer a JoinGroup that has no member id by giving it one."""
     instance_id, caller = attempt.request.group_instance_id, attempt.caller
     prefix = caller.client_id if instance_id is None else instance_id
     member_id = f"{prefix[:_LONGEST_PREFIX_CHARACTERS]}-{caller.new_id}"
     member = group.static_member(instance_id)
     if member is not None:
         _take_over(turn, group, attempt, member, member_id)
-    # KIP-394: clients that time out and retry would else leave a member behind each time.
+    # KIP-394: otherwise clients that time out and retry would leave a member behind each time.
     elif instance_id is None and caller.version >= _MEMBER_ID_FIRST:
         timer = group.pending[member_id] = Timer(group.group_id, member_id)
         turn.timers.set(timer, turn.now_ms + attempt.request.session_timeout_ms)
@@ -155,7 +155,7 @@ def _join_without_id(turn: Turn, group: Group, attempt: Attempt) -> None:
 
 
 def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
-    """Add a member, which begins a rebalance."""
+    """Add a member, which starts a rebalance."""
     request = attempt.request
     member = Member(group.group_id, member_id, request.group_instance_id, attempt.protocols)
     member.client_id = attempt.caller.client_id
@@ -164,7 +164,7 @@ def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
     attempt.describe_to(member)
     if not group.members:
         group.protocol_type = request.protocol_type
-    # KIP-134: another newcomer prolongs the initial delay.
+    # KIP-134: another new member extends the initial delay.
     if group.state is GroupState.PREPARING and group.generation == 0:
         group.has_newcomer = True
     group.add(member)
@@ -174,7 +174,7 @@ def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
 
 
 def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
-    """A JoinGroup with a member id."""
+    """Handle a JoinGroup that has a member id."""
     request = attempt.request
     error = group.check_member(request.member_id, request.group_instance_id)
     if error is not None:
@@ -183,39 +183,40 @@ def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
     member = group.members[request.member_id]
     if group.state is GroupState.PREPARING:
         _park(turn, group, attempt, member)
-    # GC-2: another subscription concerns the whole group, in any state.
+    # GC-2: a changed subscription concerns the whole group, in any state.
     elif member.protocols != attempt.protocols:
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "changed its subscription", request.reason))
     elif group.state is GroupState.STABLE and member.member_id == group.leader_id:
-        # The leader may know of a change that its subscription does not show: new partitions.
+        # The leader may know of a change that its subscription does not show, such as new
+        # partitions.
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "rejoined as leader", request.reason))
     else:
-        # The answer to its last JoinGroup was lost: send it again.
+        # The answer to its last JoinGroup was lost: resend it.
         turn.reply(attempt.parked.ticket, joined_answer(group, member), AT_ONCE)
 
 
 def _park(turn: Turn, group: Group, attempt: Attempt, member: Member) -> None:
     """Park the JoinGroup until the next generation, with the request's settings."""
-    refuse_join(turn, group, member, RebalanceInProgress)  # an abandoned one
+    refuse_join(turn, group, member, RebalanceInProgress)  # an abandoned JoinGroup
     group.change_protocols(member, attempt.protocols)
     attempt.describe_to(member)
     group.park_join(member, attempt.parked)
 
 
 def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
-    """A static member is back under a new id; a client with the old one is fenced."""
-    # KIP-345: at most one process has the instance id; the former one, if it still waits, is
+    """Let a static member return under a new id; a client with the old id is fenced."""
+    # KIP-345: at most one process has the instance id; if the former one is still waiting, it is
     # fenced.
     refuse_join(turn, group, member, FencedInstanceId)
     refuse_sync(turn, member, FencedInstanceId)
     prolong_session(turn, member)
     if group.state is GroupState.STABLE:
         group.change_protocols(member, attempt.protocols)
-        # KIP-345: in a stable group that keeps its protocol, the member takes over the assignment
-        # it had: a rolling restart causes no rebalance. Otherwise its new subscription has to be
-        # assigned.
+        # KIP-345: in a stable group that keeps its protocol, the member takes over its former
+        # assignment, so a rolling restart causes no rebalance. Otherwise its new subscription has
+        # to be assigned.
         if group.choose_protocol() == group.protocol:
             _replace(turn, group, attempt, member, member_id)
             return
@@ -227,7 +228,7 @@ def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, membe
 
 
 def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
-    """Replace the member id without a rebalance: it counts once it is in the log."""
+    """Replace the member id without a rebalance: the new id counts once it is in the log."""
     old_id = member.member_id
     group.unsynced.discard(old_id)
     record = group.record({one.member_id: one.assignment for one in group.members.values()})
@@ -240,14 +241,14 @@ def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_
     if value.leader == old_id:
         value.leader = member_id
     turn.records.append(record)
-    # KIP-814: the leader learns that it leads, but must not assign anything without a rebalance.
+    # KIP-814: the leader learns that it leads, but without a rebalance it must not assign anything.
     skips_assignment = value.leader == member_id and attempt.caller.version >= _SKIP_ASSIGNMENT
     answer = JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol,
-        # Before version 9 there is no "skip assignment" for a leader. So the member is not named as
-        # the leader: the old id, which no member has any more, is.
+        # Before version 9 a leader cannot be asked to skip the assignment. So the answer does not
+        # name this member as the leader, but the old id, which no member has now.
         leader=(value.leader if skips_assignment else group.leader_id) or "",
         skip_assignment=skips_assignment,
         member_id=member_id,

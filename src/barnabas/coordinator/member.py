@@ -1,8 +1,8 @@
 """One member of a group of the classic protocol.
 
-Owns the settings from its JoinGroup, its assignment, and its requests that wait for the rest of the
-group. A static member (KIP-345) has an instance id: it keeps its place and its assignment when it
-comes back under a new member id.
+Owns the settings from its JoinGroup, its assignment, and its requests that are waiting for the rest
+of the group. A static member (KIP-345) has an instance id: it keeps its place and its assignment
+when it returns under a new member id.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.join_group import JoinGroupRequestProtocol
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""A member's protocols, most preferred first: the name, and the subscription under it."""
+"""A member's protocols, most preferred first: for each, its name and the subscription under it."""
 
 _UUID_CHARACTERS, _UUID_SHOWN = 36, 8
 _NAME_SHOWN = 80
 
 
 class Parked(NamedTuple):
-    """A request that waits in the machine, and the version of its answer."""
+    """A request waiting in the machine, with the version of its answer."""
 
     ticket: int
     version: int
@@ -60,15 +60,15 @@ class Member:
         self.protocols = protocols
         self.assignment = b""
         self.timer = Timer(group_id, member_id)
-        """The session, which heartbeats prolong."""
+        """The session timer, which heartbeats extend."""
         self.joining: Parked | None = None
         self.syncing: Parked | None = None
         self.is_new = False
-        """It has not been in any generation, so it has no member id to heartbeat with."""
+        """True until its first generation: it has no member id to heartbeat with yet."""
 
     @classmethod
     def of_record(cls, group_id: str, protocol: str, stored: MemberMetadata) -> Member:
-        """The member from its record, which keeps one protocol only."""
+        """Restore a member from its record, which keeps only one protocol."""
         subscription = bytes(stored.subscription)
         instance_id = stored.group_instance_id
         member = cls(group_id, stored.member_id, instance_id, ((protocol, subscription),))
@@ -78,15 +78,15 @@ class Member:
 
     @property
     def name(self) -> str:
-        """The name that a static member keeps under another member id."""
+        """The name that a static member keeps when its member id changes."""
         return self.member_id if self.instance_id is None else self.instance_id
 
     def subscription(self, protocol: str) -> bytes:
-        """The member's subscription under this protocol; empty if it does not support it."""
+        """Return the member's subscription under this protocol, empty if it does not support it."""
         return next((data for name, data in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Container[str]) -> str:
-        """The member's most preferred protocol of those that all members support."""
+        """Return the member's most preferred protocol among the candidates."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def rename(self, member_id: str) -> None:
@@ -95,16 +95,17 @@ class Member:
 
 
 def protocols_of(wanted: Iterable[JoinGroupRequestProtocol]) -> Protocols:
-    """The protocols of a request, each name once, copied out of the request's frame."""
+    """Return a request's protocols, each name once, copied out of the request's frame."""
     named: dict[str, bytes] = {}
     for protocol in wanted:
-        # Copied: a view would keep the whole frame in memory for as long as the member lives.
+        # Copied because a view would keep the whole frame in memory for as long as the member
+        # lives.
         named.setdefault(protocol.name, bytes(protocol.metadata))
     return tuple(named.items())
 
 
 def short_name(name: str) -> str:
-    """A member's name for logs, with only the beginning of the random id at its end."""
+    """Shorten a member's name for logs; of the random id at its end only the beginning is kept."""
     head, uuid = name[:-_UUID_CHARACTERS], name[-_UUID_CHARACTERS:]
     is_uuid = len(uuid) == _UUID_CHARACTERS and all(uuid[place] == "-" for place in (8, 13, 18, 23))
     return head[:_NAME_SHOWN] + uuid[:_UUID_SHOWN] if is_uuid else name[:_NAME_SHOWN]

@@ -1,8 +1,8 @@
 """SyncGroup, Heartbeat and LeaveGroup: the requests of a generation's members.
 
-Each is checked in Kafka's order: the member (is it one, and still the one with its instance id),
-then the generation, then the group's state. So a request of an earlier generation changes nothing,
-however late it arrives.
+Each is checked in Kafka's order: first the member (whether it exists and still has its instance
+id), then the generation, then the group's state. So a request from an earlier generation changes
+nothing, however late it arrives.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
 
 
 def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) -> None:
-    """Answer with the member's assignment, now or when the leader has sent it."""
+    """Answer with the member's assignment, now or once the leader has sent it."""
     error = _check_sync(group, request)
     if error is not None:
         turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code), AT_ONCE)
         return
     member = group.members[request.member_id]
     group.unsynced.discard(member.member_id)
-    # The last of them: the sync phase has ended in time.
+    # This was the last member to sync: the sync phase has ended in time.
     if not group.unsynced:
         turn.timers.cancel(group.timer)
-    # The assignment is in the log already; the answer waits until it is replicated.
+    # The assignment is already in the log; the answer waits until it is replicated.
     if group.state is GroupState.STABLE:
         prolong_session(turn, member)
         turn.reply(parked.ticket, synced_answer(group, member.assignment), group.known_after)
         return
-    refuse_sync(turn, member, RebalanceInProgress)  # an abandoned one
+    refuse_sync(turn, member, RebalanceInProgress)  # an abandoned SyncGroup
     member.syncing = parked
     # GC-2: only the leader's request carries assignments.
     if member.member_id == group.leader_id:
@@ -79,9 +79,9 @@ def _check_sync(group: Group, request: SyncGroupRequest) -> type[KafkaError] | N
 
 
 def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: int) -> int:
-    """The error code. Thousands of these arrive every second: no `Turn`, no record, no list."""
+    """Return the error code. Thousands arrive every second: no `Turn`, no record, no list."""
     member = group.members.get(request.member_id)
-    # The usual case takes one look-up; only here is it found out what is wrong.
+    # The usual case takes one look-up; only this branch finds out what is wrong.
     if member is None or member.instance_id != request.group_instance_id:
         error = group.check_member(request.member_id, request.group_instance_id)
         if error is not None:
@@ -89,7 +89,7 @@ def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: i
         member = group.members[request.member_id]
     if request.generation_id != group.generation:
         return IllegalGeneration.code
-    # Even while the group rebalances: the member is alive, and is given the time to rejoin.
+    # This applies even while the group rebalances: the member is alive and gets the time to rejoin.
     timers.set(member.timer, now_ms + member.session_timeout_ms)
     return RebalanceInProgress.code if group.state is GroupState.PREPARING else NONE
 
@@ -112,11 +112,11 @@ def _leave_one(turn: Turn, group: Group | None, identity: MemberIdentity) -> int
     if group is None:
         return UnknownMemberId.code
     if not identity.member_id:
-        # An administrator removes a static member, whatever its member id is now.
+        # An administrator removes a static member, whatever its current member id is.
         member = group.static_member(identity.group_instance_id)
         if member is None:
             return UnknownMemberId.code
-    # KIP-394: it was handed out, and has not joined with it.
+    # KIP-394: the id was handed out, but no client has joined with it.
     elif identity.member_id in group.pending:
         forget_pending(turn, group, identity.member_id)
         return NONE

@@ -1,7 +1,7 @@
-"""The movement of partitions in a rebalance: those whose member has changed.
+"""Partitions that move between members in a rebalance.
 
-Only groups of consumers have assignments that can be read (`ConsumerProtocol`); of others it is
-only known whose bytes have changed. Pure arithmetic over two sets of assignments.
+Only groups of consumers have assignments that can be read (`ConsumerProtocol`); for other groups it
+is only known whose bytes have changed. Pure arithmetic over two sets of assignments.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ MOST_COMPARED_BYTES: Final = 65_536
 UNKNOWN: Final = -1
 
 Assignments = Mapping[str, bytes]
-"""Member's name to assignment."""
+"""Member name to assignment."""
 
 
 class Movement(NamedTuple):
     """The changes of a rebalance, in numbers of partitions."""
 
     moved: int
-    """Partitions that had an owner and have another one now; or UNKNOWN."""
+    """Partitions that had an owner and now have another one; or UNKNOWN."""
     taken: int
-    """Partitions that had an owner and have none now: a cooperative rebalance revokes (KIP-429)."""
+    """Partitions that had an owner and now have none: a cooperative rebalance revokes (KIP-429)."""
     given: int
-    """Partitions that had no owner and have one now."""
+    """Partitions that had no owner and now have one."""
     total: int
-    """Partitions that have an owner now."""
+    """Partitions that now have an owner."""
     moves: tuple[tuple[TopicPartition, str, str], ...]
-    """(partition, from, to) of those that moved, by topic and number."""
+    """The moved partitions as (partition, from, to), by topic and number."""
     is_harmless: bool
-    """No member lost a partition, so none had to stop working."""
+    """True if no member lost a partition, so none had to stop working."""
 
 
 def movement(is_consumers: bool, before: Assignments, after: Assignments) -> Movement:
-    """Compare two generations; `is_consumers` says that the assignments are those of consumers."""
+    """Compare two generations; `is_consumers` says that these are consumers' assignments."""
     changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     kept_all = all(not before.get(name) for name in changed)
-    # Connect and others have assignments of their own formats.
+    # Connect and other group types have their own assignment formats.
     if not is_consumers:
         return Movement(UNKNOWN, 0, 0, 0, (), kept_all)
     size = sum(map(len, before.values())) + sum(map(len, after.values()))
@@ -70,7 +70,7 @@ def _owners(assignments: Assignments) -> dict[TopicPartition, str]:
     owners: dict[TopicPartition, str] = {}
     for name, data in assignments.items():
         if not data:
-            continue  # the leader had nothing for this member
+            continue  # the leader assigned nothing to this member
         _, assignment = decode_consumer_protocol(ConsumerProtocolAssignment, data)
         for topic in assignment.assigned_partitions:
             for partition in topic.partitions:

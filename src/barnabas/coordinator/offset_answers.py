@@ -1,6 +1,6 @@
-"""Answers about offsets with the same result for every partition: a refusal, mostly.
+"""Answers about offsets with the same result for every partition, mostly refusals.
 
-The requests of all these APIs name topics and partitions, as do their answers.
+The requests of all these APIs name topics and partitions, and so do their answers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Error = type[KafkaError] | KafkaError
 
 
 def commit_answer(request: OffsetCommitRequest, error: Error | None = None) -> OffsetCommitResponse:
-    """The same for all partitions of the commit; None: success."""
+    """Give all partitions of the commit the same result; error None means success."""
     code = NONE if error is None else error.code
     return OffsetCommitResponse(
         topics=[
@@ -61,7 +61,7 @@ def commit_answer(request: OffsetCommitRequest, error: Error | None = None) -> O
 def transactional_answer(
     request: TxnOffsetCommitRequest, error: Error | None = None
 ) -> TxnOffsetCommitResponse:
-    """The same for all partitions of the commit; None: success."""
+    """Give all partitions of the commit the same result; error None means success."""
     code = NONE if error is None else error.code
     return TxnOffsetCommitResponse(
         topics=[
@@ -82,7 +82,7 @@ def transactional_answer(
 def delete_answer(
     request: OffsetDeleteRequest, kept: Container[str], error: Error
 ) -> OffsetDeleteResponse:
-    """Offsets of topics in `kept` stay, with the error; the others are removed."""
+    """Report the error for topics in `kept`, whose offsets stay, and success for the others."""
     topics = []
     for topic in request.topics:
         code = error.code if topic.name in kept else NONE
@@ -97,9 +97,9 @@ def delete_answer(
 
 
 def fetch_answer(group: OffsetFetchGroup, error: Error | None = None) -> OffsetFetchGroupResponse:
-    """No offset for any partition, as none is committed or because of the error.
+    """Answer that no partition has an offset: none is committed, or there is the error.
 
-    The error is at the group and at each partition: the version decides which is sent.
+    The error is set on the group and on each partition: the version decides which is sent.
     """
     code = NONE if error is None else error.code
     return OffsetFetchGroupResponse(
@@ -116,7 +116,7 @@ def fetch_answer(group: OffsetFetchGroup, error: Error | None = None) -> OffsetF
 
 
 def no_offset(partition: int, code: int = NONE) -> OffsetFetchPartitionResponse:
-    """No committed offset for this partition, or an error."""
+    """Answer that this partition has no committed offset, or an error."""
     return OffsetFetchPartitionResponse(
         partition_index=partition, committed_offset=NO_OFFSET, metadata="", error_code=code
     )

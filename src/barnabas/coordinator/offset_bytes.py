@@ -4,7 +4,7 @@
     value, version 3    int16 version, int64 offset, int32 leader epoch, string metadata, int64 time
                         (a string is its length in bytes as an int16, and UTF-8)
 
-Other layouts and kinds are left to `records`, which has them all and reports errors.
+`records` handles all other layouts and kinds, and reports errors.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def encode_offset_value(
 
 
 def decode_offset_commit(key: bytes, value: bytes) -> OffsetCommit | None:
-    """The commit; None if the bytes are of another version, or malformed."""
+    """Decode a commit; None if the bytes have another version or are malformed."""
     try:
         kind, size = _KEY_BEGIN.unpack_from(key)
         group_end = _KEY_BEGIN.size + size
@@ -62,7 +62,7 @@ def decode_offset_commit(key: bytes, value: bytes) -> OffsetCommit | None:
         topic_end = topic_at + topic_size
         version, offset, leader_epoch, text_size = _VALUE_BEGIN.unpack_from(value)
         text_end = _VALUE_BEGIN.size + text_size
-        # Every length is checked against the bytes that there are.
+        # Every length is checked against the bytes available.
         if (
             kind != _KEY_VERSION
             or version != _VALUE_VERSION

@@ -2,18 +2,18 @@
 
     commit                 a record; it counts when it is in the log
     transactional commit   a record in a transactional batch; pending until its transaction's marker
-                           is in this partition, and dropped if that aborts
+                           is in this partition, dropped if the transaction aborts
     tombstone              removes the key, however it was committed
     fetch                  tells what the high watermark has passed (`unreplicated`)
 
-Of several records of one key the latest in the log counts, wherever the marker of a transactional
-one is (KIP-98). So replaying a compacted log restores the same state.
+The latest record of a key in the log counts, wherever the marker of a transactional record is
+(KIP-98). So replaying a compacted log restores the same state.
 
-Owns the committed offsets, and decides which records are written. Whether a member may commit and
-whether a group may be deleted is up to the group.
+Owns the committed offsets and decides which records are written. The group decides whether a member
+may commit and whether the group may be deleted.
 
-Invariant: `groups` holds exactly the groups of which something is committed or pending, and
-changes in `apply` and `end_transaction` alone.
+Invariant: `groups` holds exactly the groups with a committed or pending offset, and changes only in
+`apply` and `end_transaction`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-_NOT_GIVEN = -1  # a retention, an expiry or a commit time of the client's own
+_NOT_GIVEN = -1  # the client gave no retention, expiry or commit time
 _END_OF_TIME_MS = 2**63 - 1
 
 
@@ -70,17 +70,17 @@ class Committed(NamedTuple):
     commit_timestamp_ms: int
     expire_timestamp_ms: int
     log_offset: int
-    """The record's offset: decides between a plain and a transactional commit."""
+    """The record's offset, which decides between a plain and a transactional commit."""
 
 
 class GroupOffsets(NamedTuple):
-    """The offsets of one group, committed and pending in transactions."""
+    """The offsets of one group: the committed ones, and those pending in transactions."""
 
     committed: dict[Place, Stored]
     pending: dict[int, dict[Place, Stored]]  # by producer id
 
     def is_stable(self, place: Place) -> bool:
-        """Return whether no open transaction may change this offset any more."""
+        """Return whether no open transaction can still change this offset."""
         return not self.pending or all(place not in one for one in self.pending.values())
 
     def places(self) -> list[Place]:
@@ -91,7 +91,7 @@ class GroupOffsets(NamedTuple):
         return list(places)
 
 
-_NO_OFFSETS = GroupOffsets({}, {})  # of a group that has none
+_NO_OFFSETS = GroupOffsets({}, {})  # for a group without offsets
 
 
 class Offsets:
@@ -110,14 +110,14 @@ class Offsets:
     def commit(
         self, ticket: int, request: OffsetCommitRequest, wall_ms: int, max_metadata: int
     ) -> Decision:
-        """The records of a commit that the group allows.
+        """Return the records of a commit that the group allows.
 
-        `max_metadata`: `offset.metadata.max.bytes`, which Kafka takes for UTF-16 units. The group
+        `max_metadata` is `offset.metadata.max.bytes`, which Kafka counts in UTF-16 units. The group
         without a name may commit, as it always could.
         """
         group_id = request.group_id
         expires_ms = request.retention_time_ms
-        # Only versions 2 to 4 of OffsetCommit have a retention of their own (KIP-211).
+        # Only versions 2 to 4 of OffsetCommit carry a retention time (KIP-211).
         if expires_ms != _NOT_GIVEN:
             expires_ms = min(wall_ms + expires_ms, _END_OF_TIME_MS)
         answer = commit_answer(request)
@@ -148,10 +148,10 @@ class Offsets:
     def commit_transactional(
         self, ticket: int, request: TxnOffsetCommitRequest, wall_ms: int, max_metadata: int
     ) -> Decision:
-        """The records of an allowed commit in the producer's transaction."""
+        """Return the records of an allowed commit in the producer's transaction."""
         group_id = request.group_id
-        # A plain commit may come without a group, as from old simple consumers; Kafka refuses this
-        # one.
+        # A plain commit may omit the group, as old simple consumers do; Kafka refuses a
+        # transactional one without a group.
         if not group_id:
             return _reply(ticket, transactional_answer(request, InvalidGroupId))
         answer = transactional_answer(request)
@@ -189,14 +189,14 @@ class Offsets:
         require_stable: bool,
         high_watermark: int = ALL_REPLICATED,
     ) -> Reply:
-        """The offsets of the partitions named, or of all that have one if no topics are given.
+        """Answer with the offsets of the named partitions; if none are named, with all offsets.
 
-        A commit that is not replicated yet does not count, as in Kafka: the answer has the offset
-        before it. Only one that was loaded above the high watermark is waited for: a client may
-        know from the former coordinator that it is committed.
+        A commit that is not yet replicated does not count, as in Kafka: the answer has the offset
+        before it. The reply waits only for a commit that was loaded above the high watermark: a
+        client may know from the former coordinator that it is committed.
 
-        `require_stable`: a partition whose offset an open transaction or such a commit may change
-        is answered with UNSTABLE_OFFSET_COMMIT instead (KIP-447).
+        `require_stable`: if an open transaction or such a commit may change a partition's offset,
+        the answer for it is UNSTABLE_OFFSET_COMMIT instead (KIP-447).
         """
         before = self.unreplicated.before(wanted.group_id, high_watermark)
         group = self.groups.get(wanted.group_id) or _NO_OFFSETS
@@ -216,7 +216,7 @@ class Offsets:
         for place in places:
             is_replicated = place not in before
             stored = group.committed.get(place) if is_replicated else before[place]
-            # KIP-447: a consumer that takes over a partition must not begin before the offset that
+            # KIP-447: a consumer that takes over a partition must not start before the offset that
             # its predecessor's transaction is about to commit.
             if require_stable and not (is_replicated and group.is_stable(place)):
                 answer = no_offset(place[1], UnstableOffsetCommit.code)
@@ -236,10 +236,10 @@ class Offsets:
         return Reply(ticket, response, after)
 
     def count(self, group_id: str) -> int:
-        """The number of partitions with a committed or pending offset of the group.
+        """Return the number of partitions with a committed or pending offset of the group.
 
-        A group without members is removed when a decision has that many tombstones, as these are
-        never more than one per partition.
+        A group without members is removed when a decision has that many tombstones, because there
+        is never more than one per partition.
         """
         group = self.groups.get(group_id)
         if group is None:
@@ -251,7 +251,7 @@ class Offsets:
     def delete(
         self, ticket: int, request: OffsetDeleteRequest, subscribed: Container[str] = ()
     ) -> Decision:
-        """Remove the partitions named, except of topics that a member is `subscribed` to."""
+        """Remove offsets of the named partitions, except for `subscribed` topics."""
         answer = delete_answer(request, subscribed, GroupSubscribedToTopic)
         group_id = request.group_id
         group = self.groups.get(group_id)
@@ -269,7 +269,7 @@ class Offsets:
     def tombstones(
         self, group_id: str, topics: Container[str] | None = None
     ) -> tuple[StateRecord, ...]:
-        """Tombstones of all of a group's offsets, or those of some topics; pending ones too."""
+        """Return tombstones for a group's offsets, pending ones too, in all topics or in these."""
         group = self.groups.get(group_id)
         if group is None:
             return ()
@@ -278,7 +278,7 @@ class Offsets:
         )
 
     def groups_with(self, topics: Container[str]) -> list[str]:
-        """The groups with a committed or pending offset in one of these topics."""
+        """Return the groups with a committed or pending offset in one of these topics."""
         return [
             group_id
             for group_id, group in self.groups.items()
@@ -293,11 +293,11 @@ class Offsets:
         empty_since_ms: int | None = None,
         subscribed: Container[str] = (),
     ) -> tuple[StateRecord, ...]:
-        """Tombstones of expired offsets (KIP-211).
+        """Return tombstones for expired offsets (KIP-211).
 
         An offset is kept for `offsets.retention.minutes` after its commit, or after the group
-        became empty (`empty_since_ms`); one with its own expiry until then. Offsets of `subscribed`
-        topics are kept, and so are those that an open transaction may yet renew.
+        became empty (`empty_since_ms`); an offset with its own expiry time is kept until then.
+        Offsets of `subscribed` topics and those that an open transaction may still renew are kept.
         """
         group = self.groups.get(group_id)
         if group is None:
@@ -320,14 +320,15 @@ class Offsets:
         producer_id: int = NO_PRODUCER_ID,
         high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply a record in the log at that offset, in the producer's transaction if in one.
+        """Apply a record at that log offset, in the producer's transaction if it belongs to one.
 
-        `high_watermark`: until it is above the offset, `fetch` answers what was before.
+        Until `high_watermark` is above the offset, `fetch` answers with the previous value.
         """
         place = (intern(key.topic), key.partition)
         group = self.groups.get(key.group)
         if value is None:
-            # A fetch answers what was committed before, until the tombstone is replicated.
+            # Until the tombstone is replicated, a fetch answers with the previously committed
+            # value.
             if producer_id == NO_PRODUCER_ID and offset >= high_watermark:
                 known = None if group is None else group.committed.get(place)
                 self.unreplicated.add(offset, (key.group, place), known, None, high_watermark)
@@ -355,23 +356,25 @@ class Offsets:
         self._open.setdefault(producer_id, {})[key.group] = None
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """The producer's marker is in the log: commit its pending offsets, or drop them."""
+        """Commit the producer's pending offsets, or drop them: its marker is in the log."""
         for group_id in self._open.pop(producer_id, ()):
             group = self.groups[group_id]
             pending = group.pending.pop(producer_id)
             if is_commit:
                 for place, stored in pending.items():
                     known = group.committed.get(place)
-                    # A plain commit that is later in the log than this record wins, wherever the
-                    # marker is.
+                    # A plain commit later in the log than this record wins, wherever the marker is.
                     if known is None or known[LOG_OFFSET] < stored[LOG_OFFSET]:
                         group.committed[place] = stored
                     self.unreplicated.on_committed(group_id, place, stored)
             self._drop_if_empty(group_id, group)
 
     def _forget(self, group_id: str, group: GroupOffsets, place: Place, producer_id: int) -> None:
-        """Apply a tombstone. One in a transaction removes only what was committed in it, as Kafka
-        reads it, which never writes such a one."""
+        """Apply a tombstone.
+
+        In a transaction it removes only what was committed in that transaction, as Kafka reads such
+        a tombstone; Kafka never writes one.
+        """
         producers = list(group.pending)
         if producer_id == NO_PRODUCER_ID:
             group.committed.pop(place, None)

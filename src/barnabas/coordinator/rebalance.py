@@ -1,13 +1,13 @@
 """A group's rebalance: from one generation to the next.
 
-    begin       something changed: all members have to join again, also those that wait for an
+        begin       something changed: all members have to rejoin, even members waiting for an
                 assignment
-    complete    all have joined, or time is up: members that did not join are removed, the rest is
-                the next generation, and its leader gets the list of members
-    settle      the leader has assigned: every member gets its part, once it is in the log
+    complete    all have joined, or time is up: members that did not join are removed, the others
+                form the next generation, and its leader gets the list of members
+    settle      the leader has sent the assignment: once it is in the log, every member gets its part
 
-Timeouts are those of Kafka 3.9: the rebalance timeout bounds joining, and again syncing; the
-initial delay of a new group never ends early, and grows with each new member (KIP-134).
+Timeouts are those of Kafka 3.9: the rebalance timeout limits joining and then, separately, syncing;
+the initial delay of a new group never ends early and grows with each new member (KIP-134).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _NULLABLE_PROTOCOL: Final = 7  # the first JoinGroup version that can express "n
 
 
 def begin(turn: Turn, group: Group, why: Cause) -> None:
-    """Have all members join again; or add a cause to the rebalance under way."""
+    """Make all members rejoin, or add a cause to the rebalance in progress."""
     note_cause(turn, group, why)
     _prepare(turn, group)
 
 
 def note_cause(turn: Turn, group: Group, why: Cause) -> None:
-    """Add a cause to the rebalance under way, or begin its log."""
+    """Add a cause to the rebalance in progress, or start its log."""
     if group.rebalance is None:
         group.rebalance = RebalanceLog(turn.now_ms, group.generation, group.assignments())
     group.rebalance.add(why)
@@ -49,7 +49,7 @@ def _prepare(turn: Turn, group: Group) -> None:
     for member in group.members.values():
         refuse_sync(turn, member, RebalanceInProgress)
     group.unsynced.clear()
-    # KIP-134: wait for more members, rather than rebalance for each of those that start together.
+    # KIP-134: wait for more members instead of rebalancing for each of several that start together.
     if group.state is GroupState.EMPTY:
         delay_ms = turn.config.initial_rebalance_delay_ms
         group.has_newcomer = False
@@ -61,7 +61,7 @@ def _prepare(turn: Turn, group: Group) -> None:
 
 
 def expel(turn: Turn, group: Group, member: Member, why: Cause) -> None:
-    """Remove the member, and rebalance."""
+    """Remove the member and rebalance."""
     note_cause(turn, group, why)
     _drop(turn, group, member)
     _prepare(turn, group)
@@ -69,7 +69,7 @@ def expel(turn: Turn, group: Group, member: Member, why: Cause) -> None:
 
 
 def _drop(turn: Turn, group: Group, member: Member) -> None:
-    """Remove the member. If it waits, it gets UNKNOWN_MEMBER_ID and has to join as a new one."""
+    """Remove the member. A waiting one gets UNKNOWN_MEMBER_ID and has to join as a new member."""
     refuse_join(turn, group, member, UnknownMemberId)
     refuse_sync(turn, member, UnknownMemberId)
     turn.timers.cancel(member.timer)
@@ -77,7 +77,7 @@ def _drop(turn: Turn, group: Group, member: Member) -> None:
 
 
 def complete_if_all_joined(turn: Turn, group: Group) -> None:
-    """Complete if nothing is waited for any more; to be called after each change."""
+    """Complete the rebalance if nothing remains to wait for; called after each change."""
     if (
         group.state is GroupState.PREPARING
         and group.initial_until_ms is None
@@ -87,18 +87,18 @@ def complete_if_all_joined(turn: Turn, group: Group) -> None:
 
 
 def on_phase_expired(turn: Turn, group: Group) -> None:
-    """The group's own timer has expired."""
+    """Handle the expiry of the group's own timer."""
     if group.state is GroupState.PREPARING:
         until_ms = group.initial_until_ms
-        # KIP-134: a member joined during the delay, so it runs once more, up to the rebalance
-        # timeout.
+        # KIP-134: a member joined during the delay, so it runs again, up to the rebalance timeout.
         if until_ms is not None and group.has_newcomer and turn.now_ms < until_ms:
             group.has_newcomer = False
             delayed_ms = turn.now_ms + turn.config.initial_rebalance_delay_ms
             turn.timers.set(group.timer, min(delayed_ms, until_ms))
         else:
             _complete(turn, group)
-    # Kafka 3.x removes members that do not sync in time, lest the group wait for a dead leader.
+    # Kafka 3.x removes members that do not sync in time, so that the group does not wait for a dead
+    # leader.
     elif group.unsynced:
         for member_id in sorted(group.unsynced):
             member = group.members[member_id]
@@ -109,10 +109,10 @@ def on_phase_expired(turn: Turn, group: Group) -> None:
 
 
 def on_session_expired(turn: Turn, group: Group, member_id: str) -> None:
-    """Expel the member, which begins a rebalance; drop a member id that was not used.
+    """Expel the member, which starts a rebalance; drop a member id that was not used.
 
-    A member that waits for the others cannot heartbeat, so it stays: its session begins again with
-    the answer. Only a new one, which no client may know of, has a limit there.
+    A member that is waiting for the others cannot heartbeat, so it stays: its session restarts with
+    the answer. Only a new member, whose id no client may know, has a limit there.
     """
     if member_id in group.pending:
         forget_pending(turn, group, member_id)
@@ -129,10 +129,10 @@ def forget_pending(turn: Turn, group: Group, member_id: str) -> None:
 
 
 def _complete(turn: Turn, group: Group) -> None:
-    """Begin the next generation with the joined members. Static ones may be late (KIP-345)."""
+    """Start the next generation with the members that joined. Static ones may be late (KIP-345)."""
     group.initial_until_ms = None
     for member in [one for one in group.members.values() if one.joining is None]:
-        # KIP-345: a static member keeps its place until its session ends.
+        # KIP-345: a static member stays until its session ends.
         if member.instance_id is None:
             note_cause(turn, group, cause(member, "did not rejoin in time"))
             _drop(turn, group, member)
@@ -140,11 +140,11 @@ def _complete(turn: Turn, group: Group) -> None:
         _become_empty(turn, group)
         return
     leader = group.members[group.leader_id or ""]
-    # The leader did not rejoin, and is static: another member that did leads this generation.
+    # The leader is static and did not rejoin: a member that did rejoin leads this generation.
     if leader.joining is None:
         joined = next((one for one in group.members.values() if one.joining), None)
         if joined is None:
-            # Only absent static members are left: their sessions will end it.
+            # Only absent static members are left: the expiry of their sessions ends the rebalance.
             turn.timers.set(group.timer, turn.now_ms + group.rebalance_timeout_ms)
             return
         group.leader_id = joined.member_id
@@ -155,7 +155,8 @@ def _complete(turn: Turn, group: Group) -> None:
         parked = group.take_join(member)
         if parked is not None:
             turn.reply(parked.ticket, joined_answer(group, member), AT_ONCE)
-        # It has its member id now, and heartbeats with it: the session's own timeout applies.
+        # The member now has its member id and heartbeats with it: the session's own timeout
+        # applies.
         member.is_new = False
         prolong_session(turn, member)
     group.unsynced = set(group.members)
@@ -172,9 +173,9 @@ def _become_empty(turn: Turn, group: Group) -> None:
 
 
 def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
-    """The leader has assigned, by member id; a member not named gets nothing.
+    """Record the leader's assignments, by member id; a member not named gets nothing.
 
-    The group's state changes by the record, once it is in the log.
+    The record changes the group's state, once it is in the log.
     """
     # As in Kafka, the assignment is in the log before any member has it, so that the next
     # coordinator knows what they work on.
@@ -190,7 +191,7 @@ def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
 
 
 def _conclude(turn: Turn, group: Group, after: dict[str, bytes]) -> None:
-    """Log the rebalance, which is over if the record is appended."""
+    """Prepare the log line of the rebalance, which ends when the record is appended."""
     rebalance = group.rebalance
     assert rebalance is not None, "no rebalance without a cause"
     moved = movement(group.protocol_type == CONSUMER_PROTOCOL, rebalance.before, after)
@@ -213,7 +214,7 @@ def prolong_session(turn: Turn, member: Member) -> None:
 
 
 def joined_answer(group: Group, member: Member) -> JoinGroupResponse:
-    """A JoinGroup's success; for the leader with all members of the generation."""
+    """Return a JoinGroup's success; for the leader, with all members of the generation."""
     protocol = group.protocol or ""
     is_leader = member.member_id == group.leader_id
     members = [
@@ -237,7 +238,7 @@ def joined_answer(group: Group, member: Member) -> JoinGroupResponse:
 def refused_join(
     error: type[KafkaError] | KafkaError, member_id: str, version: int
 ) -> JoinGroupResponse:
-    """A JoinGroup's refusal. Below version 7 "no protocol" is an empty name."""
+    """Return a JoinGroup's refusal. Below version 7 "no protocol" is an empty name."""
     return JoinGroupResponse(
         error_code=error.code,
         member_id=member_id,

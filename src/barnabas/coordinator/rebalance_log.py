@@ -1,4 +1,4 @@
-"""The log line of a rebalance: its causes, what moved, how long it took.
+"""The log line of a rebalance: its causes, the moved partitions, and its duration.
 
     group orders: generation 4 -> 5 in 3012 ms, 3 members: web-5f3ab2c1 (/10.0.0.7) joined;
     moved 2 of 12 partitions: orders-4, orders-5 from app-09c7d1e2 to web-5f3ab2c1
@@ -6,7 +6,7 @@
     harmless: nothing moved
 
 A rebalance begins with the first cause and ends when the group is stable again, or empty; causes in
-between belong to it, even if a generation was abandoned for them. Soft state: earlier rebalances of
+between belong to it, even if they led to an abandoned generation. Soft state: earlier rebalances of
 a group whose coordinator moved are in the old broker's log.
 """
 
@@ -42,21 +42,21 @@ class Cause(NamedTuple):
 
 
 class RebalanceLog:
-    """The rebalance under way."""
+    """The rebalance in progress."""
 
     __slots__ = ("_causes", "_more", "before", "begun_ms", "generation")
 
     def __init__(self, begun_ms: int, generation: int, before: Assignments) -> None:
         self.begun_ms = begun_ms
         self.generation = generation
-        """The generation that ends with it."""
+        """The generation that it replaces."""
         self.before = before
         self._causes: list[Cause] = []
         self._more = 0
 
     def add(self, cause: Cause) -> None:
         """Add a cause."""
-        # A thousand members that join at once are one line, too.
+        # A thousand members that join together are one line, too.
         if len(self._causes) < _CAUSES_SHOWN:
             self._causes.append(cause)
         else:
@@ -65,7 +65,7 @@ class RebalanceLog:
     def end(
         self, now: Now, group_id: str, generation: int, members: int, moved: Movement
     ) -> RebalanceEvent:
-        """The event to keep and to log, now that the group is stable or empty."""
+        """Return the event to keep and to log, now that the group is stable or empty."""
         duration_ms = now.monotonic_ms - self.begun_ms
         causes = ", ".join(map(str, self._causes))
         if self._more:
@@ -87,12 +87,12 @@ class RebalanceLog:
 
 
 def _one_line(line: str) -> str:
-    """Names and reasons come from the network, and the line goes to a log and over the wire."""
+    """Make one safe line: names and reasons come from the network; the line is logged and sent."""
     return "".join(c if c.isprintable() else " " for c in line[:_LINE_CHARACTERS])
 
 
 def cause(member: Member, what: str, reason: str | None = None) -> Cause:
-    """A member as the cause, with the reason that it sent (KIP-800)."""
+    """Name a member as the cause, with the reason that it sent (KIP-800)."""
     who = f"{short_name(member.name)} ({member.client_host})"
     if reason:
         what = f"{what} ({reason[:_REASON_CHARACTERS]})"

@@ -89,7 +89,7 @@ class TransactionValue(Message, flexible="1+"):
         Array(TransactionPartitions), nullable="0+"
     )
     last_update_timestamp_ms: int = field(INT64)
-    start_timestamp_ms: int = field(INT64)  # -1: none was begun
+    start_timestamp_ms: int = field(INT64)  # -1: no transaction was begun
 
 
 class TransactionStatus(IntEnum):
@@ -119,7 +119,7 @@ _NEWEST: dict[type[Message], int] = {
 
 
 class UnknownRecordType(CorruptData):
-    """The key's version is that of a newer Kafka's record, which readers skip."""
+    """The key has the version of a newer Kafka's record, which readers skip."""
 
     def __init__(self, version: int) -> None:
         super().__init__(f"unknown record type {version}")
@@ -129,9 +129,9 @@ class UnknownRecordType(CorruptData):
 class InternalRecord(NamedTuple):
     """A record of an internal topic; without a value it is a tombstone."""
 
-    type: int  # the key's version
+    type: int  # the version of the key
     key: Message
-    version: int  # the value's; -1 if there is none
+    version: int  # the version of the value; -1 if there is none
     value: Message | None
 
 
@@ -142,7 +142,7 @@ class KeyValue(NamedTuple):
     value: bytes | None
 
 
-# The versions that Kafka 3.9 writes with the newest inter-broker protocol that ZooKeeper has.
+# The versions that Kafka 3.9 writes with the newest inter-broker protocol that ZooKeeper mode has.
 _WRITTEN: dict[type[Message], int] = {
     OffsetCommitKey: 1,
     OffsetCommitValue: 3,
@@ -151,11 +151,11 @@ _WRITTEN: dict[type[Message], int] = {
     TransactionKey: TRANSACTION_TYPE,
     TransactionValue: 0,
 }
-_WITH_EXPIRY = 1  # an offset with a time of its own at which it expires
+_WITH_EXPIRY = 1  # the version of an offset with its own expiry time
 
 
 def encode_record(key: Message, value: Message | None) -> KeyValue:
-    """A record as Kafka 3.9 writes it; a value of None is a tombstone. Raises ValueError."""
+    """Encode a record as Kafka 3.9 does; a value of None is a tombstone. Raises ValueError."""
     if isinstance(key, OffsetCommitKey):
         return _encode_offset(key, value)
     name = _encode(key, _WRITTEN[type(key)])
@@ -163,12 +163,12 @@ def encode_record(key: Message, value: Message | None) -> KeyValue:
 
 
 def _encode_offset(key: OffsetCommitKey, value: Message | None) -> KeyValue:
-    """Encode an offset by hand, since nothing is written as often; one with an expiry is rare."""
+    """Encode an offset by hand: nothing is written as often. One with an expiry time is rare."""
     name = encode_offset_key(key.group, key.topic, key.partition)
     if value is None:
         return KeyValue(name, None)
     assert isinstance(value, OffsetCommitValue), f"{value} is no offset"
-    # Only version 1 has the field, which Kafka writes for commits of old clients alone.
+    # Only version 1 has the field, which Kafka writes only for commits of old clients.
     if value.expire_timestamp != -1:
         return KeyValue(name, _encode(value, _WITH_EXPIRY))
     return KeyValue(
@@ -186,13 +186,14 @@ def _encode(message: Message, version: int) -> bytes:
 
 
 def decode_group_record(key: bytes | None, value: bytes | None) -> InternalRecord:
-    """A record of `__consumer_offsets`. Raises UnknownRecordType, CorruptData."""
+    """Decode a record of `__consumer_offsets`. Raises UnknownRecordType or CorruptData."""
     if key is not None and value is not None:
         commit = decode_offset_commit(key, value)  # the most frequent kind
         if commit is not None:
             return _offset_record(commit)
     kind, body = _split_version(key)
-    # Kafka 4's records (KIP-848) have types of their own: a reader skips what it does not know.
+    # Kafka 4's records (KIP-848) have their own types: a reader skips the types that it does not
+    # know.
     if kind not in _GROUP_KEYS:
         raise UnknownRecordType(kind)
     is_group = kind == GROUP_METADATA_TYPE
@@ -216,7 +217,7 @@ def _offset_record(commit: OffsetCommit) -> InternalRecord:
 
 
 def decode_transaction_record(key: bytes | None, value: bytes | None) -> InternalRecord:
-    """A record of `__transaction_state`. Raises UnknownRecordType, CorruptData."""
+    """Decode a record of `__transaction_state`. Raises UnknownRecordType or CorruptData."""
     kind, body = _split_version(key)
     if kind != TRANSACTION_TYPE:
         raise UnknownRecordType(kind)

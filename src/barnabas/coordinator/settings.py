@@ -1,6 +1,6 @@
 """The settings of the group and the transaction coordinator, from a broker's configuration.
 
-Each is one value, replaced as a whole when a key changes; its defaults are Kafka's.
+Each class is a value that is replaced as a whole when a key changes; the defaults are Kafka's.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class TransactionConfig(NamedTuple):
     max_timeout_ms: int = 900_000
     """The longest timeout that a producer may ask for."""
     abort_interval_ms: int = 10_000
-    """The time between two looks for transactions that have exceeded their timeout."""
+    """The time between two checks for transactions that have exceeded their timeout."""
     expiration_ms: int = 604_800_000
     """How long an unused transactional id is kept."""
     expiration_interval_ms: int = 3_600_000
-    """The time between two looks for ids to remove."""
+    """The time between two checks for ids to remove."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> TransactionConfig:

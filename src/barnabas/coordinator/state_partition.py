@@ -8,9 +8,9 @@ _INT32 = 2**32
 _SMALLEST = -(2**31)
 
 
-@lru_cache(maxsize=10_000)  # a group commits again and again
+@lru_cache(maxsize=10_000)  # a group commits repeatedly
 def java_hash(text: str) -> int:
-    """`String.hashCode` of Java: 31 to the power of the place, over UTF-16 units, in 32 bits."""
+    """Compute Java's `String.hashCode`: powers of 31 over UTF-16 units, in 32 bits."""
     units = text.encode("utf-16-be", "surrogatepass")
     result = 0
     for i in range(0, len(units), 2):
@@ -19,6 +19,6 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """The key's partition, of so many; the smallest hash counts as 0, as in Kafka."""
+    """Return the key's partition; the smallest hash counts as 0, as in Kafka."""
     hashed = java_hash(key)
     return 0 if hashed == _SMALLEST else abs(hashed) % partitions

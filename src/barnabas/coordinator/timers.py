@@ -1,11 +1,11 @@
 """The deadlines of many members and of many transactions, at no cost per heartbeat.
 
 A heap of (when, order, timer). Postponing a deadline, as every heartbeat does, is one assignment to
-`Timer.deadline_ms`: when the old time comes, the heap puts the timer back at the new one. Timers
-are data, never closures: they only name their group and member.
+`Timer.deadline_ms`: at the old time, the heap puts the timer back with the new time. Timers are
+data, never closures: they only name their group and member.
 
-Invariant: a timer that is set is in the heap at its deadline or earlier. So `next_ms` may be
-earlier than any deadline; a caller that is woken for nothing waits again.
+Invariant: every timer that is set is in the heap at its deadline or earlier. So `next_ms` may be
+earlier than any deadline; a caller that wakes for nothing waits again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Timer:
         self.group_id = group_id
         self.member_id = member_id
         self.deadline_ms = NEVER
-        self.queued_ms = NEVER  # where in the heap its valid entry stands; NEVER: nowhere
+        self.queued_ms = NEVER  # its valid entry's time in the heap; NEVER: it has none
 
     def __repr__(self) -> str:
         return f"Timer({self.group_id!r}, {self.member_id!r}, {self.deadline_ms})"
@@ -44,14 +44,13 @@ class Timers:
         self._stale = 0
 
     def __len__(self) -> int:
-        """The entries in memory, those that are out of date included."""
+        """Return the number of entries in memory, stale ones included."""
         return len(self._heap)
 
     def set(self, timer: Timer, deadline_ms: int) -> None:
         """Set the timer's deadline, or move it."""
         timer.deadline_ms = deadline_ms
-        # Earlier than its entry: that one would wake too late. A later deadline leaves the entry
-        # alone.
+        # The existing entry would wake too late. A later deadline leaves the entry in place.
         if deadline_ms < timer.queued_ms:
             if timer.queued_ms != NEVER:
                 self._forget_entry()
@@ -64,7 +63,7 @@ class Timers:
             self._forget_entry()
 
     def next_ms(self) -> int | None:
-        """When to call `next` at the latest; None if nothing is set."""
+        """Return the latest time at which to call `next`; None if no timer is set."""
         return self._heap[0][0] if self._heap else None
 
     def is_due(self, now_ms: int) -> bool:
@@ -72,16 +71,17 @@ class Timers:
         return bool(self._heap) and self._heap[0][0] <= now_ms
 
     def next(self, now_ms: int) -> Timer | None:
-        """The next timer whose deadline has passed, which is then unset.
+        """Return the next timer whose deadline has passed, and unset it.
 
-        None if the next entry was stale: each call handles one entry, so that the caller can stop
-        after a number of them.
+        Returns None if the next entry was stale: each call handles one entry, so that the caller
+        can stop after a number of them.
         """
         queued_ms, _, timer = heapq.heappop(self._heap)
         # The timer was cancelled, or has a newer entry.
         if queued_ms != timer.queued_ms:
             self._stale -= 1
-        # It was postponed, as by heartbeats: back into the heap, once for any number of them.
+        # It was postponed, as by heartbeats: put it back into the heap, once for any number of
+        # heartbeats.
         elif timer.deadline_ms > now_ms:
             self._push(timer)
         else:
@@ -95,7 +95,7 @@ class Timers:
         heapq.heappush(self._heap, (timer.deadline_ms, self._order, timer))
 
     def _forget_entry(self) -> None:
-        """An entry has become stale. Members that come and go must not fill the memory."""
+        """Count a stale entry. Members that come and go must not fill the memory."""
         self._stale += 1
         if self._stale > _FEW and self._stale * 2 > len(self._heap):
             self._heap = [entry for entry in self._heap if entry[0] == entry[2].queued_ms]
@@ -104,29 +104,29 @@ class Timers:
 
 
 class TransactionTimeouts:
-    """Transactional ids by the earliest time at which to look at them."""
+    """Transactional ids by the earliest time at which to examine them."""
 
     __slots__ = ("_heap", "_set")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, str]] = []
-        self._set: dict[str, int] = {}  # the live entry; others of an id are skipped
+        self._set: dict[str, int] = {}  # the live entries; other entries of an id are skipped
 
     def set(self, transactional_id: str, due_ms: int) -> None:
-        """Have this id looked at once `due_ms` has passed, or earlier."""
+        """Schedule an examination of this id for when `due_ms` has passed, or earlier."""
         known_ms = self._set.get(transactional_id)
-        # A later time need not be noted: the caller looks earlier, and sets it again.
+        # A later time need not be stored: the caller examines it earlier and sets it again.
         if known_ms is None or due_ms < known_ms:
             self._set[transactional_id] = due_ms
             heapq.heappush(self._heap, (due_ms, transactional_id))
 
     @property
     def next_ms(self) -> int | None:
-        """The first millisecond at which `take` may have something."""
+        """Return the first millisecond at which `take` may return something."""
         return self._heap[0][0] + 1 if self._heap else None
 
     def take(self, now_ms: int) -> list[str]:
-        """The ids that are due; they are then unset."""
+        """Return the ids that are due, and unset them."""
         taken = []
         while self._heap and self._heap[0][0] < now_ms:
             due_ms, transactional_id = heapq.heappop(self._heap)

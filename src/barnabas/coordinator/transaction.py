@@ -7,9 +7,9 @@
                           timeout, fenced: epoch + 1
 
 From Complete, more partitions begin the next transaction (Ongoing), and InitProducerId gives a new
-epoch (Empty). Once a Prepare record is in the log the outcome is decided for good, under any
-coordinator. Kafka's PrepareEpochFence and Dead mean that a record is on its way to the log; here a
-decision is appended and applied in one step, so neither occurs.
+epoch (Empty). Once a Prepare record is in the log, the outcome is final, under any coordinator.
+In Kafka, PrepareEpochFence and Dead mean that a record is on its way to the log; here a decision is
+appended and applied in one step, so neither occurs.
 
 A `Transaction` is exactly the content of the last record of its id: a value, replaced by each
 record. It does not check that a step is valid: `Transactions` does.
@@ -36,7 +36,7 @@ from barnabas.types import TopicPartition, by_topic
 
 MAX_EPOCH = 32767
 LAST_EPOCH = MAX_EPOCH - 1
-"""The last one that a producer gets: fencing it takes one more, then it gets a new id."""
+"""The last epoch that a producer gets: fencing it takes one more, then producers get a new id."""
 
 NOT_BEGUN = -1
 
@@ -55,7 +55,7 @@ _DECIDED = frozenset({TransactionStatus.PrepareCommit, TransactionStatus.Prepare
 
 
 class Owner(NamedTuple):
-    """The producer that may use a transactional id: every other one is fenced."""
+    """The producer that may use a transactional id: every other producer is fenced."""
 
     producer_id: int
     producer_epoch: int
@@ -70,10 +70,10 @@ class Transaction(NamedTuple):
     timeout_ms: int
     status: TransactionStatus
     partitions: frozenset[TopicPartition]
-    """The partitions that the transaction writes to and that have no marker yet."""
+    """The partitions that the transaction writes to and that do not have a marker yet."""
     updated_ms: int
     begun_ms: int
-    """When its transaction, or the last one, began; -1 if none has since InitProducerId."""
+    """When the current or last transaction began; -1 if none has begun since InitProducerId."""
 
     # --- checks --------------------------------------------------------------------------
 
@@ -87,12 +87,12 @@ class Transaction(NamedTuple):
 
     @property
     def is_decided(self) -> bool:
-        """True from the decided outcome until every marker is written."""
+        """True from the decision on the outcome until every marker is written."""
         return self.status in _DECIDED
 
     @property
     def is_completed(self) -> bool:
-        """True when the last transaction has ended, and no other has begun."""
+        """True when the last transaction has ended and no other has begun."""
         return self.status in _COMPLETED
 
     @property
@@ -105,14 +105,15 @@ class Transaction(NamedTuple):
         return self.producer_epoch >= LAST_EPOCH
 
     def check(self, producer_id: int, producer_epoch: int) -> None:
-        """Check that this producer may change the transaction now; raises a KafkaError."""
+        """Check that this producer may change the transaction now. Raises a KafkaError."""
         self.check_owner(producer_id, producer_epoch)
-        # The client retries: its next transaction cannot begin before the markers of this one.
+        # The client retries: its next transaction cannot begin before this one's markers are
+        # written.
         if self.is_decided:
             raise ConcurrentTransactions
 
     def check_owner(self, producer_id: int, producer_epoch: int) -> None:
-        """Raises InvalidProducerIdMapping or ProducerFenced for any producer but the last one."""
+        """Raises InvalidProducerIdMapping or ProducerFenced for any producer except the latest."""
         if producer_id != self.producer_id:
             raise InvalidProducerIdMapping
         if producer_epoch != self.producer_epoch:
@@ -121,7 +122,7 @@ class Transaction(NamedTuple):
     # --- next states -------------------------------------------------------------------------
 
     def with_partitions(self, added: frozenset[TopicPartition], wall_ms: int) -> Transaction:
-        """The transaction with more partitions; the first ones begin it."""
+        """Return the transaction with more partitions; the first ones begin it."""
         is_new = not self.is_ongoing
         return self._replace(
             status=TransactionStatus.Ongoing,
@@ -131,18 +132,18 @@ class Transaction(NamedTuple):
         )
 
     def with_outcome(self, is_commit: bool, wall_ms: int) -> Transaction:
-        """The transaction with a decided outcome."""
+        """Return the transaction with a decided outcome."""
         prepared = TransactionStatus.PrepareCommit if is_commit else TransactionStatus.PrepareAbort
         return self._replace(status=prepared, updated_ms=wall_ms)
 
     def with_fenced_producer(self, wall_ms: int) -> Transaction:
-        """The transaction aborted under the next epoch, which is given to no producer."""
+        """Return the transaction aborted under the next epoch, which no producer is given."""
         # KIP-98: markers with this epoch fence the producer in every partition it has written to.
         bumped = min(self.producer_epoch + 1, MAX_EPOCH)
         return self.with_outcome(False, wall_ms)._replace(producer_epoch=bumped)
 
     def with_all_markers(self, wall_ms: int) -> Transaction:
-        """The transaction once every partition has its marker."""
+        """Return the transaction as it is once every partition has its marker."""
         is_commit = self.status is TransactionStatus.PrepareCommit
         return self._replace(
             status=(
@@ -155,9 +156,9 @@ class Transaction(NamedTuple):
     # --- as a record -----------------------------------------------------------------------------
 
     def record(self) -> StateRecord:
-        """The transaction's record."""
+        """Return the transaction's record."""
         partitions = None
-        # Kafka writes null, and not an empty list, where no transaction has begun.
+        # Kafka writes null, not an empty list, if no transaction has begun.
         if self.status is not TransactionStatus.Empty:
             partitions = [
                 TransactionPartitions(topic=topic, partition_ids=numbers)
@@ -178,13 +179,13 @@ class Transaction(NamedTuple):
 def new_transaction(
     transactional_id: str, owner: Owner, timeout_ms: int, wall_ms: int
 ) -> Transaction:
-    """A transactional id with a new owner, which has not begun a transaction."""
+    """Create a transactional id's state with a new owner that has not begun a transaction."""
     status, partitions = TransactionStatus.Empty, frozenset[TopicPartition]()
     return Transaction(transactional_id, *owner, timeout_ms, status, partitions, wall_ms, NOT_BEGUN)
 
 
 def transaction_of(key: TransactionKey, value: TransactionValue) -> Transaction:
-    """The transaction from its record. CorruptData if no coordinator can have written it."""
+    """Restore the transaction from its record. Raises CorruptData if no coordinator wrote it."""
     name = key.transactional_id
     if value.transaction_status not in _WRITTEN:
         raise CorruptData(

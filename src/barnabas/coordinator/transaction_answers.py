@@ -1,6 +1,6 @@
 """Answers about transactions to producers and admin clients, from states and errors.
 
-PRODUCER_FENCED came with later versions of the APIs; earlier ones get INVALID_PRODUCER_EPOCH
+PRODUCER_FENCED came with later versions of the APIs; earlier versions get INVALID_PRODUCER_EPOCH
 (KIP-588).
 """
 
@@ -32,16 +32,17 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
 from barnabas.protocol.messages.list_transactions import ListTransactionsResponse
 from barnabas.types import TopicPartition, by_topic
 
-# The versions from which PRODUCER_FENCED may be answered.
+# The first versions in which PRODUCER_FENCED may be sent.
 _INIT_FENCED, _OTHERS_FENCED = 4, 2
 
 
 def _code(error: KafkaError, version: int, fenced_from: int) -> int:
-    # KIP-588: an older client knows INVALID_PRODUCER_EPOCH alone.
+    # KIP-588: an older client knows only INVALID_PRODUCER_EPOCH.
     if isinstance(error, ProducerFenced) and version < fenced_from:
         return InvalidProducerEpoch.code
     if isinstance(error, InvalidCommitOffsetSize):
-        # The record of a transaction with too many partitions; Kafka has no error for it.
+        # The record of a transaction with too many partitions is too large; Kafka has no error for
+        # that.
         return UnknownServerError.code
     return error.code
 
@@ -79,7 +80,7 @@ def add_failed(
 def add_result(
     transaction: AddPartitionsToTxnTransaction, code_of: Callable[[TopicPartition], int]
 ) -> AddPartitionsToTxnResult:
-    """The answer for one transaction, each partition with its code."""
+    """Build the answer for one transaction, with a code for each partition."""
     return AddPartitionsToTxnResult(
         transactional_id=transaction.transactional_id,
         topic_results=[
@@ -124,7 +125,7 @@ def list_failed(error: KafkaError) -> ListTransactionsResponse:
 def listed_together(
     parts: Sequence[ListTransactionsResponse], state_filters: Sequence[str]
 ) -> ListTransactionsResponse:
-    """One answer from those of all partitions, with the unknown states of the filter."""
+    """Merge the answers of all partitions into one, with the filter's unknown states."""
     names = TransactionStatus.__members__
     for part in parts:
         if part.error_code:

@@ -1,14 +1,14 @@
 """All transactional ids of one partition of `__transaction_state`: the transaction coordinator.
 
 Owns the producer of each id, the partitions of its transaction, and the outcome. A request is a
-call, the answer a `Decision`; the state changes in `apply` alone. Kafka 3.9's first kind of
+call, the answer a `Decision`; the state changes only in `apply`. Kafka 3.9's first kind of
 transactions (no `transaction.version` feature; KIP-98, KIP-360, part 1 of KIP-890).
 
 Invariants: an outcome that is in the log never changes; only its Complete record ends the writing
 of a decided transaction's markers; the epoch of a producer id never falls.
 
-It does not know whether partitions exist, nor their leaders: markers are decided here and written
-by the shell, which calls `markers_written`.
+It does not know which partitions exist, nor their leaders: markers are decided here and written by
+the shell, which calls `markers_written`.
 """
 
 from __future__ import annotations
@@ -66,19 +66,19 @@ _NO_OWNER = Owner(NO_PRODUCER_ID, -1)
 
 _RETRY_MS = 1_000
 
-# Tombstones at once: what one batch can take, and the loop's longest step.
+# The limit of tombstones per decision: what one batch can take, and the loop's longest step.
 _FORGOTTEN_AT_ONCE, _FORGOTTEN_CHARACTERS = 1_000, 200_000
 
 
 class _Continued(NamedTuple):
-    """A producer that requested its own next epoch (KIP-360), and may repeat the request."""
+    """A producer that requested its own next epoch (KIP-360) and may repeat the request."""
 
     before: Owner
     after: Owner
 
 
 class Transactions:
-    """The machine of one partition."""
+    """The transactions machine of one partition."""
 
     __slots__ = (
         "_abort_from_ms",
@@ -96,20 +96,20 @@ class Transactions:
     )
 
     def __init__(self, partition: int, epoch: int, config: TransactionConfig) -> None:
-        """`epoch`: of the coordinator, the leader epoch of its partition."""
+        """`epoch` is the coordinator's: the leader epoch of its partition."""
         self.partition = partition
         self.epoch = epoch
         self.config = config
         self._transactions: dict[str, Transaction] = {}
         """The hard state, in the order of the last updates."""
         self._unmarked: dict[str, set[TopicPartition]] = {}
-        """The partitions of decided transactions that are not known to have their marker."""
+        """The partitions of decided transactions that are not yet known to have their marker."""
         self._uncompleted: dict[str, None] = {}
-        """Transactions with all markers, until their Complete record is appended."""
+        """Transactions with all markers, kept until their Complete record is appended."""
         self._continued: dict[str, _Continued] = {}
         self._began_ms: dict[str, int] = {}
-        """When ongoing transactions began, on the monotonic clock: the wall clock of their records
-        may be set before they end."""
+        """When ongoing transactions began, on the monotonic clock: the wall clock, which their
+        records use, may be adjusted before they end."""
         self._timeouts = TransactionTimeouts()
         self._abort_from_ms = self._forget_from_ms = self._complete_again_ms = 0
 
@@ -138,10 +138,10 @@ class Transactions:
         spare_id: int | None,
         now: Now,
     ) -> Decision:
-        """Give the id to a producer, with an epoch that fences the former one.
+        """Give the id to a producer, with an epoch that fences the previous one.
 
-        `spare_id`: an unused producer id, if `needs_producer_id`. An ongoing transaction is aborted
-        first, and the producer has to retry (CONCURRENT_TRANSACTIONS).
+        `spare_id` is an unused producer id, if `needs_producer_id`. An ongoing transaction is
+        aborted first, and the producer has to retry (CONCURRENT_TRANSACTIONS).
         """
         try:
             return self._init_producer_id(ticket, request, spare_id, now)
@@ -177,10 +177,10 @@ class Transactions:
             # Kafka aborts an ongoing transaction before it notices that the producer is fenced.
             raise ProducerFenced
         if claimed is not None and current is not None:
-            # Only valid while `owner` is the current one.
+            # The entry is only valid while `owner` is the current owner.
             self._continued[name] = _Continued(claimed, owner)
         elif (last := self._continued.get(name)) and last.after == owner:
-            del self._continued[name]  # its append was refused, and now the epoch is another's
+            del self._continued[name]  # its append was refused; the epoch is another's
         record = new_transaction(name, owner, timeout_ms, now.wall_ms).record()
         answer = InitProducerIdResponse(
             producer_id=owner.producer_id, producer_epoch=owner.producer_epoch
@@ -195,7 +195,7 @@ class Transactions:
         return Owner(spare_id, 0)
 
     def _fence(self, ticket: int, transaction: Transaction, now: Now) -> Decision:
-        """Abort the transaction; the producer gets an epoch when it has ended, not before."""
+        """Abort the transaction; the producer gets an epoch only after it has ended."""
         answer = answers.init_failed(ConcurrentTransactions(), version=0)
         decision = self._decide(transaction.with_fenced_producer(now.wall_ms))
         lasted_ms = self._lasted_ms(transaction, now)
@@ -207,7 +207,7 @@ class Transactions:
     def add_partitions(
         self, ticket: int, request: AddPartitionsToTxnTransaction, version: int, now: Now
     ) -> Decision:
-        """Add partitions to the transaction; answers an AddPartitionsToTxnResult."""
+        """Add partitions to the transaction; answers with an AddPartitionsToTxnResult."""
         partitions = answers.partitions_of(request.topics)
         try:
             transaction = self._find_owned(request)
@@ -250,13 +250,14 @@ class Transactions:
     ) -> tuple[StateRecord, ...]:
         if not transaction.is_ongoing:
             self._begin(transaction, now.monotonic_ms)
-        # All are known, as when a request is repeated: no record is needed.
+        # All partitions are known, for example because the request was repeated: no record is
+        # needed.
         elif partitions <= transaction.partitions:
             return ()
         return (transaction.with_partitions(partitions, now.wall_ms).record(),)
 
     def _begin(self, transaction: Transaction, began_ms: int) -> None:
-        """Start the timeout; if the record is not appended, it has no effect."""
+        """Start the timeout; it has no effect if the record is not appended."""
         self._began_ms[transaction.transactional_id] = began_ms
         self._timeouts.set(transaction.transactional_id, began_ms + transaction.timeout_ms)
 
@@ -270,9 +271,9 @@ class Transactions:
         producer_epoch: int,
         partitions: Iterable[TopicPartition],
     ) -> dict[TopicPartition, int]:
-        """Tell by error codes whether a producer may write to these in its open transaction.
+        """Return error codes: whether a producer may write to these in its open transaction.
 
-        So no write can begin a transaction that is never ended (KIP-890).
+        So a write cannot begin a transaction that is never ended (KIP-890).
         """
         try:
             transaction = self._known(transactional_id)
@@ -285,7 +286,7 @@ class Transactions:
     # --- the end ---------------------------------------------------------------------------------
 
     def end(self, ticket: int, request: EndTxnRequest, version: int, wall_ms: int) -> Decision:
-        """Commit or abort: answered when the decision is in the log, before its markers are."""
+        """Commit or abort: answered once the decision is in the log, before its markers are."""
         try:
             transaction = self._known(request.transactional_id)
             transaction.check_owner(request.producer_id, request.producer_epoch)
@@ -294,7 +295,7 @@ class Transactions:
                 decision = self._decide(transaction.with_outcome(request.committed, wall_ms))
                 return decision._replace(replies=(reply,))
             if transaction.is_completed and transaction.is_commit == request.committed:
-                return Decision(replies=(reply,))  # repeated, as the answer was lost
+                return Decision(replies=(reply,))  # a repeated request, because the answer was lost
             if transaction.is_decided and transaction.is_commit == request.committed:
                 raise ConcurrentTransactions  # its markers are still being written
             raise InvalidTxnState
@@ -322,16 +323,16 @@ class Transactions:
         partitions: Sequence[TopicPartition],
         now: Now,
     ) -> Decision:
-        """These partitions have their marker, or are deleted; the last ones complete it.
+        """Note that partitions have their marker or are deleted; the last ones complete it.
 
-        To be called once for each partition: the next transaction may have the same epoch.
+        It must be called once for each partition: the next transaction may have the same epoch.
         """
         transaction = self._transactions.get(transactional_id)
         if (
             transaction is None
             or not transaction.is_decided
-            # A late report on an earlier transaction: this one has another epoch, or is not decided
-            # yet.
+            # A late report on an earlier transaction: this one has another epoch, or is not yet
+            # decided.
             or transaction.owner != (producer_id, producer_epoch)
         ):
             return NOTHING
@@ -339,7 +340,8 @@ class Transactions:
         unmarked.difference_update(partitions)
         if unmarked:
             return NOTHING
-        # The append below may be refused, for want of in-sync replicas: `expire` tries again.
+        # The append below may be refused because in-sync replicas are missing: `expire` tries
+        # again.
         self._uncompleted[transactional_id] = None
         self._complete_again_ms = now.monotonic_ms + _RETRY_MS
         return Decision((transaction.with_all_markers(now.wall_ms).record(),))
@@ -347,7 +349,7 @@ class Transactions:
     # --- for admin clients -----------------------------------------------------------------------
 
     def describe(self, ticket: int, transactional_id: str) -> Decision:
-        """Answers a TransactionState."""
+        """Answer with a TransactionState."""
         transaction = self._transactions.get(transactional_id)
         if transaction is None:
             error = TransactionalIdNotFound()
@@ -357,7 +359,7 @@ class Transactions:
     def list_transactions(
         self, ticket: int, request: ListTransactionsRequest, wall_ms: int
     ) -> Decision:
-        """Answers a ListTransactionsResponse with those of this partition."""
+        """Answer with a ListTransactionsResponse for this partition's transactions."""
         wanted = set(request.state_filters)
         producer_ids = set(request.producer_id_filters)
         duration_ms = request.duration_filter
@@ -398,13 +400,13 @@ class Transactions:
             return
         assert isinstance(value, TransactionValue)
         transaction = transaction_of(key, value)
-        self._transactions.pop(name, None)  # what was updated last comes last
+        self._transactions.pop(name, None)  # the last updated transaction comes last
         self._transactions[name] = transaction
         if transaction.is_ongoing:
             self._continued.pop(name, None)  # its producer has received its epoch
             return
         self._began_ms.pop(name, None)
-        # Its markers are still to be written, all of them: replay does not know of any.
+        # All its markers have yet to be written: a replay does not know of any.
         if transaction.is_decided:
             self._unmarked[name] = set(transaction.partitions)
 
@@ -412,8 +414,11 @@ class Transactions:
         """Ignore a marker: no transaction writes to this topic."""
 
     def on_loaded(self, now: Now) -> Decision:
-        """The replay is over: decided transactions get all markers again, as it is not known which
-        were written. Ongoing ones have lasted since the start in their record."""
+        """Finish the replay.
+
+        Decided transactions get all their markers again, because it is not known which were
+        written. The age of ongoing ones counts from the start time in their record.
+        """
         now_ms = now.monotonic_ms
         self._abort_from_ms = now_ms + self.config.abort_interval_ms
         self._forget_from_ms = now_ms + self.config.expiration_interval_ms
@@ -426,7 +431,7 @@ class Transactions:
     # --- deadlines -------------------------------------------------------------------------------
 
     def deadline_ms(self) -> int | None:
-        """When to call `expire`; None if there is nothing to wait for."""
+        """Return when to call `expire`; None if there is nothing to wait for."""
         if not self._transactions:
             return None
         deadline_ms = self._forget_from_ms
@@ -438,9 +443,10 @@ class Transactions:
         return deadline_ms
 
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
-        """Abort transactions that exceeded their timeout, remove unused ids, and retry to complete.
+        """Abort transactions past their timeout, remove unused ids, and retry to complete.
 
-        Without `may_forget` no id is removed, as it is not known for how long they are unused.
+        Without `may_forget` no id is removed, because it is not known how long ids have been
+        unused.
         """
         now_ms = now.monotonic_ms
         decisions = []
@@ -450,7 +456,7 @@ class Transactions:
             decisions += [
                 Decision((each.with_all_markers(now.wall_ms).record(),)) for each in marked
             ]
-        # transaction.abort.timed.out.transaction.cleanup.interval.ms bounds how often, as in Kafka.
+        # transaction.abort.timed.out.transaction.cleanup.interval.ms limits how often, as in Kafka.
         if now_ms >= self._abort_from_ms and (late := self._late(now_ms)):
             self._abort_from_ms = now_ms + self.config.abort_interval_ms
             decisions += [self._time_out(transaction, now) for transaction in late]
@@ -463,13 +469,13 @@ class Transactions:
         late = []
         for name in self._timeouts.take(now_ms):
             transaction = self._transactions.get(name)
-            # The entry is of a transaction that has ended in time.
+            # The entry belongs to a transaction that has ended in time.
             if transaction is None or not transaction.is_ongoing:
                 continue
             due_ms = self._began_ms[name] + transaction.timeout_ms
             if due_ms < now_ms:
                 late.append(transaction)
-                # Has no effect unless the append is refused.
+                # This has no effect unless the append is refused.
                 self._timeouts.set(name, now_ms + self.config.abort_interval_ms)
             else:
                 self._timeouts.set(name, due_ms)
@@ -483,15 +489,15 @@ class Transactions:
         )
 
     def _forget(self, now: Now) -> list[Decision]:
-        """Tombstones for the ids unused for the longest time (KIP-98)."""
+        """Return tombstones for the ids that have been unused for the longest time (KIP-98)."""
         until_ms = now.wall_ms - self.config.expiration_ms
         tombstones: list[StateRecord] = []
         characters = 0
         for name, transaction in self._transactions.items():
-            # They are in the order of their last updates, so all others are younger.
+            # Transactions are in the order of their last updates, so all others are younger.
             if transaction.updated_ms > until_ms:
                 break
-            # Not in the middle of a transaction, however old it is.
+            # An id in the middle of a transaction is kept, however old it is.
             if transaction.is_ongoing or transaction.is_decided:
                 continue
             if len(tombstones) >= _FORGOTTEN_AT_ONCE or characters >= _FORGOTTEN_CHARACTERS:
@@ -507,11 +513,11 @@ def _only_reply(ticket: int, answer: Message) -> Decision:
 
 
 def _claimed_owner(request: InitProducerIdRequest) -> Owner | None:
-    """The id and epoch that the producer had until now, if it sent them (KIP-360)."""
+    """Return the id and epoch that the producer had until now, if it sent them (KIP-360)."""
     claimed = Owner(request.producer_id, request.producer_epoch)
     if claimed == _NO_OWNER:
         return None
-    # KIP-360: either both are sent, or none.
+    # KIP-360: both are sent, or neither.
     if claimed.producer_id == NO_PRODUCER_ID or claimed.producer_epoch == _NO_OWNER.producer_epoch:
         raise InvalidRequest
     return claimed

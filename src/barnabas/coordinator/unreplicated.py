@@ -1,11 +1,11 @@
-"""The offsets that stood before commits which the high watermark has not passed yet.
+"""The offsets before commits that the high watermark has not passed yet.
 
-A commit counts for all that is decided as soon as it is in the log, and for a client that reads
-only when it is replicated (Kafka's "pending" commits). So the last replicated value is kept next to
-the newest one as long as the two differ.
+For all decisions a commit counts as soon as it is in the log; for a client that reads, only when it
+is replicated (Kafka's "pending" commits). So the last replicated value is kept next to the newest
+one as long as the two differ.
 
 Invariant: a place is in `_before` exactly while a record of it in `_records` is at or above the
-last high watermark given, so it is bounded by what is under way to the followers.
+last high watermark given, so its size is bounded by what is on its way to the followers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ collector; as objects of a class, a million offsets would stop the broker for a 
 each full collection."""
 
 LOG_OFFSET: Final = 5
-"""Its place in `Stored`."""
+"""The index of `log_offset` in `Stored`."""
 
 _NONE: Final[Mapping[Place, Stored | None]] = {}
 
@@ -42,7 +42,7 @@ class Unreplicated:
     def __init__(self) -> None:
         self._records: deque[_Record] = deque()
         self._before: dict[str, dict[Place, Stored | None]] = {}
-        self._newest: dict[tuple[str, Place], int] = {}  # the offset of the last record of each
+        self._newest: dict[tuple[str, Place], int] = {}  # the last record's offset by name
 
     def add(
         self,
@@ -52,9 +52,9 @@ class Unreplicated:
         stored: Stored | None,
         high_watermark: int,
     ) -> None:
-        """A record at that offset, above the high watermark, makes `stored` of what is `known`.
+        """Note that a record above the high watermark changes `known` to `stored`.
 
-        `name`: the group and the place that it is about.
+        `name` is the record's group and place.
         """
         self._forget_below(high_watermark)
         self._records.append(_Record(offset, name, stored))
@@ -63,16 +63,16 @@ class Unreplicated:
         self._newest[name] = offset
 
     def on_committed(self, group_id: str, place: Place, stored: Stored) -> None:
-        """A transaction's offset counts, whose record is replicated as its marker is."""
+        """Note that a transaction's offset counts; its marker, and so its record, is replicated."""
         before = self._before.get(group_id, _NONE)
-        # What fetches answer until the plain commit after it is replicated.
+        # Fetches answer with this until the plain commit after it is replicated.
         if place in before:
             known = before[place]
             if known is None or known[LOG_OFFSET] < stored[LOG_OFFSET]:
                 self._before[group_id][place] = stored
 
     def before(self, group_id: str, high_watermark: int) -> Mapping[Place, Stored | None]:
-        """The replicated values of those places that have a newer one; None: no offset."""
+        """Return the replicated values of places that have a newer value; None means no offset."""
         if self._records:
             self._forget_below(high_watermark)
         return self._before.get(group_id, _NONE)
@@ -83,14 +83,15 @@ class Unreplicated:
             record = records.popleft()
             group_id, place = record.name
             before = self._before[group_id]
-            # A later record of this place is above the high watermark still: this one is what
-            # stands before it now.
+            # A later record of this place is still above the high watermark: this record is now the
+            # value before it.
             if self._newest[record.name] != record.offset:
                 known = before[place]
                 if known is None or known[LOG_OFFSET] < record.offset:  # else a transaction's
                     before[place] = record.stored
                 continue
-            # The newest record of the place is replicated, so committed and replicated value agree.
+            # The newest record of the place is replicated, so the committed and the replicated
+            # value agree.
             del self._newest[record.name], before[place]
             if not before:
                 del self._before[group_id]

@@ -1,9 +1,9 @@
 """The next step in the move of a replica to another log directory of its broker (KIP-113). Pure.
 
-The future replica copies batches from the current one, which is served meanwhile, and is flushed
-from time to time, so that no end of the move waits for long for the disk. Once it has all but the
-last few batches it is prepared: flushed, and named in the checkpoints of its directory. Then it
-gets the rest within one turn of the event loop, and takes the current one's place.
+The future replica copies batches from the current one, which meanwhile still serves clients. It is
+flushed from time to time, so that the end of the move never waits long for the disk. Once it has
+all but the last few batches it is prepared: flushed, and named in the checkpoints of its directory.
+Then it gets the rest within one turn of the event loop and replaces the current replica.
 
     StartAt*    the current replica begins behind the end of the future one
     RaiseStart  records were deleted
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 TURN_BYTES = 64 * 1024
-"""What is copied in one turn, a first batch that is larger excepted."""
+"""The most bytes copied in one turn, unless the first batch is larger."""
 
 _FLUSHED_BYTES = 4 * 1024 * 1024
 
@@ -37,13 +37,13 @@ class Copy(NamedTuple):
 
 
 class StartAt(NamedTuple):
-    """Empty the future replica, to begin at this offset."""
+    """Empty the future replica, which then starts at this offset."""
 
     offset: int
 
 
 class RaiseStart(NamedTuple):
-    """Raise the log start of the future replica."""
+    """Raise the log start offset of the future replica."""
 
     offset: int
 
@@ -53,22 +53,22 @@ class Flush(NamedTuple):
 
 
 class Prepare(NamedTuple):
-    """Flush it, and write the checkpoints of its directory; then call `on_prepared`.
+    """Flush the future replica and write its directory's checkpoints; then call `on_prepared`.
 
-    Or call only `on_flushed`, to have that done again.
+    Or call only `on_flushed`, to have this step repeated.
     """
 
 
 class Switch(NamedTuple):
-    """Copy the rest and switch; if that is more than one turn's, call `on_copied` instead."""
+    """Copy the rest and switch; if it is more than one turn's bytes, call `on_copied` instead."""
 
 
 Step = Copy | StartAt | RaiseStart | Flush | Prepare | Switch
-"""Distinguish by type alone."""
+"""Distinguished only by type."""
 
 
 class DirectoryMove:
-    """One move, from its begin, or from the broker's start, on."""
+    """One move, from its start or from the broker's start."""
 
     __slots__ = ("_is_close", "_is_prepared", "_unflushed_bytes")
 
@@ -78,30 +78,29 @@ class DirectoryMove:
         self._is_prepared = False
 
     def next_step(self, current: Bounds, future: Bounds) -> Step:
-        """The next step, for the replicas as they are now."""
-        # Retention or DeleteRecords has overtaken the copy: nothing that it has is served any more.
+        """Return the next step for the replicas in their present state."""
+        # Retention or DeleteRecords has overtaken the copy: nothing that it holds is served now.
         if future.log_end_offset < current.log_start_offset:
             self._is_close = False
             return StartAt(current.log_start_offset)
         if future.log_start_offset < current.log_start_offset:
             return RaiseStart(current.log_start_offset)
-        # Little by little, so that the flush before the switch has little to wait for.
+        # Done in small steps, so that the flush before the switch has little to wait for.
         if self._unflushed_bytes >= _FLUSHED_BYTES:
             return Flush()
         if future.log_end_offset < current.log_end_offset and not self._is_close:
             return Copy(future.log_end_offset)
-        # The checkpoints of its directory name it before the switch: a start after a crash finds
-        # its recovery point and its high watermark there.
+        # The checkpoints of its directory name it before the switch, so that a start after a crash
+        # finds its recovery point and its high watermark there.
         return Switch() if self._is_prepared else Prepare()
 
     def on_copied(self, size_bytes: int, *, reached_end: bool) -> None:
-        """So many bytes were appended; whether the current replica had no more when they were
-        read."""
+        """Note the appended bytes, and whether they reached the end of the current replica."""
         self._unflushed_bytes += size_bytes
         self._is_close = reached_end
 
     def on_flushed(self) -> None:
-        """All that was copied is on disk; what was appended meanwhile is not copied yet."""
+        """Note that all copied bytes are on disk; bytes appended meanwhile are not copied yet."""
         self._unflushed_bytes = 0
         self._is_close = False
 

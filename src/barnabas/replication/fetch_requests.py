@@ -1,12 +1,13 @@
-"""The follower's side of fetch sessions (KIP-227): what it has sent its leader, and sends next.
+"""The follower's side of fetch sessions (KIP-227): what its leader has been sent, and what comes
+next.
 
     full           id of the last session or 0, epoch 0     every partition
     incremental    id n, epoch 1, 2, ...                    those that moved, were added or removed
 
-Invariant: for a partition that is neither `changed` nor `gone`, the leader's session has what is
-wanted here. So a request names what moved since the one before, and none of a thousand idle
-partitions. After any session error the next request is a full one. The leader's side is
-`fetch_session`.
+Invariant: for a partition that is neither `changed` nor `gone`, the leader's session has the state
+that this follower wants. So a request names the partitions that moved since the previous request,
+and none of a thousand idle ones. After any session error the next request is a full one. The
+leader's side is `fetch_session`.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     from barnabas.replication.follower import FetchFrom
 
-_FULL = 0  # the epoch that begins a session
+_FULL = 0  # the epoch that starts a session
 _TOPIC_IDS = 13  # the first version that names topics by their ids (KIP-516)
-_REPLICA_STATE = 15  # the first one with the follower's broker epoch (KIP-903)
+_REPLICA_STATE = 15  # the first version with the follower's broker epoch (KIP-903)
 NO_TOPIC_ID = bytes(16)
 
 
 class Limits(NamedTuple):
-    """How long the leader may wait for how many bytes, and how many it may send."""
+    """How long the leader may wait and for how many bytes, and how many bytes it may send."""
 
     max_wait_ms: int
     min_bytes: int
@@ -54,7 +55,7 @@ class Requester(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """One partition of a response, and the fetch that it answers."""
+    """One partition of a response, with the fetch that it answers."""
 
     topic_partition: TopicPartition
     sent: FetchFrom
@@ -62,7 +63,7 @@ class Answered(NamedTuple):
 
 
 class _Entry:
-    """A partition that is wanted."""
+    """A wanted partition."""
 
     __slots__ = ("name", "sent", "start", "topic_id", "wanted")
 
@@ -70,8 +71,8 @@ class _Entry:
         self.name = name
         self.topic_id = topic_id
         self.start: FetchFrom | None = None
-        self.sent: FetchFrom | None = None  # the last that the leader was sent; None: nothing yet
-        # Reused for every request: each is encoded before the next change.
+        self.sent: FetchFrom | None = None  # the last fetch sent to the leader; None: nothing yet
+        # Reused for every request: each request is encoded before the next change.
         self.wanted = FetchPartition(partition=name.partition, partition_max_bytes=max_bytes)
 
     def move(self, start: FetchFrom) -> None:
@@ -84,7 +85,7 @@ class _Entry:
 
 
 class FetchRequests:
-    """The fetches of one fetcher from one leader, with one request in flight at a time."""
+    """One fetcher's fetches from one leader, with one request in flight at a time."""
 
     __slots__ = (
         "_by_topic",
@@ -101,19 +102,19 @@ class FetchRequests:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._entries: dict[TopicPartition, _Entry] = {}
-        self._by_topic: dict[str | bytes, dict[int, _Entry]] = {}  # by name or id, as in requests
+        self._by_topic: dict[str | bytes, dict[int, _Entry]] = {}  # by name or id, like in requests
         self._changed: dict[_Entry, None] = {}
-        self._gone: dict[TopicPartition, bytes] = {}  # with the topic's id
+        self._gone: dict[TopicPartition, bytes] = {}  # with the topics' ids
         self._session_id = NO_SESSION
         self._epoch = _FULL  # of the next request
-        self._sent_epoch = _FULL  # of the one in flight
+        self._sent_epoch = _FULL  # of the request in flight
         self._uses_topic_ids = True
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def limit(self, limits: Limits) -> None:
-        """Apply other limits from now on."""
+        """Apply these limits from now on."""
         if limits.partition_max_bytes != self._limits.partition_max_bytes:
             for entry in self._entries.values():
                 entry.wanted.partition_max_bytes = limits.partition_max_bytes
@@ -125,19 +126,19 @@ class FetchRequests:
     def want(self, name: TopicPartition, topic_id: bytes, start: FetchFrom) -> None:
         """Fetch the partition from `start` on."""
         entry = self._entries.get(name)
-        # The topic was deleted and created again under its name (KIP-516).
+        # The topic was deleted and recreated under its name (KIP-516).
         if entry is not None and entry.topic_id != topic_id:
             self.forget(name)
             entry = None
         if entry is None:
             if name in self._gone:
-                # The leader's session would take it for the one that it has and not repeat bounds
-                # that it has sent; this follower may have forgotten them.
+                # The leader's session would take it for the entry that it has and not resend
+                # bounds; this follower may have forgotten them.
                 self.reset_session()
             entry = _Entry(name, topic_id, self._limits.partition_max_bytes)
             self._entries[name] = entry
             self._file(entry)
-        # The leader's session has it as it is, or the next request will say so.
+        # The leader's session has it in this state, or the next request will say so.
         elif entry.start == start:
             return
         entry.move(start)
@@ -154,12 +155,12 @@ class FetchRequests:
         del partitions[name.partition]
         if not partitions:
             del self._by_topic[key]
-        # Only what the leader knows of has to be named as forgotten.
+        # Only partitions that the leader knows need to be named as forgotten.
         if entry.sent is not None:
             self._gone[name] = entry.topic_id
 
     def reset_session(self) -> None:
-        """Give the session up: the next request is a full one."""
+        """Abandon the session: the next request is a full one."""
         self._epoch = _FULL
 
     def _key(self, entry: _Entry) -> str | bytes:
@@ -171,7 +172,10 @@ class FetchRequests:
     # --- requests --------------------------------------------------------------------------------
 
     def next(self, requester: Requester) -> tuple[FetchRequest, int]:
-        """The next request and its version; it has to be encoded at once."""
+        """Build the next request and its version.
+
+        The request must be encoded before the next change: it shares the live entries.
+        """
         version = self._version(requester.version)
         limits = self._limits
         request = FetchRequest(
@@ -203,14 +207,14 @@ class FetchRequests:
         return request, version
 
     def _version(self, highest: int) -> int:
-        """The highest version possible: below that of topic ids while a partition has none."""
+        """Return the highest version possible: one below topic ids while a partition has no id."""
         uses_topic_ids = highest >= _TOPIC_IDS
         if uses_topic_ids and NO_TOPIC_ID in self._by_topic:
             uses_topic_ids = False
         elif uses_topic_ids and not self._uses_topic_ids:
             uses_topic_ids = all(each.topic_id != NO_TOPIC_ID for each in self._entries.values())
-        # A session uses either ids or names throughout; the leader refuses a change within one
-        # (FETCH_SESSION_TOPIC_ID_ERROR), so a new one begins.
+        # A session uses either ids or names throughout; the leader refuses a change within a
+        # session (FETCH_SESSION_TOPIC_ID_ERROR), so a new session begins.
         if uses_topic_ids != self._uses_topic_ids:
             self._uses_topic_ids = uses_topic_ids
             self._by_topic = {}
@@ -232,23 +236,23 @@ class FetchRequests:
     # --- the answer ------------------------------------------------------------------------------
 
     def on_answer(self, response: FetchResponse) -> Iterator[Answered]:
-        """The response's partitions that are still wanted.
+        """Yield the response's partitions that are still wanted.
 
-        Raises the response's own KafkaError; a full request comes next.
+        Raises the response's own KafkaError; the next request is then a full one.
         """
         if response.error_code != NONE:
             error = error_for_code(response.error_code)
             session_id = self._session_id
-            # The leader has evicted it: there is nothing to close by a request with epoch 0 and its
-            # id.
+            # The leader has evicted the session, so no request with its id and epoch 0 is needed to
+            # close it.
             if error is FetchSessionIdNotFound:
                 self._session_id = NO_SESSION
             self.reset_session()
             raise error(f"fetch session {session_id} was refused: {error.meaning}")
-        # Only a full request can begin a session; an incremental answer repeats its id.
+        # Only a full request can start a session; an incremental answer repeats its id.
         if self._sent_epoch == _FULL:
             self._session_id = response.session_id
-        if response.session_id == NO_SESSION:  # the leader has no room for one
+        if response.session_id == NO_SESSION:  # the leader has no room for a session
             self._session_id = NO_SESSION
             self.reset_session()
         return self._rows(response)
@@ -260,13 +264,13 @@ class FetchRequests:
             )
             for data in topic.partitions:
                 entry = partitions.get(data.partition_index)
-                # Not what was forgotten, or added, while the request was on its way.
+                # Skips partitions that were forgotten or added while the request was on its way.
                 if entry is not None and entry.sent is not None:
                     yield Answered(entry.name, entry.sent, data)
 
 
 def _topics(wanted: Iterable[_Entry]) -> list[FetchTopic]:
-    """The partitions by topic; marks each as sent."""
+    """Group the partitions by topic and mark each as sent."""
     topics: dict[tuple[str, bytes], FetchTopic] = {}
     for entry in wanted:
         entry.sent = entry.start

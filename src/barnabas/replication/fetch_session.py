@@ -7,11 +7,11 @@
     id n, epoch -1                      ->     the session ends (so it does by epoch 0)
 
 Invariant: a partition that is not in `changed` has nothing for the reader: no bytes from its offset
-on, no error, and the reader knows its bounds. So an answer looks at `changed` alone, however many
-partitions there are. For that each partition of a session subscribes to its log (`Place`).
+on, no error, and the reader knows its bounds. So an answer only has to look at `changed`, however
+many partitions there are. For this, each partition of a session subscribes to its log (`Place`).
 
-The order of `changed` is the order of reading. What was answered with bytes goes to its end, so a
-partition that never runs dry does not starve the others.
+Partitions are read in the order of `changed`. A partition that was answered with bytes goes to its
+end, so a partition that always has data does not starve the others.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _SAFE_MS = 120_000  # neither stale if used since, nor evicted for a larger one 
 _PARTITIONS_PER_SLOT = 250  # on average; a reader beyond that is served without a session
 
 Key = tuple[str | bytes, int]
-"""Topic, by name or by id as the request has it, and partition."""
+"""Topic (by name or by id, like in the request) and partition."""
 
 
 class Waiter(Protocol):
-    """A fetch that found too little and waits for more."""
+    """A fetch that found too little and is waiting for more."""
 
     def notify(self, appended_bytes: int) -> None: ...
 
@@ -59,7 +59,7 @@ class Place(Protocol):
 
 
 class SessionPartition:
-    """A partition of a session: what to read of it, and the bounds that its reader has."""
+    """A partition of a session: what to read from it, and the bounds that its reader knows."""
 
     __slots__ = (
         "_place",
@@ -76,7 +76,7 @@ class SessionPartition:
         self._place: Place | None = None
         self.topic = topic.topic
         self.topic_id = topic.topic_id
-        """The request has either this or the name."""
+        """Requests contain either the topic's id or its name."""
         self.wanted = wanted
         self.high_watermark = _UNKNOWN_OFFSET
         self.log_start_offset = _UNKNOWN_OFFSET
@@ -84,7 +84,8 @@ class SessionPartition:
     def watch(self, place: Place) -> None:
         """Subscribe to the changes of a place.
 
-        Not once the session has ended: one of its requests may still be under way then.
+        It does nothing once the session has ended: one of its requests may still be in progress
+        then.
         """
         if place is not self._place and not self._session.is_closed:
             self.unwatch()
@@ -97,19 +98,19 @@ class SessionPartition:
             self._place = None
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """When its session had its last request, if it is that replica's."""
+        """Return the time of the session's last request if it belongs to that replica."""
         session = self._session
         return session.used_ms if session.replica_id == replica_id else None
 
     def notify(self, appended_bytes: int) -> None:
-        """Bytes became visible."""
+        """Note that bytes became visible."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
             session.waiter.notify(appended_bytes)
 
     def wake(self) -> None:
-        """Note a change that the reader must see at once."""
+        """Note a change that the reader must see immediately."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
@@ -142,10 +143,10 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
         self.replica_id = _NO_REPLICA
-        """The follower that has it; -1: a consumer."""
+        """The follower that owns the session; -1: a consumer."""
         self.created_ms = self.used_ms = now_ms
         self.epoch = _FIRST_EPOCH + 1
-        """The epoch that the next request must have."""
+        """The epoch that the next request must carry."""
         self.partitions: dict[Key, SessionPartition] = {}
         self.changed: dict[SessionPartition, None] = {}
         self.waiter: Waiter | None = None
@@ -175,9 +176,9 @@ class FetchSession:
                     dropped.unwatch()
 
     def read_at(self, isolation_level: int, grants: object | None) -> None:
-        """Set the isolation level, and what the reader's rights rest on (None: nothing that lasts).
+        """Set the isolation level and the basis of the reader's rights (None: nothing that lasts).
 
-        At another level any partition may have bytes, and by other rules it may be denied.
+        At another level any partition may have bytes, and other rules may deny the reader access.
         """
         if isolation_level != self._isolation_level or grants is not self._grants or grants is None:
             self._isolation_level = isolation_level
@@ -193,7 +194,7 @@ class FetchSession:
         partition.log_start_offset = log_start_offset
 
     def on_served(self, partition: SessionPartition) -> None:
-        """Note that it gave bytes: it is read last the next time."""
+        """Note that the partition gave bytes: next time it is read last."""
         del self.changed[partition]
         self.changed[partition] = None
 
@@ -208,15 +209,15 @@ class FetchSession:
 class FetchSessions:
     """All sessions of a broker: at most `slots`, the most useful ones.
 
-    A new one takes a free slot, one unused for two minutes, or that of a session that is worth less
-    (consumers less than followers, few partitions less than many) and older than two minutes; a
-    follower takes a consumer's at any age.
+    A new session takes a free slot, the slot of a session unused for two minutes, or that of a
+    session that is worth less (consumers less than followers, few partitions less than many) and
+    older than two minutes; a follower takes a consumer's slot at any age.
     """
 
     __slots__ = ("_new_id", "_partition_count", "_sessions", "slots")
 
     def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
-        """`new_id` gives random numbers above 0."""
+        """`new_id` returns random positive numbers."""
         self.slots = slots
         self._new_id = new_id
         self._sessions: dict[int, FetchSession] = {}  # the longest unused first
@@ -230,7 +231,7 @@ class FetchSessions:
 
     @property
     def partition_count(self) -> int:
-        """The partitions of all sessions together."""
+        """The number of partitions in all sessions together."""
         return self._partition_count
 
     def open(
@@ -238,14 +239,14 @@ class FetchSessions:
     ) -> FetchSession | None:
         """Open a session for a full request; None if there is no room."""
         count = sum(len(topic.partitions) for topic in topics)
-        # A limit on partitions, which Kafka's cache lacks: slots bound the sessions, not their
+        # Kafka's cache has no limit on partitions: slots bound the number of sessions, not their
         # size.
         if self._partition_count + count > self.slots * _PARTITIONS_PER_SLOT:
             return None
         if len(self._sessions) >= self.slots and not self._evict(is_privileged, count, now_ms):
             return None
         session_id = self._new_id()
-        # Random, as in Kafka: a session of an earlier life of this broker is hardly ever met again.
+        # Random, as in Kafka, so the id of a session from before a restart is hardly ever reused.
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self._new_id()
         session = FetchSession(session_id, uses_topic_ids, is_privileged, now_ms)
@@ -257,15 +258,15 @@ class FetchSessions:
     def resume(
         self, request: FetchRequest, uses_topic_ids: bool, now_ms: int
     ) -> FetchSession | None:
-        """The session of an incremental request, brought up to date; None if nothing is left in it.
+        """Return an incremental request's session, updated; None if it has no partitions left.
 
-        Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError: the
-        reader then opens a new one.
+        Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch or FetchSessionTopicIdError: the
+        reader then opens a new session.
         """
         session = self._sessions.get(request.session_id)
         if session is None:
             raise FetchSessionIdNotFound(f"fetch session {request.session_id} not found")
-        # A repeated or lost request: what the reader has been sent is no longer known for certain.
+        # A request was repeated or lost: it is no longer certain what the reader has been sent.
         if session.epoch != request.session_epoch:
             raise InvalidFetchSessionEpoch(
                 f"fetch session {session.session_id} is at epoch {session.epoch}, "
@@ -284,7 +285,7 @@ class FetchSessions:
             self.close(session.session_id)
             return None
         if session.waiter is not None:
-            session.waiter.wake()  # its answer can only be an error now: the reader has moved on
+            session.waiter.wake()  # it can only get an error now: the reader has moved on
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
         # Moved to the end of the order of use, for `_evict`.
@@ -293,19 +294,19 @@ class FetchSessions:
         return session
 
     def close(self, session_id: int) -> None:
-        """Close a session, if there is one of that id."""
+        """Close the session with that id, if there is one."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._partition_count -= len(session.partitions)
             session.close()
 
     def _evict(self, is_privileged: bool, count: int, now_ms: int) -> bool:
-        """Close one session for a new one, if one is worth less."""
+        """Close one session for a new one, if one is worth less; returns whether there is room."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
-        # KIP-227: a session that is not used for two minutes
-        # (min.incremental.fetch.session.eviction.ms) goes first, whatever it is worth.
+        # KIP-227: a session unused for two minutes (min.incremental.fetch.session.eviction.ms) goes
+        # first, whatever it is worth.
         if now_ms - oldest.used_ms > _SAFE_MS:
             self.close(oldest.session_id)
             return True
@@ -326,7 +327,7 @@ class FetchSessions:
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch of the request after one with this epoch."""
+    """Return the epoch that follows this epoch in a session's requests."""
     return epoch + 1 if epoch < _LAST_EPOCH else _FIRST_EPOCH + 1
 
 

@@ -1,4 +1,4 @@
-"""The follower of one partition: where to fetch from, and what a response requires (RE-10).
+"""The follower of one partition: where to fetch from, and what to do with a response (RE-10).
 
 The follower's log is aligned with the leader's by epochs, never by the high watermark (KIP-101,
 279, 320, 595). Each fetch carries the epoch of the follower's last record; a leader whose log
@@ -11,7 +11,7 @@ differs answers with a diverging epoch, and the follower truncates its own:
 Invariants: a response counts only in the leader epoch and at the log end of its request; nothing is
 appended in an epoch before the leader has found the follower's end in its own log; the offset of a
 fetch acknowledges everything below it. A step must be carried out before anything else is awaited,
-or not at all.
+or be dropped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class EpochEnd(NamedTuple):
 
 
 class OwnLog(Protocol):
-    """The part of the follower's log that decides. Its epochs rise with the offsets."""
+    """What alignment reads of the follower's log. Epochs rise with the offsets."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -44,7 +44,7 @@ class OwnLog(Protocol):
     def latest_epoch(self) -> int: ...
 
     def epoch_end_offset(self, epoch: int, /) -> tuple[int, int]:
-        """The largest known epoch up to the given one, and where it ends; (-1, -1)."""
+        """Return the largest known epoch up to this one and its end; (-1, -1) if there is none."""
         ...
 
 
@@ -68,29 +68,30 @@ class Fetched(NamedTuple):
 
 
 class Append(NamedTuple):
-    """Append the records, if there are any, and then call `on_appended`."""
+    """Append the records, if there are any, then call `on_appended`."""
 
 
 class Truncate(NamedTuple):
     """Remove all records from this offset on, and every epoch that begins there or later.
 
-    At the end of the log too: an epoch in which its leader wrote nothing may begin there.
+    This applies even at the end of the log: an epoch in which its leader wrote nothing may begin
+    there.
     """
 
     offset: int
     lost_committed: int = 0
-    """How many offsets below the own high watermark are removed: the election was unclean."""
+    """The number of offsets removed below the own high watermark: the election was unclean."""
 
 
 class StartAt(NamedTuple):
-    """Remove all records and all epochs, and begin at this offset."""
+    """Remove all records and all epochs, and start at this offset."""
 
     offset: int
     lost_committed: int = 0
 
 
 class FetchBounds(NamedTuple):
-    """Ask the leader for its earliest and its latest offset, and call `on_bounds`."""
+    """Ask the leader for its earliest and latest offsets, then call `on_bounds`."""
 
 
 class Wait(NamedTuple):
@@ -100,25 +101,25 @@ class Wait(NamedTuple):
 
 
 class Ignore(NamedTuple):
-    """Drop the response: the epoch, or the log, has changed since the request."""
+    """Drop the response: the epoch or the log has changed since the request."""
 
 
 Step = Append | Truncate | StartAt | FetchBounds | Wait | Ignore
-"""Distinguish by type alone: as tuples `Append()` equals `Ignore()`, and both are falsy."""
+"""Distinguish them only by type: as tuples, `Append()` equals `Ignore()`, and both are falsy."""
 
 
 class Aligned(NamedTuple):
-    """The offset to truncate to; unless final, the leader has to be queried once more."""
+    """The offset to truncate to; unless it is final, the leader has to be queried again."""
 
     offset: int
     is_final: bool
 
 
 def aligned_offset(log: OwnLog, leaders: EpochEnd, high_watermark: int) -> Aligned:
-    """Up to where the logs can be the same, given an epoch of the leader's log and its end.
+    """Return up to where the logs can be equal, given a leader's epoch and its end.
 
-    `leaders` is the diverging epoch of a fetch, or the answer of OffsetForLeaderEpoch to the latest
-    epoch of this log, which followers below inter.broker.protocol.version 2.7 use.
+    `leaders` is the diverging epoch of a fetch, or the answer to OffsetForLeaderEpoch for the
+    latest epoch of this log, which followers below inter.broker.protocol.version 2.7 use.
     """
     end = log.log_end_offset
     if leaders.end_offset == UNKNOWN_OFFSET:
@@ -126,14 +127,14 @@ def aligned_offset(log: OwnLog, leaders: EpochEnd, high_watermark: int) -> Align
     if leaders.epoch == NO_EPOCH:
         return Aligned(min(leaders.end_offset, end), is_final=True)  # or does not send them
     # The largest own epoch up to the leader's: a follower may have skipped epochs that the leader
-    # has, or have some that the leader never had.
+    # has, or have epochs that the leader never had.
     epoch, own_end = log.epoch_end_offset(leaders.epoch)
-    # All own epochs are later than the leader's: nothing above the leader's end can be the same.
+    # All own epochs are later than the leader's: nothing above the leader's end can be equal.
     if own_end == UNKNOWN_OFFSET:
         return Aligned(min(leaders.end_offset, end), is_final=True)
     if epoch != leaders.epoch:
-        # The leader has an epoch that is not here: only what was before it can be the same, and
-        # the leader has to confirm that (KIP-279).
+        # The leader has an epoch that this log lacks: only what was before it can be equal, and the
+        # leader has to confirm that (KIP-279).
         return Aligned(min(own_end, end), is_final=False)
     return Aligned(min(own_end, leaders.end_offset, end), is_final=True)
 
@@ -152,30 +153,30 @@ class Follower:
         self._requested: FetchFrom | None = None
 
     def on_log_moved(self, log: OwnLog) -> None:
-        """Read another object from now on, with the same content."""
+        """Read this other log object from now on; its content is the same."""
         self._log = log
 
     def fetch_from(self) -> FetchFrom:
-        """The next fetch; everything below its offset must have been written."""
+        """Return the next fetch; everything below its offset must have been written."""
         log, partition = self._log, self.partition
         end = log.log_end_offset
         if end < partition.high_watermark:
-            partition.on_truncated(end)  # truncation within a batch removes all of it
+            partition.on_truncated(end)  # truncation inside a batch removes the whole batch
         epoch = log.latest_epoch
         if epoch == NO_EPOCH:
-            # Records in a format without epochs cannot be aligned: what is committed stays.
+            # Records in a format without epochs cannot be aligned: the committed records stay.
             end = max(log.log_start_offset, min(end, partition.high_watermark))
         return FetchFrom(end, epoch, partition.leader_epoch, log.log_start_offset)
 
     def on_answer(self, sent: FetchFrom, got: Fetched) -> Step:
-        """The step that the leader's response requires."""
+        """Return the step that the leader's response requires."""
         self._counted_epoch = NO_EPOCH
-        # The role, the epoch or the log has changed while the request was on its way. Kafka's
-        # fetcher compares epoch and offset for the same reason.
+        # The role, the epoch or the log changed while the request was on its way. Kafka's fetcher
+        # compares epoch and offset for the same reason.
         if not self._is_current(sent):
             return Ignore()
-        # The leader's log starts later, by retention, or ends earlier, after an unclean election:
-        # its bounds say which.
+        # The leader's log starts later, because of retention, or ends earlier, after an unclean
+        # election: its bounds tell which.
         if got.error_code == OffsetOutOfRange.code:
             self._requested = sent
             return FetchBounds()
@@ -183,15 +184,15 @@ class Follower:
             return Wait(self._backoff_ms)
         if got.diverging is not None:
             return self._align(sent, got.diverging)
-        # Only where records have no epochs: `fetch_from` has asked from the high watermark then,
-        # and what is above it goes.
+        # This only happens where records have no epochs: `fetch_from` then asks from the high
+        # watermark, and everything above it is removed.
         if self._log.log_end_offset > sent.offset:
             return self._cut(sent.offset)
         self._counted_epoch = sent.leader_epoch
         return Append()
 
     def on_appended(self, got: Fetched) -> list[Advance]:
-        """The records of an `Append`, if any, are in the log (RE-6).
+        """Note that the records of an `Append`, if any, are in the log (RE-6).
 
         The shell then raises the log's start to the leader's, if that is below the watermark.
         """
@@ -201,19 +202,19 @@ class Follower:
         return partition.on_copied(self._log.log_end_offset, got.high_watermark)
 
     def on_bounds(self, earliest: int, latest: int) -> Step:
-        """The bounds of the leader's log, as requested by `FetchBounds`."""
+        """Take the leader's bounds that `FetchBounds` requested; returns the next step."""
         requested, self._requested = self._requested, None
         if requested is None or not self._is_current(requested):
             return Ignore()
         end = self._log.log_end_offset
-        # An unclean election: the leader has less. Kafka truncates to its end here, too.
+        # After an unclean election the leader has less. Kafka truncates to its end here, too.
         if latest < end:
             return self._cut(latest)
         if earliest > end:
             # The leader has deleted the next records.
             self.partition.on_started_at(earliest)
             return StartAt(earliest)
-        return Wait(self._backoff_ms)  # it is in range by now
+        return Wait(self._backoff_ms)  # it is back in range
 
     def _is_current(self, sent: FetchFrom) -> bool:
         if self.partition.is_leader or sent.leader_epoch != self.partition.leader_epoch:
@@ -223,7 +224,7 @@ class Follower:
 
     def _align(self, sent: FetchFrom, leaders: EpochEnd) -> Step:
         if sent == self._diverged:
-            # The truncation has changed nothing: do not ask the leader in a tight loop.
+            # The truncation has changed nothing: the leader must not be asked in a tight loop.
             self._diverged = None
             return Wait(self._backoff_ms)
         self._diverged = sent
@@ -232,7 +233,7 @@ class Follower:
     def _cut(self, offset: int) -> Truncate | StartAt:
         partition = self.partition
         lost = max(0, partition.high_watermark - offset)
-        # Nothing that is here remains: as in Kafka, the log is emptied and starts at that offset.
+        # Nothing in this log remains: as in Kafka, the log is emptied and starts at that offset.
         if offset < self._log.log_start_offset:
             partition.on_started_at(offset)
             return StartAt(offset, lost)

@@ -1,4 +1,4 @@
-"""A follower's state as its leader sees it: by its fetches in this leader epoch alone.
+"""A follower's state as its leader sees it, only from its fetches in this leader epoch.
 
 Being in sync is measured in time, never in records: under steady appends no fetch is ever at the
 very end, and a follower that reaches the log end of its previous fetch keeps up (RE-8).
@@ -15,7 +15,7 @@ NEVER_MS = -(1 << 62)
 
 
 class FollowerFetch(NamedTuple):
-    """A replica's fetch. `broker_epoch` tells the registrations of its broker apart (KIP-903)."""
+    """A replica's fetch. `broker_epoch` distinguishes its broker's registrations (KIP-903)."""
 
     replica: int
     offset: int
@@ -38,27 +38,27 @@ class FollowerState:
     )
 
     def __init__(self, caught_up_at_ms: int = NEVER_MS) -> None:
-        """A follower in sync when the epoch begins may lag from then on for the usual time."""
+        """Let a follower that is in sync when the epoch begins lag for the usual time."""
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.broker_epoch = UNKNOWN_EPOCH
         self.caught_up_at_ms = caught_up_at_ms
-        """When it last had all of the leader's records."""
+        """The last time at which it had all of the leader's records."""
         self.fetched_at_ms = NEVER_MS
         self.leader_end_at_fetch = UNKNOWN_OFFSET
         self.last_fetch: FollowerFetch | None = None
-        """None before the first one in this leader epoch."""
+        """None before its first fetch in this leader epoch."""
 
     def on_fetch(self, fetch: FollowerFetch, leader_end: int, now_ms: int) -> None:
-        """The follower asks for an offset, so it has everything below."""
+        """Note a follower's fetch: it has everything below the offset that it asks for."""
         offset = fetch.offset
         self.last_fetch = fetch
         self.log_start_offset = fetch.log_start_offset
         self.broker_epoch = fetch.broker_epoch
-        # It has everything that there is now.
+        # It has every record that exists now.
         if offset >= leader_end:
             self.caught_up_at_ms = max(self.caught_up_at_ms, now_ms)
-        # It has everything that there was at its previous fetch, so it was level then (RE-8): under
+        # It has every record that existed at its previous fetch, so it was level then (RE-8): under
         # steady appends a follower that keeps up is never at the very end.
         elif offset >= self.leader_end_at_fetch:
             self.caught_up_at_ms = max(self.caught_up_at_ms, self.fetched_at_ms)
@@ -67,5 +67,5 @@ class FollowerState:
         self.fetched_at_ms = now_ms
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """Return whether it has everything, or had recently enough."""
+        """Return whether it has everything now, or had everything recently enough."""
         return self.log_end_offset >= leader_end or now_ms - self.caught_up_at_ms <= lag_time_max_ms

@@ -7,11 +7,11 @@
     maximal ISR             the committed and the proposed members: those the HW waits for
 
 Invariants, for a leader: HW <= LEO; the HW never falls; every record below it is on each replica
-that the controller may elect, whatever becomes of a proposal (so the maximal ISR counts, and what
-is about to join it); it does not rise while fewer replicas are in the committed ISR than
+that the controller may elect, whatever the outcome of a proposal (so the maximal ISR counts, and
+replicas about to join it); it does not rise while fewer replicas are in the committed ISR than
 min(min.insync.replicas, replication factor), so nothing becomes visible that acks=all would have
-refused (KIP-966). One proposal at a time. For a follower: HW <= LEO, and it falls by truncation
-alone. A pure machine: appends, fetches and answers go in, effects come out.
+refused (KIP-966). One proposal at a time. For a follower: HW <= LEO, and the HW falls only by
+truncation. A pure machine: appends, fetches and answers go in, effects come out.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ NO_EPOCH = -1
 _DROPPED = frozenset({IneligibleReplica.code, OperationNotAttempted.code})
 
 # The partition's state is not known here; the controller's next LeaderAndIsr brings it. Until then
-# the proposal stays pending, so the maximal ISR counts for the HW: it may have been accepted.
+# the proposal stays pending, so the maximal ISR counts for the HW: the proposal may have been
+# accepted.
 _OVERTAKEN = frozenset(
     {
         UnknownTopicOrPartition.code,
@@ -67,14 +68,14 @@ _OVERTAKEN = frozenset(
 )
 
 _NO_TOPIC_ID = bytes(16)
-# How exactly it is known since when a follower has had everything: within that time an append does
-# not look at its session again.
+# The precision of the time since which a follower has had everything: within that time an append
+# does not check its session again.
 _LEVEL_FOR_MS = 1000
 _NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 class Advance(NamedTuple):
-    """The high watermark has risen to this offset: what waits below it may proceed."""
+    """The high watermark has risen to this offset: requests waiting below it may proceed."""
 
     high_watermark: int
 
@@ -126,7 +127,7 @@ class Partition:
         lag_time_max_ms: int = 30_000,
         topic_id: bytes = _NO_TOPIC_ID,
     ) -> None:
-        """`high_watermark`: the checkpointed one, within the log that was found."""
+        """`high_watermark` is the checkpointed one, within the log that was found."""
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.broker_id = broker_id
@@ -139,9 +140,9 @@ class Partition:
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
         self.controller_epoch = 0
-        """Of the controller that made it lead or follow."""
+        """The epoch of the controller that made it lead or follow."""
         self.epoch_start_offset = UNKNOWN_OFFSET
-        """Where the log ended when this broker became leader in this epoch; -1 for a follower."""
+        """The end of the log when this broker became leader in this epoch; -1 for a follower."""
         self.isr: tuple[int, ...] = ()
         self.maximal_isr: tuple[int, ...] = ()
         self.replicas: tuple[int, ...] = ()
@@ -180,7 +181,7 @@ class Partition:
     # --- what changes around it ------------------------------------------------------------------
 
     def configure(self, min_insync_replicas: int) -> None:
-        """Take over the topic's settings."""
+        """Take over the topic's changed settings."""
         self._min_insync_replicas = min_insync_replicas
 
     def on_registered(self, broker_epoch: int) -> None:
@@ -188,11 +189,13 @@ class Partition:
         self._broker_epoch = broker_epoch
 
     def brokers_changed(self, live: Mapping[int, int], now_ms: int = 0) -> list[Effect]:
-        """Other brokers are live now, or are in another epoch: the high watermark waits for none
-        that has failed. `live` is not changed after this."""
+        """Take over the live brokers and their epochs; a failure may let the high watermark rise.
+
+        The caller must not change `live` afterwards.
+        """
         has_failed = any(live.get(broker) != epoch for broker, epoch in self._live.items())
         self._live = live
-        # RE-5: a failure may let the HW rise, since a replica that was about to join no longer
+        # RE-5: a failure may let the HW rise, because a replica that was about to join no longer
         # counts.
         if not has_failed or not self._followers:
             return []
@@ -200,7 +203,7 @@ class Partition:
         return self._advance()
 
     def on_log_start_moved(self, offset: int) -> None:
-        """The log starts here now: by retention, or DeleteRecords."""
+        """Note that the log now starts here, because of retention or DeleteRecords."""
         self._log_start_offset = offset
 
     # --- what the controller says ----------------------------------------------------------------
@@ -208,16 +211,16 @@ class Partition:
     def become_leader(
         self, state: PartitionImage, log_end_offset: int, now_ms: int = 0
     ) -> list[Effect]:
-        """Lead from `log_end_offset` on; followers' state of an older epoch is dropped.
+        """Lead from `log_end_offset` on; followers' state from an older epoch is dropped.
 
         In the epoch that it leads already, only the ISR and the replicas are new, and only if the
-        partition epoch is; `log_end_offset` is ignored then.
+        partition epoch is; `log_end_offset` is then ignored.
         """
         assert state.leader == self.broker_id, state
         assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
         self._now_ms = max(self._now_ms, now_ms)
-        # A new epoch: what followers have is not known until they fetch in it (KIP-101). The log
-        # end at its start is where a follower has to have got to before it may join (RE-8).
+        # In a new epoch, what followers have is not known until they fetch in it (KIP-101). A
+        # follower must reach the log end at the start of the epoch before it may join (RE-8).
         if state.leader_epoch > self.leader_epoch:
             assert log_end_offset >= self.high_watermark, (
                 "a log ends at its high watermark or above"
@@ -226,12 +229,13 @@ class Partition:
             self.log_end_offset = self.epoch_start_offset = log_end_offset
         else:
             assert self.is_leader, "one epoch has one leader"
-            # KIP-497: a proposal's answer may have brought this state, or a newer one, already.
+            # KIP-497: a proposal's answer may already have brought this state or a newer one.
             if state.partition_epoch <= self.partition_epoch:
                 return []
         self._take_over(state)
         self.is_leader = True
-        # Members of the ISR may lag from now on for the usual time; others have never caught up.
+        # Members of the ISR may lag from now on for the usual time; other replicas have never
+        # caught up.
         known = self._followers
         self._followers = {
             replica: known.get(replica)
@@ -242,7 +246,7 @@ class Partition:
         return self._advance()
 
     def become_follower(self, state: PartitionImage) -> None:
-        """Lead no longer: from now on clients are refused."""
+        """Stop leading: from now on clients are refused."""
         assert state.leader != self.broker_id, state
         assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
         self._take_over(state)
@@ -261,33 +265,33 @@ class Partition:
     # --- as the leader ---------------------------------------------------------------------------
 
     def on_appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
-        """The leader's log has grown to this end. Returns an `Advance` at most."""
+        """Note that the leader's log has grown to this end. Returns at most an `Advance`."""
         if not self.is_leader:
             raise self._not_leader()
         assert log_end_offset >= self.log_end_offset, "a leader's log never shrinks"
         self.log_end_offset = log_end_offset
-        # Without a time (0) the last one known counts.
+        # Without a time (0) the last known time counts.
         if now_ms > self._now_ms:
             self._now_ms = now_ms
         return self._advance()
 
     def on_fetch(self, fetch: FollowerFetch, now_ms: int) -> list[Effect]:
-        """A follower asks for an offset, so it has everything below (RE-5).
+        """Note a follower's fetch: it has everything below the offset that it asks for (RE-5).
 
-        Only for a fetch that is in range and has no diverging epoch. Raises NotLeaderOrFollower for
-        a broker that holds no replica or has registered again since, FencedLeaderEpoch and
-        UnknownLeaderEpoch for one that is in another epoch.
+        Call it only for a fetch that is in range and has no diverging epoch. Raises
+        NotLeaderOrFollower if the broker holds no replica or has registered again since;
+        FencedLeaderEpoch or UnknownLeaderEpoch if it is in another epoch.
         """
         if not self.is_leader:
             raise self._not_leader()
-        # KIP-320: the epoch is checked before anything of the fetch counts.
+        # KIP-320: the epoch is checked before anything in the fetch counts.
         self.check_leader_epoch(fetch.leader_epoch)
         replica = fetch.replica
         follower = self._followers.get(replica)
         if follower is None:
             raise NotLeaderOrFollower(f"broker {replica} has no replica of {self.topic_partition}")
         # KIP-903: a fetch that was on its way when the broker restarted must not count for the
-        # restarted one, which may have lost those records.
+        # restarted broker, which may have lost those records.
         if fetch.broker_epoch != UNKNOWN_EPOCH:
             newest = max(follower.broker_epoch, self._live.get(replica, UNKNOWN_EPOCH))
             if fetch.broker_epoch < newest:
@@ -296,17 +300,18 @@ class Partition:
                 )
         self._now_ms = max(self._now_ms, now_ms)
         follower.on_fetch(fetch, self.log_end_offset, now_ms)
-        # RE-8: a fetch brings a replica back, or the answer to an earlier proposal; no timer does.
+        # RE-8: a replica comes back with a fetch, or with the answer to an earlier proposal, never
+        # by a timer.
         joining = [replica] if self._may_join(replica, follower) else []
         return [*self._expand(joining), *self._advance()]
 
     def kept_up(self, requested_at_ms: Callable[[int], int | None], now_ms: int) -> list[Effect]:
-        """Before the log grows: followers that had all of it had so at their last request, too.
+        """Note, before the log grows, that followers with all of it had it at their last request.
 
-        `requested_at_ms`: when a follower's fetch session had its last request, if it has one. An
-        idle partition is not in these requests; but it is in the session, and as in Kafka a
-        request of a session speaks for all its partitions. A follower that has sent none since
-        gets no new time to lag in.
+        `requested_at_ms` returns the time of the last request in a follower's fetch session, if it
+        has one. An idle partition is not in these requests; but it is in the session, and as in
+        Kafka a session's request speaks for all its partitions. A follower that has sent none since
+        gets no new time to lag.
         """
         effects: list[Effect] = []
         for replica, follower in self._followers.items():
@@ -325,20 +330,21 @@ class Partition:
         return effects
 
     def on_isr_answer(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
-        """The controller's answer to a proposal; one to an older proposal changes nothing."""
-        # An answer to a proposal that a LeaderAndIsr has overtaken says nothing of the present one.
+        """Process the controller's answer to a proposal; an outdated answer changes nothing."""
+        # An answer to a proposal that a LeaderAndIsr has overtaken says nothing about the present
+        # one.
         if proposal != self._proposed:
             return []
         self._now_ms = max(self._now_ms, now_ms)
         if answer.error_code in _OVERTAKEN:
             return []
-        # Committed and maximal ISR are the same again, so the HW may rise (RE-4).
+        # The committed and the maximal ISR are equal again, so the HW may rise (RE-4).
         if answer.error_code in _DROPPED:
             self._commit_isr(self.isr)
             return self._advance()
         if answer.error_code:
-            # Any other error may pass: the controller resigned, or the request was lost. It is sent
-            # again, and the maximal ISR holds meanwhile.
+            # Any other error may be temporary: the controller resigned, or the request was lost.
+            # The proposal is resent, and the maximal ISR applies meanwhile.
             return [ProposeIsr(proposal)]
         if (
             answer.leader_epoch != self.leader_epoch
@@ -350,12 +356,12 @@ class Partition:
         return [*self._expand(self._joining(proposal)), *self._advance()]
 
     def expire(self, now_ms: int) -> list[Effect]:
-        """Propose to shrink the ISR by replicas that lag (RE-8)."""
+        """Propose to remove lagging replicas from the ISR (RE-8)."""
         if not self._followers:
             return []
         self._now_ms = max(self._now_ms, now_ms)
         effects: list[Effect] = []
-        # One proposal at a time: Kafka's isInflight. The next check comes in half the lag time.
+        # One proposal at a time: Kafka's isInflight. The next check comes after half the lag time.
         if self._proposed is None:
             kept = tuple(one for one in self.isr if self._keeps_up(one))
             if len(kept) < len(self.isr):
@@ -369,9 +375,9 @@ class Partition:
         return follower.is_caught_up(self.log_end_offset, self._now_ms, self._lag_time_max_ms)
 
     def _is_eligible(self, replica: int, follower: FollowerState) -> bool:
-        """Whether its broker lives in the registration that fetched: a new one may lack records.
+        """Return whether its broker is live in the registration that fetched; others may lack data.
 
-        Where the epoch is not known, the controller compares.
+        If the epoch is not known, the controller compares.
         """
         epoch = self._live.get(replica)
         return epoch is not None and (
@@ -381,13 +387,13 @@ class Partition:
     def _may_join(self, replica: int, follower: FollowerState) -> bool:
         return (
             replica not in self.isr
-            # Below the epoch's start it may have yet to truncate: only its own records count.
+            # Below the epoch's start it may still have to truncate: only its own records count.
             and follower.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)
             and self._is_eligible(replica, follower)
         )
 
     def _joining(self, answered: IsrProposal) -> list[int]:
-        """Replicas that caught up while another proposal was pending, and still keep up."""
+        """Return replicas that caught up while another proposal was pending and still keep up."""
         refused = {member.broker_id for member in answered.isr}
         return [
             replica
@@ -426,11 +432,11 @@ class Partition:
         for replica, follower in self._followers.items():
             if follower.log_end_offset < smallest and (
                 replica in self.maximal_isr
-                # About to join: it could never reach a watermark that runs away from it.
+                # It is about to join: it could never reach a watermark that runs away from it.
                 or (self._keeps_up(replica) and self._is_eligible(replica, follower))
             ):
                 smallest = follower.log_end_offset
-        # KIP-966: below min.insync.replicas nothing new becomes visible, since acks=all would
+        # KIP-966: below min.insync.replicas nothing new becomes visible, because acks=all would
         # refuse it.
         if smallest <= self.high_watermark or not self.has_enough_in_sync():
             return []
@@ -440,9 +446,10 @@ class Partition:
     # --- as a follower ---------------------------------------------------------------------------
 
     def on_copied(self, log_end_offset: int, leader_high_watermark: int) -> list[Advance]:
-        """The follower's log has grown to this end, and its leader's HW is known (RE-6).
+        """Note that the follower's log has grown to this end, and its leader's HW (RE-6).
 
-        A new leader may lag behind with its own: what was committed is so for good, and stays.
+        A new leader's own HW may lag behind: committed records are committed for good, so the HW
+        stays.
         """
         assert not self.is_leader, "a leader's watermark is its own"
         self.log_end_offset = log_end_offset
@@ -454,28 +461,28 @@ class Partition:
         return [Advance(high_watermark)]
 
     def on_truncated(self, log_end_offset: int) -> None:
-        """The follower's log ends here from now on: below its HW only after unclean elections."""
+        """Note that the follower's log now ends here: below its HW only after unclean elections."""
         assert not self.is_leader, "a leader's log never shrinks"
         self.log_end_offset = log_end_offset
         self.high_watermark = min(self.high_watermark, log_end_offset)
 
     def on_started_at(self, offset: int) -> None:
-        """The follower's log is empty, and begins here."""
+        """Note that the follower's log is empty and starts here."""
         assert not self.is_leader, "a leader's log never shrinks"
         self._log_start_offset = self.high_watermark = self.log_end_offset = offset
 
     # --- queries ----------------------------------------------------------------
 
     def follower_end_offset(self, replica: int) -> int:
-        """A follower's LEO by its last fetch; -1 before the first in this epoch."""
+        """Return a follower's LEO from its last fetch; -1 before its first in this epoch."""
         return self._followers[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:
-        """When a follower last had all of the leader's records; far in the past if never."""
+        """Return when a follower last had all of the leader's records; far in the past if never."""
         return self._followers[replica].caught_up_at_ms
 
     def in_sync(self) -> list[InSync]:
-        """The followers in the ISR that have fetched in this epoch."""
+        """Return the followers in the ISR that have fetched in this epoch."""
         return [
             InSync(
                 replica,
@@ -488,7 +495,7 @@ class Partition:
         ]
 
     def low_watermark(self, live: Container[int]) -> int:
-        """The smallest log start of the live replicas; -1 while one is not known."""
+        """Return the smallest log start of the live replicas; -1 while one is not known."""
         smallest = self._log_start_offset
         for replica, follower in self._followers.items():
             if follower.log_start_offset < smallest and replica in live:
@@ -497,7 +504,7 @@ class Partition:
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
         """Refuse a client that has another epoch (KIP-320); -1: it sent none."""
-        # Consumers before KIP-320, and tools, send no epoch.
+        # Consumers before KIP-320 and tools send no epoch.
         if leader_epoch in (NO_EPOCH, self.leader_epoch):
             return
         if leader_epoch < self.leader_epoch:
@@ -511,13 +518,13 @@ class Partition:
         )
 
     def has_enough_in_sync(self) -> bool:
-        """Whether acks=all may be accepted: a floor for the ISR, not the number waited for."""
+        """Return whether the ISR is large enough to accept acks=all; appends wait for all of it."""
         count = len(self.isr)
-        # KIP-966: with fewer replicas than min.insync.replicas, all of them are enough.
+        # KIP-966: if there are fewer replicas than min.insync.replicas, all of them are enough.
         return count >= self._min_insync_replicas or count >= len(self.replicas)
 
     def check_acks_all(self) -> None:
-        """Before an append with acks=all (PR-4); raises NotEnoughReplicas."""
+        """Check before an append with acks=all (PR-4). Raises NotEnoughReplicas."""
         if not self.has_enough_in_sync():
             raise NotEnoughReplicas(
                 f"{self.topic_partition} has {counted(len(self.isr), 'replica')} in sync, "
@@ -525,7 +532,7 @@ class Partition:
             )
 
     def check_written_to_all(self) -> None:
-        """After an append with acks=all (PR-4); raises NotEnoughReplicasAfterAppend."""
+        """Check after an append with acks=all (PR-4). Raises NotEnoughReplicasAfterAppend."""
         if not self.has_enough_in_sync():
             raise NotEnoughReplicasAfterAppend(
                 f"{self.topic_partition}: written, but the ISR shrank below min.insync.replicas"

@@ -1,8 +1,8 @@
 """Selection of the replica that a consumer with a rack reads from (KIP-392, RE-2). Pure.
 
-The leader, if it is in the consumer's rack, or if no in-sync replica there has the offset. Else the
-follower there with the largest log end, then the one that caught up with the leader last, then the
-one with the larger id: Kafka's RackAwareReplicaSelector.
+It is the leader, if the leader is in the consumer's rack or no in-sync replica there has the
+offset. Otherwise it is the follower there with the largest log end, then the one that caught up
+with the leader last, then the one with the larger id: Kafka's RackAwareReplicaSelector.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ class InSync(NamedTuple):
     log_start_offset: int
     log_end_offset: int
     caught_up_at_ms: int
-    """When it last had all of the leader's records."""
+    """The last time at which it had all of the leader's records."""
 
 
 def select_replica(
     offset: int, rack: str, racks: Mapping[int, str | None], followers: Iterable[InSync]
 ) -> int | None:
-    """The follower to read from at `offset`; None if that is the leader.
+    """Return the follower to read from at `offset`; None means the leader.
 
-    `racks`: of the live brokers. The caller has checked that the leader is not in this rack.
+    `racks` has those of the live brokers. The caller has checked that the leader is not in this
+    rack.
     """
     near = [
         each
@@ -36,7 +37,8 @@ def select_replica(
         if racks.get(each.broker_id) == rack
         and each.log_start_offset <= offset <= each.log_end_offset
     ]
-    # A follower without the offset would answer OFFSET_OUT_OF_RANGE, so the leader is read.
+    # A follower without the offset would answer OFFSET_OUT_OF_RANGE, so the consumer reads from the
+    # leader.
     if not near:
         return None
     best = max(near, key=lambda each: (each.log_end_offset, each.caught_up_at_ms, each.broker_id))

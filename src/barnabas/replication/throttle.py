@@ -1,8 +1,8 @@
 """The throttle of replication: its rate, and the replicas that it covers (KIP-73, RE-13). Pure.
 
-Measured as Kafka measures it: bytes by windows of a second, eleven of them at most, over the time
-since the oldest began. So a pause can be made up for within eleven seconds, and an excess is waited
-for. The rate bounds what begins: the last partition of a response may exceed it, and the next ones
+Measured as in Kafka: bytes in windows of one second, at most eleven of them, over the time since
+the oldest began. So a pause can be made up for within eleven seconds, and an excess leads to a
+wait. The rate limits what begins: the last partition of a response may exceed it, and the next ones
 wait. A rate below one partition's fetch in eleven seconds is not kept.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 
 NO_LIMIT = 2**63 - 1
-_MOST_LISTS = 1_000  # cached, before all are parsed again
+_MOST_LISTS = 1_000  # the most lists cached before all are parsed again
 
 Window = tuple[int, int]  # when it began, in ms, and its bytes
 
@@ -30,9 +30,9 @@ class Throttle:
         self._lists: dict[str, frozenset[int]] = {}
 
     def covers(self, listed: str, partition: int) -> bool:
-        """Return whether a topic's list of throttled replicas has this broker's of the partition.
+        """Return whether a topic's throttled replicas include this broker's of the partition.
 
-        `listed`: `partition:broker,partition:broker,...`, or `*` for all of them.
+        `listed` is `partition:broker,partition:broker,...`, or `*` for all replicas.
         """
         # KIP-73: the wildcard covers every replica of the topic.
         if listed == "*":
@@ -60,9 +60,9 @@ class Throttle:
             windows.append((now_ms, size_bytes))
 
     def wait_ms(self, now_ms: int, more_bytes: int = 0) -> int:
-        """0 if more may be copied; else the minimum delay.
+        """Return 0 if more may be copied, otherwise the minimum delay.
 
-        `more_bytes`: what is being copied, and not recorded yet.
+        `more_bytes` are being copied and not yet recorded.
         """
         if self.bytes_per_s == NO_LIMIT:
             return 0
@@ -70,12 +70,12 @@ class Throttle:
         began_ms = self._windows[0][0] if self._windows else now_ms
         total_bytes = more_bytes + sum(size_bytes for _, size_bytes in self._windows)
         passed_ms = now_ms - began_ms
-        # At least one whole window counts: a burst in the first milliseconds is no rate yet.
+        # At least one whole window counts: a burst in the first milliseconds is not a rate yet.
         if total_bytes * 1_000 <= self.bytes_per_s * max(passed_ms, self.window_ms):
             return 0
         # The oldest window expires, and its bytes with it.
         left_ms = self.window_count * self.window_ms - passed_ms
-        # At a rate of 0 nothing more is due before the oldest window has expired.
+        # At a rate of 0, nothing more is due before the oldest window has expired.
         if not self.bytes_per_s:
             return left_ms
         return min(left_ms, -(-total_bytes * 1_000 // self.bytes_per_s) - passed_ms)

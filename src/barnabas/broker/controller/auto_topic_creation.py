@@ -1,8 +1,9 @@
-"""Automatic topic creation: what a client asks for and does not exist yet (TP-6).
+"""Automatic creation of topics that a client asks for and that do not exist yet (TP-6).
 
-By `auto.create.topics.enable`, with `num.partitions` and `default.replication.factor`. All missing
-topics of a request are created together, and counted to the client's quota of changes. Internal
-topics are made by their coordinators instead: see `broker.coordinator.internal_topics`.
+It depends on `auto.create.topics.enable` and uses `num.partitions` and
+`default.replication.factor`. All missing topics of a request are created together and counted
+towards the client's quota of changes. Internal topics are created by their coordinators instead:
+see `broker.coordinator.internal_topics`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def is_enabled(context: Context) -> bool:
 
 
 def is_missing(context: Context, name: str) -> bool:
-    """Return whether the topic does not exist, and the client may know that."""
+    """Return whether the topic does not exist and the client may know that."""
     return (
         name not in context.node.image.topics
         and name not in INTERNAL_TOPICS
@@ -47,11 +48,11 @@ def is_missing(context: Context, name: str) -> bool:
 
 
 async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
-    """Create the topics as far as the client may; returns why each of the others is not there."""
+    """Create the topics that the client may create; returns the reason for each that is missing."""
     failures: Failures = {}
     allowed = []
     for name in missing:
-        # SE-1: the right to create any topic, or this one.
+        # SE-1: the right to create any topic, or this topic.
         if _may_create(context, name):
             allowed.append(name)
         else:
@@ -61,7 +62,7 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
     replication_factor = config.int("default.replication.factor")
     try:
         check_new_partitions(len(allowed) * partitions)
-    except PolicyViolation as error:  # of all together, as for CreateTopics
+    except PolicyViolation as error:  # for all of them together, as in CreateTopics
         return failures | dict.fromkeys(allowed, error.with_traceback(None))
     new = [NewTopic(name, partitions, replication_factor) for name in allowed]
     try:
@@ -69,15 +70,16 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
     except NotController:
         return failures | dict.fromkeys(allowed, LeaderNotAvailable())
     except RequestTimedOut:
-        # As Kafka answers while a topic is being created: the client asks again.
+        # Kafka answers this while a topic is being created: the client asks again.
         outcomes = [LeaderNotAvailable()] * len(new)
     quota = mutation_quota(context)
     for topic, outcome in zip(new, outcomes, strict=True):
-        # Counted where something was, or still is, created (KIP-599).
+        # Counted if the topic was created or creation is still in progress (KIP-599).
         if not isinstance(outcome, KafkaError) or isinstance(outcome, LeaderNotAvailable):
             quota.take(topic.partitions)
         if isinstance(outcome, TopicAlreadyExists):
-            # Another client's request came first: the topic has a leader now, or will have soon.
+            # Another client's request was faster: the topic has a leader now, or will have one
+            # soon.
             failures[topic.name] = LeaderNotAvailable()
         elif isinstance(outcome, KafkaError):
             failures[topic.name] = outcome

@@ -1,8 +1,8 @@
-"""The controller's channel to one other broker: a request at a time, until each is answered.
+"""The controller's channel to one other broker: one request at a time, each until it is answered.
 
-A broker that cannot be reached is retried for as long as it is registered; what is decided in the
-meantime waits (`request_backlog`). A channel is for one registration: when that ends, so do all
-requests, since the next registration is sent everything again.
+A broker that cannot be reached is retried for as long as it is registered; decisions made in the
+meantime wait (`request_backlog`). A channel is for one registration: when that ends, so do all
+requests, because the next registration is sent everything again.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class BrokerChannel:
         deposed: Deposed,
         versions_known: VersionsKnown,
     ) -> None:
-        """`deposed` also gets an error by which the channel itself fails."""
+        """`deposed` also gets an error that stops the channel itself."""
         self.broker = broker
         self._peers = peers
         self._timeout_ms = timeout_ms
@@ -86,12 +86,12 @@ class BrokerChannel:
         self._task.add_done_callback(self._on_ended)
 
     def send(self, request: ControlRequest, image: ClusterImage) -> None:
-        """Send it after all earlier requests; `image`: the cluster once it is carried out."""
+        """Send it after all earlier requests; `image` is the cluster after it is carried out."""
         self._backlog.add(request, image)
         self._due.set()
 
     def close(self) -> None:
-        """Send nothing more. A request under way may still arrive."""
+        """Stop sending. A request in progress may still arrive."""
         self._task.cancel()
         self._backlog.clear()
         if self._connection is not None:
@@ -115,7 +115,7 @@ class BrokerChannel:
                     self._backlog.clear()
                     self._deposed(error)
                 except StaleBrokerEpoch as error:
-                    # The store reports it, too, in a moment, and then this channel is closed.
+                    # The store also reports this in a moment; this channel is then closed.
                     _log.info("%s has registered again: %s", self, error)
                     self._backlog.clear()
                 else:
@@ -123,18 +123,18 @@ class BrokerChannel:
                     self._answered(self.broker.broker_id, pending.request, codes)
 
     async def _answer_to(self, pending: PendingRequest) -> Codes:
-        """The answer, however long it takes. Raises the errors that end the channel's work."""
+        """Return the answer, however long it takes. Raises errors that end the channel's work."""
         backoff_s = _BACKOFF_S
         while True:
             try:
                 codes = await self._ask(pending)
-            # Both end the work of this channel, at once: another try would get the same answer.
+            # Both end this channel's work immediately: another try would get the same answer.
             except (StaleControllerEpoch, StaleBrokerEpoch):
                 raise
             except KafkaError as error:
                 if not (error.retriable or isinstance(error, ClusterAuthorizationFailed)):
-                    # As Kafka does: another try would get the same answer. A broker without our
-                    # versions is left out, and the controller says so.
+                    # Kafka does the same: another try would get the same answer. A broker without
+                    # our versions is left out, and the controller logs it.
                     level = (
                         logging.DEBUG if isinstance(error, UnsupportedVersion) else logging.ERROR
                     )
@@ -147,7 +147,8 @@ class BrokerChannel:
                 if backoff_s >= _MAX_BACKOFF_S:
                     _log.warning("%s answers again", self)
                 return codes
-            # A broker that starts or stops cannot be reached for a moment: no reason to warn.
+            # A broker that is starting or stopping cannot be reached for a moment: no reason to
+            # warn.
             if backoff_s < _MAX_BACKOFF_S:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
                 level = logging.WARNING if backoff_s == _MAX_BACKOFF_S else logging.DEBUG
@@ -160,7 +161,7 @@ class BrokerChannel:
     async def _ask(self, pending: PendingRequest) -> Codes:
         request, image = pending
         epoch = self.broker.epoch
-        # With the addresses of the leaders, which the receiver may not know yet.
+        # Sent with the addresses of the leaders, which the receiver may not know yet.
         if isinstance(request, LeaderAndIsr):
             message, version = wire.leader_and_isr_request(request, epoch, image.brokers)
             answer = await self._exchange(LEADER_AND_ISR, message, version)
@@ -175,7 +176,7 @@ class BrokerChannel:
         return {}
 
     async def _exchange(self, api: Api, message: Message, version: int) -> Message:
-        """Raises Unreachable, CorruptData, and UnsupportedVersion if the peer lacks `version`."""
+        """Raises Unreachable or CorruptData, or UnsupportedVersion if the peer lacks `version`."""
         if self._connection is None or not self._connection.is_open:
             if self._connection is not None:
                 self._connection.close()

@@ -1,9 +1,9 @@
 """The controller's requests on their way to the brokers.
 
-A request to this broker is carried out when `send` returns, in the order of decisions. A request to
-another broker waits in that broker's channel, which keeps the order and merges what gathers for
-long; its answer comes later. A broker that has left or registered again gets nothing that was
-decided for its earlier registration.
+A request to this broker has been carried out when `send` returns, in the order of decisions. A
+request to another broker waits in that broker's channel, which keeps the order and merges requests
+that accumulate; its answer comes later. A broker that has left or registered again gets nothing
+that was decided for its earlier registration.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PARTITIONS_AT_ONCE = 1_000
-"""Made or removed between two waits for the disk."""
+"""The number of partitions created or removed between two waits for the disk."""
 
 Deliver = Callable[[ControlRequest], Awaitable[object]]
-"""Carries out a request on this broker: done when it returns; may raise OSError."""
+"""Carries out a request on this broker before it returns; may raise OSError."""
 
 
 class BrokerChannels:
@@ -49,9 +49,9 @@ class BrokerChannels:
         deposed: Deposed,
         learned: Callable[[], None],
     ) -> None:
-        """`timeout_ms`: how long another broker may take to answer before it is asked again.
+        """`timeout_ms` is how long another broker may take to answer before it is asked again.
 
-        `learned` is called when a broker has shown its versions, which are in `versions` then.
+        `learned` is called when a broker has reported its versions, which are then in `versions`.
         """
         self._broker_id = broker_id
         self._deliver = deliver
@@ -62,21 +62,21 @@ class BrokerChannels:
         self._learned = learned
         self._channels: dict[int, BrokerChannel] = {}
         self.versions: dict[int, tuple[int, Versions]] = {}
-        """The answers to ApiVersions by broker id, and the broker epochs that they are about.
+        """Answers to ApiVersions by broker id, with the broker epochs that they belong to.
 
         They outlast a term, as the connections do.
         """
 
     async def send(self, requests: Sequence[Send], image: ClusterImage) -> None:
-        """Send them; returns when this broker has carried out its own.
+        """Send the requests; returns when this broker has carried out its own.
 
-        `image`: the cluster from now on; only its brokers get anything.
+        `image` is the cluster from now on; only its brokers get anything.
         """
         self._connect_to(image)
         for broker_id, request in requests:
             if broker_id == self._broker_id:
-                # In the order of decisions, and awaited: what is committed is in effect here when
-                # `send` returns.
+                # In the order of decisions, and awaited: when `send` returns, what is committed is
+                # in effect here.
                 await self._carry_out(request)
             elif broker_id in self._channels:
                 self._channels[broker_id].send(request, image)
@@ -96,7 +96,7 @@ class BrokerChannels:
         if self._peers is None or len(image.brokers) < 2:
             return
         from barnabas.broker.controller.broker_channel import (
-            BrokerChannel,  # one node never needs it
+            BrokerChannel,  # a single node never needs it
         )
 
         for broker_id, broker in image.brokers.items():
@@ -115,7 +115,7 @@ class BrokerChannels:
         self._learned()
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         for channel in self._channels.values():
             channel.close()
         self._channels.clear()
@@ -125,18 +125,18 @@ class BrokerChannels:
             try:
                 codes = await self._deliver(part)
             except OSError as error:
-                # A log that cannot be made or removed is that replica's failure, which its clients
-                # see; the other topics are not affected.
+                # If a log cannot be created or removed, that replica fails, which its clients see;
+                # other topics are not affected.
                 _log.error("%s was not carried out: %s", type(part).__name__, error)
-                # As of a broker elsewhere, nothing is known then of what it hosts.
+                # As for a remote broker, it is then not known what it hosts.
                 codes = {} if isinstance(part, LeaderAndIsr) else None
-            # An UpdateMetadata has no codes for partitions.
+            # An UpdateMetadata has no error codes for partitions.
             if not isinstance(part, UpdateMetadata):
                 self._answered(self._broker_id, part, _codes(part, codes))
 
 
 def _codes(request: ControlRequest, answer: object) -> Codes:
-    """This broker's code for each partition; no answer means no error."""
+    """Return this broker's code for each partition; no answer means no error."""
     if isinstance(answer, Mapping):
         return answer
     if isinstance(request, UpdateMetadata):
@@ -147,7 +147,7 @@ def _codes(request: ControlRequest, answer: object) -> Codes:
 
 
 def _parts(request: ControlRequest) -> Iterator[ControlRequest]:
-    """The same request in pieces that do not keep the broker from its clients for long."""
+    """Split the request into pieces that do not keep the broker from its clients for long."""
     if isinstance(request, UpdateMetadata) or len(request.partitions) <= _PARTITIONS_AT_ONCE:
         yield request
         return

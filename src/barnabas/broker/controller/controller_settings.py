@@ -1,4 +1,4 @@
-"""The settings of a controller, and its collaborators: both outlast each of its terms."""
+"""The settings and the collaborators of a controller; both outlast each of its terms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from barnabas.config import BrokerConfig
 
 NewMachine = Callable[[int, ClusterImage, Settings], Controller]
-"""Makes the machine of a term: a simulation has some with a planted bug."""
+"""Creates the machine of a term; a simulation creates some with a planted bug."""
 
 
 class ControllerSettings(NamedTuple):

@@ -1,7 +1,7 @@
 """The time limit of a client that waits for the controller.
 
-The work itself continues when the time is over, or when the client disconnects: a timeout must not
-leave half of a topic.
+The work itself continues when the time is over or the client disconnects: a timeout must not leave
+half a topic.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNTIL_REFUSED_MS = 5000
 
 
 async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
-    """Return or raise what `work` does; raises RequestTimedOut if that takes longer.
+    """Return or raise what `work` does. Raises RequestTimedOut if that takes longer.
 
     A client that gives no time still gets a refusal, which is known after a moment.
     """
@@ -27,8 +27,8 @@ async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
     task.add_done_callback(retrieve_error)
     waits_ms = timeout_ms if timeout_ms > 0 else _UNTIL_REFUSED_MS
     try:
-        # Not `wait_for`: an error would hold its frame, and that frame the future with the error,
-        # garbage that only the cycle collector frees, with the whole request in it.
+        # Not `wait_for`: an error would hold its frame, and that frame the future with the error.
+        # Only the cycle collector frees this garbage, with the whole request in it.
         async with asyncio.timeout(waits_ms / 1000):
             return await shielded(task)
     except TimeoutError:

@@ -4,11 +4,10 @@
         ^               ^______________________________________________________|
         |_______ the session is over
 
-Of all brokers that share a metadata store one is controller: the broker that has created
-`/controller`. The others watch that node and try again when it is gone. A term (`ControllerTerm`)
-ends as a whole, for whatever reason; the next one, of this broker or another, begins with reading
-everything. After an expired session nothing of it counts: the broker registers again, with another
-epoch.
+One of the brokers that share a metadata store is controller: the broker that created `/controller`.
+The others watch that node and try again when it is gone. A term (`ControllerTerm`) ends as a whole,
+for whatever reason; the next one, of this broker or another, begins by reading everything. After a
+session has expired, nothing from it counts: the broker registers again, with another epoch.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ from barnabas.errors import BarnabasError, KafkaError, NotController
 
 _log = logging.getLogger(__name__)
 
-# An earlier life's session ends a tick after its time at the latest, and two ticks are the shortest
-# session that a ZooKeeper grants: 4 s, by default. Its machine may be busy, too.
+# A session from before a restart ends at most one tick late, and the shortest session that a
+# ZooKeeper grants is two ticks: 4 s by default. Its machine may be busy, too.
 _SHORTEST_SESSION_MS = 4_000
 _ENDS_LATE_MS = 1_000
 
@@ -47,14 +46,14 @@ _UNKNOWN = -1
 _BACKOFF_S = 0.05
 _DOUBLINGS = 7
 _CALM_AGAIN_MS = 20_000
-"""So long after a failure the next one counts as the first."""
+"""The time after a failure from which the next failure counts as the first."""
 
 Registered = Callable[[int], None]
 """Gets the broker epoch of a new registration."""
 
 
 class ControllerElection:
-    """This broker's part in it. `start` and `stop` are called once each."""
+    """This broker's part in the election. Call `start` and `stop` once each."""
 
     __slots__ = (
         "_broker",
@@ -89,19 +88,19 @@ class ControllerElection:
         self._registered = registered
         self._broker: BrokerImage | None = None
         self._cluster_id = ""
-        self._session_id = 0  # in which this broker is registered
+        self._session_id = 0  # the session in which this broker is registered
         self._term: ControllerTerm | None = None
         self._channels: tuple[Elected, BrokerChannels] | None = None
         self._why_not: Exception | str = "it has not been elected"
         self._task: asyncio.Task[None] | None = None
-        self._due = asyncio.Event()  # the session, or the controller, has changed
+        self._due = asyncio.Event()  # set when the session or the controller has changed
         self._failures = 0
         self._failed_at_ms = 0
         self.controller_id = _UNKNOWN
         """The controller, as far as this broker knows; -1 while there is none."""
 
     def term(self) -> ControllerTerm:
-        """The present term of this broker; raises NotController."""
+        """The present term of this broker. Raises NotController."""
         if self._term is None:
             raise NotController(f"this broker is not the controller: {self._why_not}")
         return self._term
@@ -120,9 +119,9 @@ class ControllerElection:
     # --- life ------------------------------------------------------------------------------------
 
     async def start(self, broker: BrokerImage, cluster_id: str) -> None:
-        """Register, and be elected if there is no controller.
+        """Register, and become controller if there is none.
 
-        Without other brokers it raises an error that comes at once, for there is none to take over.
+        If there are no other brokers, an immediate error is raised, because no other can take over.
         """
         self._broker = broker
         self._cluster_id = cluster_id
@@ -132,14 +131,15 @@ class ControllerElection:
         try:
             await self._try_to_be_elected()
         except (MetadataError, KafkaError) as error:
-            # No other broker could be controller, so a start without one would serve nothing.
+            # No other broker could be controller, so a broker that starts without one would serve
+            # nothing.
             if self._context.peers is None:
                 raise
             await self._resign(error)
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Decide nothing any more; every caller gets NotController."""
+        """Stop deciding; every caller gets NotController."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -159,7 +159,7 @@ class ControllerElection:
                 else:
                     await self._term.serve()
             except Exception as error:
-                # Whatever it is: to continue would be to decide on what is not known to be true.
+                # For any error: to continue would mean deciding on state that may not be true.
                 await self._resign(error)
                 await self._back_off()
 
@@ -167,7 +167,7 @@ class ControllerElection:
 
     @property
     def is_registered(self) -> bool:
-        """Return whether the session in which this broker registered is still its session."""
+        """Return whether this broker still has the session in which it registered."""
         return not self._is_session_over
 
     @property
@@ -176,7 +176,7 @@ class ControllerElection:
         return store.session_state is SessionState.EXPIRED or store.session_id != self._session_id
 
     def _session_changed(self, state: SessionState) -> None:
-        # ZK-5: another broker may be controller by now, so nothing more is decided in this term.
+        # ZK-5: another broker may be controller by now, so this term makes no more decisions.
         if self._is_session_over and self._term is not None:
             self._term.events.end(SessionExpired(layout.CONTROLLER, "the session is over"))
         self._due.set()
@@ -192,26 +192,27 @@ class ControllerElection:
         session_ms = max(self._settings.session_timeout_ms, _SHORTEST_SESSION_MS)
         wait_ms = session_ms + session_ms // 2 + _ENDS_LATE_MS
         registered = await register(self._store, broker, self._clock, wait_ms)
-        # Not the session in which it began: waiting for an earlier life's may have outlasted it.
+        # Not the session in which registration began: waiting for a previous session may have
+        # outlasted it.
         self._session_id = self._store.session_id
         self._context.view.on_registered(registered.epoch)
         self._registered(registered.epoch)
 
     async def withdraw_loss_warning(self) -> None:
-        """Have this broker's registration warn of no lost records from now on."""
+        """Stop this broker's registration from warning of lost records."""
         assert self._broker is not None
         self._broker = self._broker._replace(may_have_lost=False)
         data = layout.encode_broker(self._broker, self._clock.wall_ms())
         try:
             await self._store.commit([Set(layout.broker_path(self._broker.broker_id), data)])
         except MetadataError as error:
-            # A controller that is elected before the next start is more careful than necessary.
+            # Until the next start, a newly elected controller is more careful than necessary.
             _log.info("the registration still warns of lost records: %s", error)
 
     # --- terms -----------------------------------------------------------------------------------
 
     async def _try_to_be_elected(self) -> None:
-        """Begin a term if there is no controller, or if it is still this broker."""
+        """Begin a term if there is no controller, or if this broker still is the controller."""
         broker_id = self._context.view.broker_id
         elected = await become_controller(self._store, broker_id, self._clock)
         if elected is None:
@@ -225,7 +226,7 @@ class ControllerElection:
         await term.begin(self._cluster_id)
 
     def _channels_of(self, elected: Elected) -> BrokerChannels:
-        """The same for all terms of an epoch: a broker gets the requests of one epoch in order."""
+        """Return one set of channels for all terms of an epoch: requests stay in order."""
         if self._channels is not None and self._channels[0] == elected:
             return self._channels[1]
         self._close_channels()
@@ -260,7 +261,7 @@ class ControllerElection:
             self._channels = None
 
     async def _watch_controller(self) -> None:
-        """Return when there may be none, or when the session is over."""
+        """Return when there may be no controller, or when the session is over."""
         self._due.clear()
         # Watch first, then read: a change in between sets the event again.
         self._store.watch(layout.CONTROLLER, self._due.set)
@@ -273,7 +274,7 @@ class ControllerElection:
             await self._due.wait()
 
     async def _resign(self, error: Exception) -> None:
-        """End the term; the next decision is made from what the store holds then."""
+        """End the term; the next decision starts from what the store then holds."""
         was_active = self._term is not None
         self._end_term(error)
         if not was_active:
@@ -281,7 +282,7 @@ class ControllerElection:
             return
         self.controller_id = _UNKNOWN
         if _is_doubtful(error):
-            # No other broker need be controller; but what the store holds has to be read first.
+            # Another broker need not be controller; but what the store holds has to be read first.
             _log.warning("controller resigned, and reads everything again: %s", error)
             return
         self._close_channels()
@@ -303,7 +304,7 @@ class ControllerElection:
             term.close(error)
 
     async def _back_off(self) -> None:
-        """Not at all after one failure; longer and longer if more follow."""
+        """Do not wait after one failure; wait longer and longer if more follow."""
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._failed_at_ms > _CALM_AGAIN_MS:
             self._failures = 0
@@ -314,7 +315,7 @@ class ControllerElection:
 
 
 def _is_doubtful(error: Exception) -> bool:
-    """Return whether it only means that the store holds something else than was assumed."""
+    """Return whether the error only means that the store differs from what was assumed."""
     if isinstance(error, SessionExpired):
         return False
     is_deposed = isinstance(error, BadVersion) and error.path == layout.CONTROLLER_EPOCH

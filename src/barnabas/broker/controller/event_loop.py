@@ -6,9 +6,9 @@ One round at a time; a watch only makes another round due. A request (another IS
 is decided in a round, too, and answered once it is committed and delivered.
 
 If leaders have written ISRs themselves in the meantime (RE-9), these are read, and the decision is
-made again. When a commit fails for another reason, another broker is controller or the state of the
+repeated. When a commit fails for another reason, another broker is controller or the state of the
 store is unknown: `serve` ends with that error, and every caller gets NotController. Nothing is
-decided after it; the next term, of this broker or another, begins with reading everything.
+decided after it; the next term, of this broker or another, begins by reading everything.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ _WATCHED = (
 )
 
 _MAX_ATTEMPTS = 5
-"""At one decision; then the writer in its way is no leader that has changed its ISR."""
+"""Attempts at one decision; after that, the other writer cannot be a leader changing its ISR."""
 
 _Outcome = tuple[object, KafkaError | None]
 
 
 class ControllerTerm:
-    """One term of this broker. `begin` and `serve` are called once each, in this order."""
+    """One term of this broker. Call `begin` and `serve` once each, in this order."""
 
     __slots__ = (
         "_channels",
@@ -105,7 +105,7 @@ class ControllerTerm:
     ) -> None:
         self.elected = elected
         self.events = EventQueue()
-        """Every event and request for this controller goes there."""
+        """Receives every event and request for this controller."""
         self._context = context
         self._settings = settings
         self._channels = channels
@@ -125,7 +125,7 @@ class ControllerTerm:
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster by all that has been committed."""
+        """The cluster according to all that has been committed."""
         return self._machine.image
 
     @property
@@ -165,12 +165,12 @@ class ControllerTerm:
     # --- life ------------------------------------------------------------------------------------
 
     async def begin(self, cluster_id: str) -> None:
-        """Read everything from the store; all is delivered on this broker when it returns."""
+        """Read everything from the store; when it returns, all is delivered on this broker."""
         store = self._context.store
-        # Watch first, then read: a change in between makes another round.
+        # Watch first, then read: a change in between triggers another round.
         for path, callback in self._on_change.items():
             store.watch(path, callback)
-        # Ids that an earlier controller announced: a tool of an old Kafka may have removed them
+        # Ids that an earlier controller announced: an old Kafka's tool may have removed them
         # (KIP-516).
         known = self._context.view.image.topics
         ids = {name: topic.topic_id for name, topic in known.items()}
@@ -190,8 +190,8 @@ class ControllerTerm:
         log_election(image, self.image, known_live)
         await self._channels.send(self._removed_topics(), self.image)
         self._query_log_ends()
-        # What was left there while there was no controller, or another one, is processed in the
-        # first round.
+        # The first round processes what was left there while there was no controller or another
+        # one.
         self.events.path_changed(layout.DELETE_TOPICS)
         self.events.path_changed(log_dir_notifications.PATH)
         self.events.path_changed(layout.ISR_CHANGES)
@@ -200,7 +200,7 @@ class ControllerTerm:
         await self._round()
 
     def _removed_topics(self) -> list[Send]:
-        """The removal of topics that only this broker still knows; the others notice themselves."""
+        """Build the removal of topics that only this broker still knows; the others notice it."""
         gone = self._context.view.image.topics.keys() - self.image.topics.keys()
         if not gone:
             return []
@@ -213,13 +213,13 @@ class ControllerTerm:
         return machine
 
     async def serve(self) -> None:
-        """Process events until an error ends the term: it is raised."""
+        """Process events until an error ends the term; raises that error."""
         while True:
             await self.events.round_due()
             await self._round()
 
     def close(self, error: Exception) -> None:
-        """Send every caller to the next controller: the term is over."""
+        """Refer every caller to the next controller: the term is over."""
         self.events.end(error)
         if self._timer is not None:
             self._timer.cancel()
@@ -237,17 +237,18 @@ class ControllerTerm:
         self._timer = self._next_rebalance()
 
     def is_deletion_blocked(self, topic: str) -> bool:
-        """Return whether the deletion of a topic waits for a failed broker or log directory."""
+        """Return whether a topic's deletion is waiting for a failed broker or log directory."""
         return self._deletions.is_blocked(topic, self.image)
 
     async def until_deleted(self, topic: str) -> None:
-        """Wait until nothing is left of a topic that is being deleted; raises NotController."""
+        """Wait until nothing is left of a topic that is being deleted. Raises NotController."""
         await self._deletions.until_removed(topic)
 
     def on_answer(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
         """Note a broker's answer to a request of this controller epoch."""
         if self._controller is None:
-            # The request is of an earlier term; after reading the store this one sends all again.
+            # The request is from an earlier term; after reading the store this term sends
+            # everything again.
             return
         if isinstance(request, LeaderAndIsr):
             self._note_reports(broker_id, codes)
@@ -261,12 +262,12 @@ class ControllerTerm:
                 self.events.logs_deleted(broker_id, moved)
 
     def _note_reports(self, broker_id: int, codes: Codes) -> None:
-        """Note which replicas the broker has lost, and which it hosts again, by its answer."""
+        """Note which replicas the broker has lost or hosts again, according to its answer."""
         broker = self.image.brokers.get(broker_id)
         if broker is None:
             return
-        # The channel is that of the registration in the image; by the round that processes this
-        # the broker may have left, or registered again with its disk repaired.
+        # The channel belongs to the registration in the image; by the round that processes this
+        # report, the broker may have left, or registered again with its disk repaired.
         epoch = broker.epoch
         lost, hosted = [], []
         for name, code in codes.items():
@@ -298,15 +299,15 @@ class ControllerTerm:
         events = self.events
         events.begin_round()
         changed, events.changed_paths = events.changed_paths, {}
-        # A watch fires once: each is set again before anything is read.
+        # A watch fires once, so each is set again before anything is read.
         for path in changed:
             self._context.store.watch(path, self._on_change[path])
-        # First of all: a round of a controller that has been replaced must decide nothing.
+        # First of all: in a round, a controller that has been replaced must not decide anything.
         if layout.CONTROLLER in changed:
             await self._check_still_elected()
         if events.defaults_changed:
             await self._apply_defaults()
-        # Brokers before topics: new partitions are led by those that are live now.
+        # Brokers before topics: new partitions are led by brokers that are live now.
         if layout.BROKER_IDS in changed:
             await self._process_brokers()
         if events.versions_changed:
@@ -322,14 +323,14 @@ class ControllerTerm:
         await self._process_replica_reports()
         await self._process_deleted_logs()
         await self._process_log_ends()
-        # After everything that the store knew before: answers are based on it.
+        # After everything that the store knew before, because the answers are based on it.
         await self._process_requests()
         await self._tool_requests.process(changed, lambda: self.image)
         if events.rebalance_is_due:
             events.rebalance_is_due = False
             percent = self._settings.max_imbalance_percent
             await self._carry_out(lambda machine: machine.rebalance_leaders(percent))
-        # Last, as topics that were created before they were to be deleted are known by now.
+        # Last, because topics created before their deletion was requested are known by now.
         if layout.DELETE_TOPICS in changed:
             await self._process_deletions()
         await self._complete_deletions()
@@ -341,7 +342,7 @@ class ControllerTerm:
             raise NotController("another broker has been elected")
 
     async def _apply_defaults(self) -> None:
-        """Apply other defaults for all topics: leaders are elected by them as after an election."""
+        """Apply changed defaults to all topics: elect leaders as after a controller election."""
         self.events.defaults_changed = False
         self._machine.configure(self._settings.machine)
         await self._carry_out(lambda machine: machine.on_elected(self._deletions))
@@ -363,7 +364,7 @@ class ControllerTerm:
         self._query_log_ends()
 
     async def _process_versions(self) -> None:
-        """Leave out brokers that would not understand what they are sent."""
+        """Leave out brokers that would not understand the requests that they are sent."""
         self.events.versions_changed = False
         for broker_id, (broker_epoch, versions) in sorted(self._channels.versions.items()):
             if broker_id in self.image.brokers and why_left_out(broker_id, versions):
@@ -378,10 +379,10 @@ class ControllerTerm:
                 )
 
     async def _read_isrs_without(self, gone: Set[int]) -> None:
-        """Read the ISRs in which these brokers' replicas are not known to be.
+        """Read the ISRs that are not known to include these brokers' replicas.
 
-        A leader may have taken one in by itself, and not have announced it yet (RE-9): it would
-        stay in that ISR whatever it has lost.
+        A leader may have added such a replica by itself and not have announced it yet (RE-9): the
+        replica would stay in that ISR whatever it has lost.
         """
         names = [
             TopicPartition(topic.name, number)
@@ -394,7 +395,7 @@ class ControllerTerm:
             self._machine.states_read(states)
 
     def _query_log_ends(self) -> None:
-        """Start a query if there are partitions without a leader until log ends are known."""
+        """Start a query if partitions have no leader until log ends are known."""
         peers = self._context.peers
         if peers is None or not self._machine.ends_wanted:
             return
@@ -433,7 +434,7 @@ class ControllerTerm:
             await self._carry_out(lambda machine: machine.configs_changed(configs))
 
     async def _process_log_dir_events(self) -> None:
-        """Send such a broker everything that it hosts; its answer names what it has lost."""
+        """Send brokers that report disk events all they host; the answer names what was lost."""
         store = self._context.store
         for broker_id in await log_dir_notifications.take(store, self.elected.version):
             # A broker that has left since is sent everything when it registers again.
@@ -449,11 +450,11 @@ class ControllerTerm:
         found = await isr_notifications.read_announced(store)
         self._machine.states_read(await isr_notifications.read_states(store, found.partitions))
         await self._carry_out(lambda machine: machine.isrs_announced(found.partitions))
-        # Removed last: a controller that takes over before that processes them once more.
+        # Removed last: a controller that takes over before that processes them again.
         await isr_notifications.remove(store, found.paths, self.elected.version)
 
     async def _process_deleted_logs(self) -> None:
-        """Confirm deleted logs. As in Kafka, an error code counts, too: such a log is a stray."""
+        """Confirm deleted logs. As in Kafka, an error code also counts: such a log is a stray."""
         deleted, self.events.deleted_logs = self.events.deleted_logs, {}
         for broker_id, names in deleted.items():
             await self._carry_out(
@@ -482,10 +483,10 @@ class ControllerTerm:
 
     async def _process_requests(self) -> None:
         events = self.events
-        # Requests that come in meanwhile wait for the next round: a client that sends one after
-        # the other would hold up everything else, such as the failure of a broker.
+        # Requests that arrive meanwhile wait for the next round: otherwise a client that sends one
+        # after the other would delay everything else, such as the failure of a broker.
         for _ in range(len(events.requests)):
-            # It stays in the queue until it is answered, if need be by `close`.
+            # The request stays in the queue until it is answered, if necessary by `close`.
             outcomes: list[_Outcome] = []
             await self._carry_out(partial(_decide, events.requests[0], outcomes))
             events.settle_first(*outcomes[-1])
@@ -502,7 +503,7 @@ class ControllerTerm:
             await self._carry_out(lambda machine: machine.deletions_requested(requested))
 
     async def _complete_deletions(self) -> None:
-        """Remove the nodes of topics without replicas."""
+        """Remove the nodes of topics that have no replicas left."""
         names = self._deletions.without_replicas()
         if not names:
             return
@@ -512,9 +513,9 @@ class ControllerTerm:
         self._deletions.on_removed(names)
 
     async def _carry_out(self, decide: Callable[[Controller], Decision]) -> None:
-        """Decide, commit, apply, send; in this order, or nothing."""
-        # RE-9: a leader may have written its ISR since the state was read; then all is decided
-        # again.
+        """Decide, commit, apply and send, in this order, or do nothing."""
+        # RE-9: a leader may have written its ISR since the state was read; everything is then
+        # decided again.
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             decision = decide(self._machine)
             overtaken = await self._commit(decision)
@@ -523,7 +524,7 @@ class ControllerTerm:
             if attempt == _MAX_ATTEMPTS or not await self._caught_up(decision):
                 raise overtaken
         before = self.image
-        # Only what is committed is applied, and only what is applied is sent.
+        # Only committed decisions are applied, and only applied ones are sent.
         self._machine.apply(decision)
         log_reassignments(isr_notifications.states_written(decision.operations), before, self.image)
         self._context.unclean_elections.increment(decision.unclean_elections)
@@ -532,29 +533,29 @@ class ControllerTerm:
         await self._channels.send(decision.requests, self.image)
 
     async def _commit(self, decision: Decision) -> BadVersion | None:
-        """Commit; return the error if a leader may have been faster, and nothing is committed."""
+        """Commit; returns the error if a leader may have been faster and nothing is committed."""
         for number, operations in enumerate(split(decision.operations)):
-            # Between two commits the term may have ended: then nothing more is written.
+            # The term may have ended between two commits: nothing more is written then.
             if self.events.ended is not None:
                 raise self.events.ended
             try:
                 await self._context.store.commit(operations)
             except BadVersion as error:
-                # Of the first commit only: after it, part of the decision has happened.
+                # Only for the first commit: after it, part of the decision has happened.
                 if number == 0 and layout.partition_of_state(error.path) is not None:
                     return error
                 raise
         return None
 
     async def _caught_up(self, decision: Decision) -> bool:
-        """Read the state nodes that it would have written; return whether any differed."""
+        """Read the state nodes that it would have written; returns whether any differed."""
         names = isr_notifications.states_written(decision.operations)
         states = await isr_notifications.read_states(self._context.store, names)
         return self._machine.states_read(states)
 
 
 def _decide(request: Request, outcomes: list[_Outcome], machine: Controller) -> Decision:
-    """Decide; the answer, or the error by which nothing is decided, goes to the list."""
+    """Decide and append the answer, or the error that prevented the decision, to the list."""
     try:
         decision, answer = request.decide(machine)
     except KafkaError as error:

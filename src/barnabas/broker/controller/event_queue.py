@@ -1,7 +1,7 @@
-"""The events that a controller has yet to process, and the callers that wait for a round.
+"""The events that a controller has yet to process, and the callers waiting for a round.
 
 An event from outside only leaves a mark here, in any order and however often; the next round takes
-the marks and reads what holds by then. Once the term has ended no caller is left waiting.
+the marks and reads the state at that time. Once the term has ended no caller is left waiting.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 ANY_EPOCH = -1
 
 Reports = dict[tuple[int, int], dict[TopicPartition, bool]]
-"""Whether each replica is lost, by broker and broker epoch (-1: any)."""
+"""True for each lost replica, by broker and broker epoch (-1: any)."""
 
 
 class Request(NamedTuple):
@@ -31,12 +31,12 @@ class Request(NamedTuple):
 
 
 class ReplicaReports:
-    """The reports of replicas that a controller has yet to process, and those it processes now.
+    """The reports about replicas that a controller has yet to process, and those in progress.
 
-    A report says whether a replica is lost with a log directory, or hosted. A damaged log is lost
-    until another replica leads; then it begins again, and the same registration hosts what it has
-    lost before. So the last report of a replica counts, whether the one before it waits for a
-    round, is being written in one, or is in the image.
+    A report says whether a replica is hosted, or lost with a log directory. A damaged log is lost
+    until another replica leads; then it starts empty, and the same registration hosts the replica
+    that it had lost. So the last report about a replica counts, whether the previous one is waiting
+    for a round, being written in a round, or in the image.
     """
 
     __slots__ = ("_taken", "_waiting")
@@ -46,16 +46,16 @@ class ReplicaReports:
         self._taken: Reports = {}
 
     def __len__(self) -> int:
-        """The replicas whose report waits."""
+        """Return the number of replicas with a waiting report."""
         return sum(len(reported) for reported in self._waiting.values())
 
     def add(
         self, broker_id: int, broker_epoch: int, names: Iterable[TopicPartition], *, is_lost: bool
     ) -> None:
-        """Add a live broker's report of these replicas, in place of its earlier ones."""
+        """Add a live broker's report about these replicas, replacing its earlier ones."""
         names = list(names)
         for (reporter, _), reported in self._waiting.items():
-            # Of any registration: the newest report is the truth about the disk.
+            # For any registration: the newest report is the truth about the disk.
             if reporter == broker_id:
                 for name in names:
                     reported.pop(name, None)
@@ -63,7 +63,7 @@ class ReplicaReports:
         reported.update(dict.fromkeys(names, is_lost))
 
     def last(self, broker_id: int, broker_epoch: int, name: TopicPartition) -> bool | None:
-        """Return whether the replica was reported lost last; None: no report of it is left here."""
+        """Return whether the replica's last report says that it is lost; None without reports."""
         for reports in (self._waiting, self._taken):
             for epoch in (broker_epoch, ANY_EPOCH) if reports else ():
                 is_lost = reports.get((broker_id, epoch), {}).get(name)
@@ -72,12 +72,12 @@ class ReplicaReports:
         return None
 
     def take(self) -> Reports:
-        """Take all that wait; they count as before until they are processed."""
+        """Take all waiting reports; they still count until they are processed."""
         self._taken, self._waiting = self._waiting, {}
         return self._taken
 
     def on_processed(self) -> None:
-        """Note that what was taken is in the image now."""
+        """Note that the reports taken are in the image now."""
         self._taken = {}
 
 
@@ -103,8 +103,8 @@ class EventQueue:
 
     def __init__(self) -> None:
         self._due = asyncio.Event()
-        self._waiting: list[asyncio.Future[None]] = []  # for the end of the round begun next
-        self._served: list[asyncio.Future[None]] = []  # for the end of the round under way
+        self._waiting: list[asyncio.Future[None]] = []  # for the end of the next round
+        self._served: list[asyncio.Future[None]] = []  # for the end of the round in progress
         self.ended: Exception | None = None
         self.changed_paths: dict[str, None] = {}
         """Paths whose children may have changed."""
@@ -119,7 +119,7 @@ class EventQueue:
         self.requests: list[Request] = []
         self.defaults_changed = False
         self.rebalance_is_due = False
-        self.versions_changed = True  # an earlier term of this epoch may have asked for some
+        self.versions_changed = True  # an earlier term of this epoch may have asked for versions
 
     # --- what comes in ---------------------------------------------------------------------------
 
@@ -141,14 +141,14 @@ class EventQueue:
     def replicas_lost(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = ANY_EPOCH
     ) -> None:
-        """Note that a live broker has lost these with a log directory (KIP-112)."""
+        """Note that a live broker has lost these replicas with a log directory (KIP-112)."""
         self.replica_reports.add(broker_id, broker_epoch, names, is_lost=True)
         self.wake()
 
     def replicas_hosted(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int
     ) -> None:
-        """Note that a live broker hosts these again, which it had lost."""
+        """Note that a live broker hosts these replicas again, which it had lost."""
         self.replica_reports.add(broker_id, broker_epoch, names, is_lost=False)
         self.wake()
 
@@ -163,20 +163,20 @@ class EventQueue:
         self.wake()
 
     def on_versions(self) -> None:
-        """A broker has shown the versions that it supports."""
+        """Note that a broker has reported the versions that it supports."""
         self.versions_changed = True
         self.wake()
 
     async def whole_round(self) -> None:
-        """Wait for a round that begins after this call, and so reads whatever is committed now."""
+        """Wait for a round that begins after this call and so reads everything committed now."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._add(self._waiting, future)
         await future
 
     async def submit(self, decide: Callable[[Controller], tuple[Decision, T]]) -> T:
-        """Have the machine decide, and return its answer once that is committed and delivered.
+        """Let the machine decide; returns its answer once that is committed and delivered.
 
-        Raises the KafkaError that `decide` raises, and NotController.
+        Raises the KafkaError that `decide` raises, or NotController.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._add(self.requests, Request(decide, future))
@@ -200,24 +200,23 @@ class EventQueue:
     # --- what a round does -----------------------------------------------------------------------
 
     async def round_due(self) -> None:
-        """Return when there is something to do; raises the error that has ended the term."""
+        """Return when there is something to do. Raises the error that has ended the term."""
         if self.ended is None:
             await self._due.wait()
         if self.ended is not None:
             raise self.ended
 
     def begin_round(self) -> None:
-        """Leave what comes in from now on to another round."""
+        """Leave events that arrive from now on to another round."""
         self._due.clear()
-        # A call from before this moment is served by this round; later callers wait for the next
-        # one.
+        # This round serves calls from before this moment; later callers wait for the next round.
         self._served, self._waiting = [*self._served, *self._waiting], []
 
     def end_round(self) -> None:
-        """Wake the callers that came before the round began."""
+        """Wake the callers that arrived before the round began."""
         served, self._served = self._served, []
         for future in served:
-            if not future.done():  # else its caller was cancelled
+            if not future.done():  # otherwise its caller was cancelled
                 future.set_result(None)
 
     def settle_first(self, result: object = None, error: Exception | None = None) -> None:

@@ -1,8 +1,8 @@
-"""Asks replicas where their logs end, for a controller that cannot elect a leader without that.
+"""Asks replicas where their logs end, for a controller that needs this to elect a leader.
 
-A Fetch as a debugging consumer (replica id -2), which followers answer, too: from an offset beyond
-all logs, with the epoch that the controller knows to be the latest. The diverging epoch in the
-answer is that of the log's last batch, with the log's end offset.
+It sends a Fetch as a debugging consumer (replica id -2), which followers answer, too: from an
+offset beyond all logs, with the epoch that the controller knows to be the latest. The diverging
+epoch in the answer is that of the log's last batch, with the log's end offset.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class LogEndQuery:
         unknown: Callable[[], tuple[ClusterImage, frozenset[TopicPartition]]],
         answered: Callable[[LogEnds], None],
     ) -> None:
-        """`unknown`: the cluster, and the partitions whose ends are unknown at the moment."""
+        """`unknown` returns the cluster and the partitions whose ends are unknown at the moment."""
         self._peers = peers
         self._timeout_ms = timeout_ms
         self._unknown = unknown
@@ -88,7 +88,7 @@ class LogEndQuery:
                 }
                 if epochs:
                     await self._ask(broker, epochs)
-            await asyncio.sleep(backoff_s)  # meanwhile the answers are decided on
+            await asyncio.sleep(backoff_s)  # meanwhile the answers are processed
             backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
 
     async def _ask(self, broker: BrokerImage, epochs: Mapping[TopicPartition, int]) -> None:
@@ -112,7 +112,8 @@ class LogEndQuery:
             for each in topic.partitions:
                 name = TopicPartition(topic.topic, each.partition_index)
                 diverging = each.diverging_epoch
-                # It may have the partition in another epoch, or not yet at all: it is asked again.
+                # The broker may have the partition in another epoch, or not yet at all: it is asked
+                # again.
                 if each.error_code != NONE:
                     _log.info(
                         "broker %d returns no log end offset of %s: error %d",

@@ -1,6 +1,6 @@
-"""Connections to other brokers, as far as the controller uses them, and how answers are passed on.
+"""Connections to other brokers, as the controller uses them, and how answers are passed on.
 
-`broker.inter_broker.peers` makes the real ones.
+`broker.inter_broker.peers` creates the real connections.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from barnabas.types import TopicPartition
 
 Codes = Mapping[TopicPartition, int]
 Answered = Callable[[int, ControlRequest, Codes], None]
-"""Gets the broker that has answered, its request, and an error code for each partition of it."""
+"""Gets the broker that answered, its request, and an error code for each of its partitions."""
 VersionsKnown = Callable[[BrokerImage, Versions], None]
-"""Gets a broker, by its registration, and its answer to ApiVersions."""
+"""Gets a broker, in its current registration, and its answer to ApiVersions."""
 Deposed = Callable[[Exception], None]
-"""Gets the error that makes it pointless to continue: a broker knows a later controller epoch."""
+"""Gets the error that makes continuing pointless: a broker knows a later controller epoch."""
 
 
 class PeerConnection(Protocol):
@@ -38,15 +38,15 @@ class PeerConnection(Protocol):
         ...
 
     def version(self, api: Api, at_most: int | None = None) -> int:
-        """The highest version of both sides, up to `at_most`; raises UnsupportedVersion."""
+        """Return the highest common version, up to `at_most`. Raises UnsupportedVersion."""
         ...
 
     def send(self, api: Api, message: Message, version: int) -> Awaitable[Message]:
-        """The response; raises ConnectionLost, NoAnswer, CorruptData."""
+        """Return the response. Raises ConnectionLost, NoAnswer or CorruptData."""
         ...
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         ...
 
 
@@ -54,5 +54,5 @@ class Peers(Protocol):
     """Connects to brokers."""
 
     async def connect(self, broker: BrokerImage, purpose: str, timeout_ms: int) -> PeerConnection:
-        """`timeout_ms`: how long a response may take. Raises ConnectionLost, NoAnswer."""
+        """`timeout_ms` is how long a response may take. Raises ConnectionLost or NoAnswer."""
         ...

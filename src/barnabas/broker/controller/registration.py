@@ -1,8 +1,8 @@
 """A broker's first steps in the metadata tree: base nodes, cluster id, registration, election.
 
-Each step is one commit and safe to repeat: a broker that died between two of them takes all of them
-again at its next start. Other brokers take the same steps at the same time, and the answer to a
-commit may be lost: then the tree is read, and counts.
+Each step is one commit and safe to repeat: a broker that died between two steps repeats all of them
+at its next start. Other brokers take the same steps at the same time, and the answer to a commit
+may be lost: then the tree is read and decides.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Elected(NamedTuple):
 
 
 async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Random) -> str:
-    """Create the nodes that every tree has, where they are missing; returns the cluster's id.
+    """Create the nodes that every tree has, where missing; returns the cluster's id.
 
-    `cluster_id`: the one in the data directories; it becomes the tree's if that has none yet.
-    Raises ConfigError if the two belong to different clusters.
+    `cluster_id` is the one in the data directories; if the tree has none yet, it becomes the
+    tree's. Raises ConfigError if the two belong to different clusters.
     """
     while True:
         operations: list[Operation] = [
@@ -56,7 +56,7 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
         node = await store.read(layout.CLUSTER_ID)
         known = None if node is None else layout.decode_cluster_id(node.data)
         # As in Kafka (InconsistentClusterId): logs of another cluster would be taken for this
-        # one's.
+        # cluster's.
         if known is not None and cluster_id not in (None, known):
             raise ConfigError(
                 f"the data belongs to cluster {cluster_id}, the metadata to cluster {known}: "
@@ -67,7 +67,7 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
             operations.append(Create(layout.CLUSTER_ID, layout.encode_cluster_id(found)))
         if not operations:
             return found
-        with suppress(NodeExists):  # another broker starts at the same moment: read again
+        with suppress(NodeExists):  # another broker starts at the same time: reread
             await store.commit(operations)
             return found
 
@@ -77,8 +77,8 @@ async def register(
 ) -> BrokerImage:
     """Register the broker for as long as the session lives; returns it with its broker epoch.
 
-    `wait_ms`: how long to wait for the registration of an earlier life of this broker to end with
-    its session. Raises ConfigError if it does not end: another broker has this id.
+    `wait_ms` is how long to wait for this broker's previous registration to end with its session.
+    Raises ConfigError if it does not end: another broker has this id.
     """
     path = layout.broker_path(broker.broker_id)
     deadline_ms = clock.monotonic_ms() + wait_ms
@@ -88,11 +88,11 @@ async def register(
         store.watch(path, gone.set)
         node = await store.read(path)
         if node is None:
-            with suppress(NodeExists):  # then read what is there
+            with suppress(NodeExists):  # then read the existing node
                 return broker._replace(epoch=await _announce(store, path, broker, clock))
             continue
         left_ms = deadline_ms - clock.monotonic_ms()
-        # ZK-2: another broker has this id, and is alive.
+        # ZK-2: another broker has this id and is alive.
         if left_ms <= 0 or node.owner == store.session_id:
             raise ConfigError(
                 f"broker.id={broker.broker_id} is taken by a broker that is running; "
@@ -111,17 +111,19 @@ async def register(
 
 
 async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock: Clock) -> int:
-    """Create the node; returns its czxid. Raises NodeExists; OutcomeUnknown or SessionExpired if it
-    is absent."""
+    """Create the node; returns its czxid.
+
+    Raises NodeExists, or if the node is absent, OutcomeUnknown or SessionExpired.
+    """
     absent: MetadataError = SessionExpired(path, "the session has ended since its commit")
     try:
-        # Two steps, as Kafka does it: the data version of a registration is never 0.
+        # In two steps, as in Kafka: the data version of a registration is never 0.
         data = layout.encode_broker(broker, clock.wall_ms())
         await store.commit([Create(path, ephemeral=True), Set(path, data, version=0)])
     except OutcomeUnknown as error:
         absent = error
     node = await store.read(path)
-    # The commit has happened, whatever its answer was. The czxid is the broker epoch (KIP-380).
+    # The commit happened, whatever its answer was. The czxid is the broker epoch (KIP-380).
     if node is not None and node.owner == store.session_id:
         return node.czxid
     raise absent
@@ -130,7 +132,7 @@ async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock:
 async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) -> Elected | None:
     """Become controller if there is none; returns the new controller epoch and its data version.
 
-    None: another broker is controller. The epoch's version fences all earlier controllers.
+    Returns None if another broker is controller. The epoch's version fences earlier controllers.
     """
     node = await store.read(layout.CONTROLLER_EPOCH)
     operations: list[Operation] = []
@@ -140,7 +142,7 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
     else:
         epoch, version = layout.decode_epoch(node.data), node.version
     operations += [
-        # One commit: no broker is controller without having raised the epoch (ZK-3).
+        # One commit: no broker becomes controller without raising the epoch (ZK-3).
         Create(
             layout.CONTROLLER,
             layout.encode_controller(broker_id, clock.wall_ms()),
@@ -148,25 +150,25 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
         ),
         Set(layout.CONTROLLER_EPOCH, layout.encode_epoch(epoch + 1), version),
     ]
-    # KIP-584: Kafka keeps the levels of its features there.
+    # KIP-584: Kafka keeps its feature levels there.
     if await store.read(layout.FEATURE) is None:
         operations.append(Create(layout.FEATURE, layout.FEATURE_NODE))
     try:
         await store.commit(operations)
-    # Another broker was faster, with the node or with the epoch.
+    # Another broker was faster, either with the node or with the epoch.
     except (NodeExists, BadVersion):
         return None
     except OutcomeUnknown:
         elected = await elected_term(store, broker_id)
         if elected is None and await store.read(layout.CONTROLLER) is None:
-            raise  # it did not happen, and no other broker is controller
+            raise  # the commit did not happen, and no other broker is controller
         return elected
     return Elected(epoch + 1, version + 1)
 
 
 async def elected_term(store: MetadataStore, broker_id: int) -> Elected | None:
-    """The epoch in which this broker is controller according to the tree; None: it is not."""
-    # In this order: the controller found after the epoch was read was elected in that epoch.
+    """Return the epoch in which the tree names this broker as controller; None if it does not."""
+    # In this order: the controller found after reading the epoch was elected in that epoch.
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     node = await store.read(layout.CONTROLLER)
     if epoch is None or node is None or not is_own(store, node, broker_id):
@@ -175,10 +177,10 @@ async def elected_term(store: MetadataStore, broker_id: int) -> Elected | None:
 
 
 async def resign(store: MetadataStore, broker_id: int) -> None:
-    """Let another broker be elected, if this one is still controller."""
+    """Let another broker be elected if this one is still controller."""
     elected = await elected_term(store, broker_id)
     if elected is not None:
-        # An election of another broker in between has raised the epoch.
+        # If another broker was elected in between, it has raised the epoch.
         with suppress(NoNode, BadVersion):
             await store.commit(
                 [Check(layout.CONTROLLER_EPOCH, elected.version), Delete(layout.CONTROLLER)]
@@ -186,5 +188,5 @@ async def resign(store: MetadataStore, broker_id: int) -> None:
 
 
 def is_own(store: MetadataStore, node: Znode, broker_id: int) -> bool:
-    """Return whether this broker has created this `/controller`, in this session."""
+    """Return whether this broker created this `/controller` in this session."""
     return node.owner == store.session_id and layout.decode_controller(node.data) == broker_id

@@ -1,10 +1,11 @@
 """The requests that a broker has yet to answer to the controller: in order, and bounded.
 
-While a broker answers, each request is sent as it was decided. What gathers for a broker that does
-not answer is merged into its outcome: one update of the metadata, what to host no longer, and what
-to host. So a backlog never holds more than a few times what the cluster has.
+While a broker answers, each request is sent as it was decided. Requests that accumulate for a
+broker that does not answer are merged into their combined effect: one metadata update, the
+partitions to stop hosting, and the partitions to host. So a backlog never holds more than a few
+times the size of the cluster's state.
 
-The first request, which may be under way, stays as it is.
+The first request stays as it is, because it may already be on its way.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from barnabas.cluster.image import ClusterImage, TopicImage
 from barnabas.types import TopicPartition
 
 MERGED_AT = 64
-"""Requests; or twice as many as were left after the last merge, if that is more."""
+"""The requests at which to merge, or twice as many as the last merge left, if that is more."""
 
 
 class PendingRequest(NamedTuple):
-    """A request, and the cluster when it was decided."""
+    """A request, with the cluster at the time of the decision."""
 
     request: ControlRequest
     image: ClusterImage
@@ -43,13 +44,13 @@ class _Stop(NamedTuple):
     topic_id: bytes | None
 
     def after(self, before: _Stop | None) -> _Stop:
-        """Return both in one request."""
+        """Return both stops as one."""
         if before is None:
             return self
-        # A deletion is not undone by a later stop that keeps the log.
+        # A later stop that keeps the log does not undo a deletion.
         delete = self.delete or before.delete
         epochs = (self.leader_epoch, before.leader_epoch)
-        # A broker that would have applied one of them applies both: a check that one lacks is
+        # A broker that would have applied one of them must apply both: a check missing from one is
         # dropped.
         unchecked = [each for each in (WHILE_DELETING, NO_EPOCH) if each in epochs]
         return _Stop(delete, unchecked[0] if unchecked else max(epochs), self.topic_id)
@@ -72,10 +73,10 @@ class RequestBacklog:
         return self._queue[0]
 
     def add(self, request: ControlRequest, image: ClusterImage) -> None:
-        """Add a request after all others; `image`: the cluster once it is carried out."""
+        """Add a request after all others; `image` is the cluster after it is carried out."""
         self._queue.extend(PendingRequest(piece, image) for piece in in_pieces(request))
-        # The limit grows with what a merge leaves, so merges are rare however many partitions there
-        # are.
+        # The limit grows with what a merge leaves, so merges are rare, however many partitions
+        # exist.
         if len(self._queue) > self._limit:
             first, *rest = self._queue
             self._queue = deque([first, *merge_requests(rest)])
@@ -93,11 +94,11 @@ class RequestBacklog:
 
 
 def merge_requests(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
-    """Fewer requests with the effect of all of these, which one controller has decided.
+    """Return fewer requests with the same effect; all were decided by one controller.
 
     Metadata comes first: it has the addresses of the leaders to follow. StopReplica comes before
-    LeaderAndIsr: a partition that was stopped last is hosted no more, and one that is hosted again
-    must lose its earlier log first.
+    LeaderAndIsr: a partition that was stopped last is no longer hosted, and one that is hosted
+    again must lose its earlier log first.
     """
     if not requests:
         return []
@@ -153,19 +154,19 @@ def _update(
 def _roles(
     requests: Sequence[PendingRequest],
 ) -> tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, _Stop]]:
-    """The partitions that are hosted after all of them, and those to be stopped before that."""
+    """Return the partitions hosted after all of them, and those to stop before that."""
     hosted: dict[TopicPartition, PartitionState] = {}
     stopped: dict[TopicPartition, _Stop] = {}
     for request, _ in requests:
         if isinstance(request, LeaderAndIsr):
             for state in request.partitions:
                 before = hosted.get(state.topic_partition)
-                # A broker that never got the first request still has no records of it.
+                # A broker that never got the first request still has no records of the partition.
                 is_new = state.is_new or (before is not None and before.is_new)
                 hosted[state.topic_partition] = state._replace(is_new=is_new)
         elif isinstance(request, StopReplica):
             for name in request.partitions:
-                # Stopped after it was hosted: only the stop is left.
+                # Stopped after it was hosted: only the stop remains.
                 hosted.pop(name, None)
                 topic_id = request.topic_ids.get(name)
                 stop = _Stop(request.delete, request.leader_epoch(name), topic_id)

@@ -1,7 +1,8 @@
-"""This broker's controller, active or not: everything that clients and brokers ask of one.
+"""This broker's controller, active or not: all that clients and brokers ask of a controller.
 
-Requests that need the controller raise NotController where another broker is it, or none. How this
-broker becomes controller and stops being it is `election`; its work in between is `event_loop`.
+Requests that need the controller raise NotController if another broker is controller or there is
+none. How this broker becomes controller and stops being it is `election`; its work in between is
+`event_loop`.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ _RETRY_S = 1.0
 
 
 def _ignore(broker_epoch: int) -> None:
-    """Do nothing: this broker has no use for it."""
+    """Do nothing: this broker does not use the epoch."""
 
 
 class ControllerRunner:
-    """The controller of one broker. `start` and `stop` are called once each."""
+    """The controller of one broker. Call `start` and `stop` once each."""
 
     __slots__ = ("_context", "_election", "_hosted", "_random", "_store", "_strays", "_topics")
 
@@ -75,10 +76,10 @@ class ControllerRunner:
     ) -> None:
         """`deliver` carries out a request on this broker: see `broker_channels`.
 
-        `latest_epoch_of`: the latest leader epoch in this broker's log of a partition, which the
-        store may have lost. `peers`: connects to the other brokers; None where there can be none.
-        `registered` gets each broker epoch, after `view` and before anything else happens.
-        `strays`: this broker's logs over which no topic is created automatically.
+        `latest_epoch_of` returns the latest leader epoch in this broker's log of a partition, which
+        the store may have lost. `peers` connects to the other brokers; None if there cannot be any.
+        `registered` gets each broker epoch, after `view` and before anything else happens. `strays`
+        are this broker's logs over which no topic is created automatically.
         """
         metrics = Registry() if metrics is None else metrics
         metrics.declare(self._families)
@@ -110,7 +111,7 @@ class ControllerRunner:
 
     @property
     def is_registered(self) -> bool:
-        """Return whether the session in which this broker registered is still its session."""
+        """Return whether this broker still has the session in which it registered."""
         return self._election.is_registered
 
     @property
@@ -120,12 +121,12 @@ class ControllerRunner:
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster by all that this controller has committed; raises NotController."""
+        """The cluster according to all that this controller has committed. Raises NotController."""
         return self._election.term().image
 
     @property
     def counts(self) -> Counts:
-        """Counts of all partitions, as this controller knows them; raises NotController."""
+        """Counts of all partitions, as this controller knows them. Raises NotController."""
         return self._election.term().counts
 
     @property
@@ -135,9 +136,9 @@ class ControllerRunner:
 
     @property
     def known_partitions(self) -> frozenset[TopicPartition]:
-        """Every partition that has a replica on this broker; what else it hosts is a stray.
+        """Every partition that has a replica on this broker; its other logs are strays.
 
-        Where another broker is controller: as read from the store at the start.
+        If another broker is controller, the answer is the one read from the store at the start.
         """
         try:
             topics = self.image.topics
@@ -151,7 +152,7 @@ class ControllerRunner:
         )
 
     def _families(self) -> Iterator[Family]:
-        """Every broker has these: they are 0 where it is not the controller, as in Kafka."""
+        """Yield metrics that every broker has; as in Kafka they are 0 unless it is controller."""
         try:
             counts = self.counts
         except NotController:  # another broker is it, or this one is still loading its state
@@ -173,11 +174,11 @@ class ControllerRunner:
     # --- life ------------------------------------------------------------------------------------
 
     async def start(self, broker: BrokerImage, cluster_id: str | None = None) -> str:
-        """Register, and be elected if there is no controller; returns the cluster's id.
+        """Register, and become controller if there is none; returns the cluster's id.
 
-        `cluster_id`: the one in the data directories, if they have any. A controller has read
-        everything that the store holds, and delivered it here, when it returns. Raises ConfigError
-        (id taken, another cluster) and CorruptData.
+        `cluster_id` is the one in the data directories, if they have any. When it returns, a
+        controller has read everything in the store and delivered it here. Raises ConfigError (id
+        taken, another cluster) or CorruptData.
         """
         found = await ensure_base(self._store, cluster_id, self._random)
         is_alone = self._context.peers is None
@@ -186,19 +187,19 @@ class ControllerRunner:
         return found
 
     async def stop(self) -> None:
-        """Decide nothing any more; every caller gets NotController."""
+        """Stop deciding; every caller gets NotController."""
         await self._election.stop()
 
     async def withdraw_loss_warning(self) -> None:
         """Withdraw the warning that this broker may have lost records when it ended (KIP-966).
 
-        No partition relies on them any more, so the next controller must not take its registration
-        for a warning again.
+        No partition relies on those records now, so the next controller must not treat its
+        registration as a warning again.
         """
         await self._election.withdraw_loss_warning()
 
     async def read_hosted(self) -> frozenset[TopicPartition]:
-        """Every partition that has a replica on this broker according to the store."""
+        """Return every partition that has a replica on this broker according to the store."""
         hosted = []
         for name in await children(self._store, layout.TOPICS):
             node = await self._store.read(layout.topic_path(name))
@@ -216,9 +217,9 @@ class ControllerRunner:
     async def create_topic(self, topic: NewTopic, *, validate_only: bool = False) -> TopicImage:
         """Create a topic, and return it once it has been delivered with its leaders.
 
-        With `validate_only` nothing is created. Raises the client's KafkaError:
-        InvalidTopic, TopicAlreadyExists, InvalidConfig, InvalidPartitions, PolicyViolation,
-        InvalidReplicationFactor, InvalidReplicaAssignment, NotController.
+        With `validate_only` nothing is created. Raises the KafkaError for the client: InvalidTopic,
+        TopicAlreadyExists, InvalidConfig, InvalidPartitions, PolicyViolation,
+        InvalidReplicationFactor, InvalidReplicaAssignment or NotController.
         """
         (outcome,) = await self._topics.create([topic], validate_only=validate_only)
         if isinstance(outcome, KafkaError):
@@ -228,13 +229,14 @@ class ControllerRunner:
     async def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[TopicImage | KafkaError]:
-        """Create topics like `create_topic`, all in one commit and one round; return failures."""
+        """Create topics like `create_topic`, in one commit and one round; returns failures."""
         return await self._topics.create(topics, validate_only=validate_only)
 
     async def auto_create_topics(self, topics: Sequence[NewTopic]) -> list[TopicImage | KafkaError]:
-        """Create topics as `create_topics` does, on any broker; return once this broker knows them.
+        """Create topics on any broker; returns once this broker knows them.
 
-        A topic that would be created over logs of its name has KafkaStorageError as its outcome.
+        It works as `create_topics` does. A topic that would be created over existing logs of its
+        name has KafkaStorageError as its outcome.
         """
         refused = {each.name: self._strays.refusal(each.name) for each in topics}
         free = [each for each in topics if refused[each.name] is None]
@@ -252,9 +254,9 @@ class ControllerRunner:
     ) -> TopicImage:
         """Enlarge a topic to `total` partitions; returns it once the new ones have leaders (TP-5).
 
-        `assignment`: the replicas of each new one, in the order of their numbers; else they are
-        placed. No record moves. With `validate_only` nothing is created, and the answer is the
-        same. Raises what `TopicWriter.grow` does.
+        `assignment` has the replicas of each new partition, in the order of their numbers; without
+        it they are placed. No record moves. With `validate_only` nothing is created, and the answer
+        is the same. Raises what `TopicWriter.grow` raises.
         """
         return await self._topics.create_partitions(
             topic, total, assignment, validate_only=validate_only
@@ -263,9 +265,9 @@ class ControllerRunner:
     async def delete_topics(self, names: Sequence[str]) -> list[KafkaError | None]:
         """Delete topics with all of their records, in one commit and one round.
 
-        Returns when nothing of them is left in the store; failures are returned, topic by topic:
-        UnknownTopicOrPartition, and RequestTimedOut if a replica is on a broker or in a log
-        directory that has failed (it is deleted when that is back). Raises NotController.
+        Returns when nothing of them is left in the store. Failures are returned, topic by topic:
+        UnknownTopicOrPartition, or RequestTimedOut if a replica is on a broker or in a log
+        directory that has failed (the replica is deleted when that is back). Raises NotController.
         """
         return await self._topics.delete(names)
 
@@ -274,15 +276,15 @@ class ControllerRunner:
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, proposals: Sequence[IsrProposal]
     ) -> dict[TopicPartition, IsrAnswer]:
-        """Decide on ISRs that a leader proposes (KIP-497); raises NotController."""
+        """Decide on ISRs that a leader proposes (KIP-497). Raises NotController."""
         return await self._election.term().events.submit(
             lambda machine: machine.isr_proposed(broker_id, broker_epoch, proposals)
         )
 
     async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
-        """Move the leaderships of a broker that is about to stop; return those it keeps (RE-13).
+        """Move the leaderships of a broker that is about to stop; returns those it keeps (RE-13).
 
-        Raises NotController, StaleBrokerEpoch, BrokerIdNotRegistered.
+        Raises NotController, StaleBrokerEpoch or BrokerIdNotRegistered.
         """
         return await self._election.term().events.submit(
             lambda machine: machine.shutdown_requested(broker_id, broker_epoch)
@@ -291,7 +293,7 @@ class ControllerRunner:
     async def elect_leaders(
         self, partitions: Sequence[TopicPartition] | None, unclean: bool
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Elect the preferred leaders, or (KIP-460) any live replica; None: of all partitions."""
+        """Elect preferred leaders, or (KIP-460) any live replicas; None means all partitions."""
         return await self._election.term().events.submit(
             lambda machine: machine.elect_leaders(partitions, unclean=unclean)
         )
@@ -299,13 +301,13 @@ class ControllerRunner:
     async def reassign(
         self, replicas: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Begin to move partitions to other replicas; None cancels that (KIP-455)."""
+        """Begin to move partitions to other replicas; None cancels a move (KIP-455)."""
         return await self._election.term().events.submit(lambda machine: machine.reassign(replicas))
 
     def reassignments(
         self, names: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, PartitionImage]:
-        """The partitions among these (None: all) that are being moved; raises NotController."""
+        """Return which of these partitions (None: all) are being moved. Raises NotController."""
         topics = self.image.topics
         if names is None:
             names = [
@@ -322,7 +324,7 @@ class ControllerRunner:
         return found
 
     async def allocate_producer_id_block(self) -> tuple[int, int]:
-        """The first and the last of a thousand producer ids that have never been given out.
+        """Return the first and the last of a thousand producer ids that were never given out.
 
         Any broker takes them by itself. Raises NotController if the store does not answer.
         """
@@ -331,12 +333,12 @@ class ControllerRunner:
     # --- this broker's events --------------------------------------------------------------------
 
     async def replicas_offline(self, partitions: Sequence[TopicPartition]) -> None:
-        """Report that this broker has lost these with a log directory (KIP-112).
+        """Report that this broker has lost these replicas with a log directory (KIP-112).
 
         Returns once every broker has been sent the outcome, or once the loss is announced to a
-        controller elsewhere. A controller that misses that learns of it when it is elected, or when
-        this broker registers: its LeaderAndIsr is refused. Raises NotController if the store does
-        not answer for long.
+        controller on another broker. A controller that misses the announcement learns of the loss
+        when it is elected, or when this broker registers: its LeaderAndIsr is refused. Raises
+        NotController if the store does not answer for long.
         """
         broker_id = self._context.view.broker_id
         if self.is_active:
@@ -360,9 +362,9 @@ class ControllerRunner:
                 return
 
     async def topic_config_changed(self, topic: str) -> None:
-        """Have a written topic config sent; return when every broker has been sent it.
+        """Send a written topic config to every broker; returns when that is done.
 
-        A controller elsewhere notices it by its own watch.
+        A controller on another broker notices the change by its own watch.
         """
         if self.is_active:
             events = self._election.term().events

@@ -1,4 +1,4 @@
-"""The controller's log lines: elections, brokers that fail or register, reassignments."""
+"""The controller's log lines: elections, brokers that fail or register, and reassignments."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _log = logging.getLogger(__name__)
 
 
 def log_election(found: ClusterImage, after: ClusterImage, known_live: Container[int]) -> None:
-    """Log that this broker has been elected; `found`: the cluster before its first decision.
+    """Log that this broker has been elected; `found` is the cluster before its first decision.
 
-    `known_live`: the brokers that this one has known to be live. Others that led may not have
-    started yet, as in a cluster that starts from its data.
+    `known_live`: the brokers that this broker has seen live. Other leaders may not have started
+    yet, as when a cluster starts from its data.
     """
     _log.info(
         "controller elected, epoch %d: broker %d; live brokers: %d, topics: %d",
@@ -33,7 +33,7 @@ def log_election(found: ClusterImage, after: ClusterImage, known_live: Container
 
 
 def log_brokers(before: ClusterImage, after: ClusterImage) -> None:
-    """Log the changes of the list of live brokers."""
+    """Log changes to the list of live brokers."""
     for broker_id, broker in before.brokers.items():
         now = after.brokers.get(broker_id)
         if now is not None and now.epoch == broker.epoch:
@@ -48,7 +48,7 @@ def log_brokers(before: ClusterImage, after: ClusterImage) -> None:
 def log_reassignments(
     names: Iterable[TopicPartition], before: ClusterImage, after: ClusterImage
 ) -> None:
-    """Log the reassignments that have begun or ended, among these partitions (KIP-455)."""
+    """Log which of these partitions' reassignments have begun or ended (KIP-455)."""
     steps = []
     for name in names:
         was, became = _partition(before, name), _partition(after, name)
@@ -73,7 +73,7 @@ def _log_absence(
         elif became.leader_epoch != was.leader_epoch:
             elected += 1
     _log.log(
-        # A broker that led nothing is missed by no client.
+        # If the broker led nothing, no client misses it.
         logging.WARNING if is_failure and (elected or leaderless) else logging.INFO,
         "broker %d %s: partitions with a new leader: %d, with none: %d",
         broker_id,
@@ -86,7 +86,7 @@ def _log_absence(
 def _led_by(
     broker_id: int, before: ClusterImage, after: ClusterImage
 ) -> Iterator[tuple[PartitionImage, PartitionImage]]:
-    """The partitions that a broker led, before and after."""
+    """Yield the partitions that a broker led, before and after."""
     for name, topic in before.topics.items():
         changed = after.topics.get(name)
         if changed is None or changed is topic:

@@ -1,9 +1,9 @@
 """Stray logs, which the metadata does not know: no topic is created automatically over one.
 
-Metadata may be lost or restored from an old backup. If the next client that asks had the topic
-created, its records would be under another topic's id and the old log set aside, so that metadata
-restored afterwards would find the name taken. An administrator may create the topic all the
-same: then the log is set aside, and kept.
+Metadata may be lost or restored from an old backup. If the next client's request created the topic,
+its records would be under another topic id and the old log would be set aside, so that metadata
+restored afterwards would find the name taken. An administrator may still create the topic: then the
+log is set aside and kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StrayLogs:
     __slots__ = ("_logged", "_logs", "_names")
 
     def __init__(self, logs: Mapping[TopicPartition, object]) -> None:
-        """`logs` holds the broker's logs at any time; a log that is set aside leaves it."""
+        """`logs` always holds the broker's current logs; a log that is set aside leaves it."""
         self._logs = logs
         self._names: dict[str, list[TopicPartition]] = {}
         self._logged: set[str] = set()

@@ -1,11 +1,11 @@
-"""Requests that tools leave for the controller in nodes, as those of Kafka before 2.4 do.
+"""Requests that tools leave for the controller in nodes, as Kafka's tools before 2.4 do.
 
     /admin/preferred_replica_election  {"version":1,"partitions":[{"topic":"t","partition":0}]}
     /admin/reassign_partitions         the same, with "replicas":[1,2] for each
 
-The controller removes a request that is carried out: an election at once, a partition's move when
-it is over. A tool that finds the node says that others are under way. What cannot be carried out
-is logged and removed, lest it be in the way of all later ones.
+The controller removes a request that has been carried out: an election immediately, a partition's
+move when it is complete. A tool that finds the node reports that other requests are in progress. A
+request that cannot be carried out is logged and removed, so that it does not block all later ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Outcomes = dict[TopicPartition, KafkaError | None]
 
 
 class ToolRequests:
-    """Carries them out during one controller term; `carry_out` decides, commits and sends."""
+    """Carries out tools' requests during one term; `carry_out` decides, commits and sends."""
 
     __slots__ = ("_carry_out", "_epoch_version", "_moves", "_store")
 
@@ -42,10 +42,10 @@ class ToolRequests:
         self._epoch_version = epoch_version
         self._carry_out = carry_out
         self._moves: dict[TopicPartition, tuple[int, ...]] = {}
-        """The moves in the node; empty most of the time."""
+        """The moves listed in the node; empty most of the time."""
 
     async def process(self, changed: Container[str], image: Callable[[], ClusterImage]) -> None:
-        """Carry out what is new, and remove what is over. `image`: the cluster by now."""
+        """Carry out new requests and remove finished ones. `image` returns the current cluster."""
         if ELECTION in changed:
             names = await self._read(ELECTION)
             if names is not None:
@@ -69,7 +69,7 @@ class ToolRequests:
 
         await self._carry_out(decide)
         for name, error in outcomes.items():
-            # A tool names all partitions, and most have their preferred leader.
+            # A tool names all partitions, most of which have their preferred leader.
             if error is not None and not isinstance(error, ElectionNotNeeded):
                 _log.warning("%s: no preferred leader for %s: %s", ELECTION, name, error)
         await self._write(ELECTION, {})
@@ -95,7 +95,7 @@ class ToolRequests:
                 _log.warning("%s: %s stays where it is: %s", MOVES, name, error)
 
     async def _read(self, path: str) -> dict[TopicPartition, tuple[int, ...]] | None:
-        """The partitions of a request; None if there is none, or none that can be understood."""
+        """Read a request's partitions; None if there is no request, or it cannot be understood."""
         node = await self._store.read(path)
         if node is None:
             return None
@@ -113,7 +113,7 @@ class ToolRequests:
             return None
 
     async def _write(self, path: str, left: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        """Keep what is left of a request; a deposed controller changes nothing."""
+        """Write what is left of a request; a deposed controller changes nothing."""
         change: Operation = Delete(path)
         if left:
             entries = [

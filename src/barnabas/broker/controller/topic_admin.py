@@ -1,9 +1,9 @@
 """Creates, enlarges and deletes topics for clients.
 
-A change is written to the store and reaches the controller by its watch, whichever broker has
-written it; a client of the controller waits for the round that carries the change out. There is no
-other way, for a single broker either. Only the controller serves these, but any broker creates a
-topic automatically that a client asks about.
+A change is written to the store and reaches the controller by its watch, whichever broker wrote it;
+a client of the controller waits for the round that carries out the change. There is no other way,
+even for a single broker. Only the controller serves these requests, but any broker automatically
+creates a topic that a client asks about.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ class TopicAdmin:
     async def create(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[Outcome]:
-        """Create topics, all in one commit and one round; failures are returned."""
+        """Create topics, in one commit and one round; failures are returned."""
         term = self._term()
         checked = self._writer.check(topics)
         failures: dict[str, KafkaError] = {}
         accepted = _acceptable(topics, checked)
         if accepted and not validate_only:
             failures = await self._writer.create(accepted)
-            # The watch fires, too, but later than this round begins.
+            # The watch also fires, but only after this round begins.
             term.events.path_changed(layout.TOPICS)
             await term.events.whole_round()
         outcomes: list[Outcome] = []
@@ -87,8 +87,8 @@ class TopicAdmin:
     async def auto_create(self, topics: Sequence[NewTopic]) -> list[Outcome]:
         """Create topics like `create`, on a broker that may not be the controller.
 
-        A topic is returned once this broker knows its leaders; LeaderNotAvailable is returned for
-        one whose leaders it does not learn of for half a minute.
+        A topic is returned once this broker knows its leaders; if it does not learn of them within
+        half a minute, LeaderNotAvailable is returned for the topic.
         """
         checked = self._any_writer.check(topics)
         failures = await self._any_writer.create(_acceptable(topics, checked))
@@ -122,7 +122,7 @@ class TopicAdmin:
         *,
         validate_only: bool,
     ) -> TopicImage:
-        """Enlarge a topic to `total` partitions; raises what `TopicWriter.grow` does."""
+        """Enlarge a topic to `total` partitions; raises what `TopicWriter.grow` raises."""
         term = self._term()
         existing, added = await self._writer.grow(
             topic, total, assignment, validate_only=validate_only
@@ -145,7 +145,7 @@ class TopicAdmin:
         return grown
 
     async def delete(self, names: Sequence[str]) -> list[KafkaError | None]:
-        """Delete topics, all in one commit and one round; None once nothing is left of one."""
+        """Delete topics, in one commit and one round; None for each that is completely deleted."""
         term = self._term()
         known = [name for name in dict.fromkeys(names) if name in term.image.topics]
         if known:
@@ -156,7 +156,7 @@ class TopicAdmin:
         for name in names:
             if name not in known:
                 outcomes.append(UnknownTopicOrPartition(f"topic {name} does not exist"))
-            # The name stays taken until the broker is back, for longer than a client waits.
+            # The name stays taken until the broker is back, which takes longer than a client waits.
             elif term.is_deletion_blocked(name):
                 outcomes.append(
                     RequestTimedOut(
@@ -188,7 +188,7 @@ def _created_topic(term: ControllerTerm, name: str) -> Outcome:
 
 
 def _not_yet(topic: NewTopic, assignment: Assignment) -> TopicImage:
-    """Return the topic as it would be."""
+    """Return the topic as it would be after creation."""
     return TopicImage(topic.name, _NO_TOPIC_ID, _never_led(assignment), dict(topic.configs))
 
 

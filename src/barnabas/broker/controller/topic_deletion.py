@@ -1,8 +1,8 @@
-"""The topics that are being deleted: their remaining replicas, and the callers that wait.
+"""The topics that are being deleted: their remaining replicas, and the waiting callers.
 
-A topic's nodes are removed when every replica has been deleted, as confirmed by the broker that has
-it. A broker that has failed, or whose log directory has failed, confirms when it is back; until
-then the name is taken.
+A topic's nodes are removed when every replica has been deleted, as confirmed by the broker that
+hosts it. A broker that has failed, or whose log directory has failed, confirms when it is back;
+until then the name is taken.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class TopicDeletions:
     __slots__ = ("_closed", "_left", "_topic_ids", "_waiting")
 
     def __init__(self) -> None:
-        # (partition, broker) by topic, and whether the broker has answered that it cannot reach it
+        # (partition, broker) by topic; True if the broker has answered that it cannot reach the
+        # replica
         self._left: dict[str, dict[tuple[int, int], bool]] = {}
         self._topic_ids: dict[str, bytes] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
@@ -35,7 +36,7 @@ class TopicDeletions:
         return iter(self._left)
 
     def begin(self, name: str, topic: TopicImage | None) -> None:
-        """Begin: its replicas are to be deleted. None: there is only the request, and no topic."""
+        """Begin a deletion of the topic's replicas. None: there is a request, but no topic."""
         partitions = {} if topic is None else topic.partitions
         self._left[name] = {
             (number, broker_id): False
@@ -50,16 +51,17 @@ class TopicDeletions:
     ) -> None:
         """Note a broker's answer to a request to delete replicas: an error code for each.
 
-        NONE counts, whatever is known of its directories: only the broker can tell a replica that
-        it cannot reach from another topic's log of that name. The answer to a request from before
-        this deletion does not count: it is about an earlier topic of that name, or about a replica
-        that was taken from the broker and given back to it.
+        NONE counts, whatever is known about its directories: only the broker can distinguish a
+        replica that it cannot reach from another topic's log of that name. The answer to a request
+        from before this deletion does not count: it is about an earlier topic of that name, or
+        about a replica that was removed from the broker and given back to it.
         """
         for name, code in codes.items():
             left, replica = self._left.get(name.topic), (name.partition, broker_id)
             if left is None or replica not in left or not self._is_part_of_it(request, name):
                 continue
-            # Out of reach, not deleted: it counts when the directory is back (KIP-112).
+            # The replica is out of reach, not deleted: it counts when its directory is back
+            # (KIP-112).
             if code == KafkaStorageError.code:
                 left[replica] = True
             elif code == NONE:
@@ -70,11 +72,11 @@ class TopicDeletions:
         return is_deletion and request.topic_ids.get(name) == self._topic_ids[name.topic]
 
     def without_replicas(self) -> list[str]:
-        """The topics without a replica: their nodes can be removed."""
+        """Return the topics without replicas, whose nodes can now be removed."""
         return [name for name, left in self._left.items() if not left]
 
     def on_removed(self, names: Iterable[str]) -> None:
-        """Forget these topics, of which no trace is left."""
+        """Forget these topics, of which nothing is left."""
         for name in names:
             self._left.pop(name, None)
             self._topic_ids.pop(name, None)
@@ -83,7 +85,7 @@ class TopicDeletions:
                     future.set_result(None)
 
     def is_blocked(self, name: str, image: ClusterImage) -> bool:
-        """Return whether it waits for a broker or a log directory that has failed."""
+        """Return whether the deletion is waiting for a broker or log directory that has failed."""
         return any(
             is_out_of_reach
             or broker_id not in image.brokers
@@ -92,7 +94,7 @@ class TopicDeletions:
         )
 
     async def until_removed(self, name: str) -> None:
-        """Wait until nothing is left of the topic; raises what `close` is given."""
+        """Wait until nothing is left of the topic; raises the error that `close` is given."""
         if name in self._left:
             if self._closed is not None:
                 raise self._closed

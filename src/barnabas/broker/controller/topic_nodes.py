@@ -1,7 +1,7 @@
 """The topics' nodes, as a controller reads them in one term: watched first, then read.
 
-A change in between makes the watch fire, and the node is read again. A watch on a topic's node
-fires when the topic may have grown. Nodes are read many at a time: each request to a server is a
+A change in between makes the watch fire, and the node is reread. A watch on a topic's node fires
+when the topic may have grown. Many nodes are read together, because each request to a server is a
 round trip.
 """
 
@@ -28,14 +28,14 @@ from barnabas.types import TopicPartition
 
 
 class _Read(NamedTuple):
-    """A topic's node, and the data version that it was read in."""
+    """A topic's node, and the data version at which it was read."""
 
     topic: TopicNode
     version: int
 
 
 class TopicNodes:
-    """Reads topics; `epoch_version` is the controller's, which alone gives old topics an id."""
+    """Reads topics; only the controller with `epoch_version` may give old topics an id."""
 
     __slots__ = ("_changed", "_epoch_version", "_latest_epoch_of", "_random", "_store", "_versions")
 
@@ -56,16 +56,16 @@ class TopicNodes:
         self._versions: dict[str, int] = {}
 
     def take_versions(self) -> dict[str, int]:
-        """The data versions of the topics' nodes that were read since the last call."""
+        """Return the data versions of topic nodes read since the last call."""
         versions, self._versions = self._versions, {}
         return versions
 
     async def unknown(
         self, known: Container[str], ids: Mapping[str, bytes] | None = None
     ) -> dict[str, TopicImage]:
-        """Every topic but the known ones; watched from now on.
+        """Read and watch every topic except the known ones.
 
-        `ids`: of topics that an earlier controller announced.
+        `ids` has the ids of topics that an earlier controller announced.
         """
         names = [name for name in await children(self._store, layout.TOPICS) if name not in known]
         if not names:
@@ -76,7 +76,7 @@ class TopicNodes:
         return await images_of(self._store, topics, self._latest_epoch_of)
 
     async def grown(self, topics: Sequence[TopicImage]) -> list[TopicImage]:
-        """The topics among these that have more partitions by now, with all of them."""
+        """Return those of the topics that have more partitions now, with all their partitions."""
         if not topics:
             return []
         self._watch([topic.name for topic in topics])
@@ -99,13 +99,13 @@ class TopicNodes:
         return grown
 
     async def configs(self, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
-        """The settings of these topics' own configs; none where there is no node."""
+        """Return the configs set on these topics; empty for a topic without a config node."""
         return await load_configs_of(self._store, names)
 
     async def paths_of(self, names: Sequence[str]) -> list[str]:
-        """Every existing node of these topics, in the order in which they can be deleted.
+        """Return every existing node of these topics, in the order in which they can be deleted.
 
-        Theirs and their partitions'; their configs; last the requests for their deletion.
+        First come the nodes of topics and partitions, then configs, and last the deletion requests.
         """
         paths: list[str] = []
         for root in (layout.topic_path, layout.topic_config_path, layout.delete_topic_path):
@@ -129,10 +129,11 @@ class TopicNodes:
             self._store.watch(layout.topic_path(name), partial(self._changed, name))
 
     async def _nodes(self, ids: Mapping[str, bytes | None]) -> dict[str, _Read]:
-        """The topics' nodes; one without an id gets one: Kafka gave none before 2.8 (KIP-516).
+        """Read the topics' nodes; one without an id gets one: Kafka gave none before 2.8 (KIP-516).
 
-        `ids`: by name, None for a topic that is new here. A known topic has its id again if a tool
-        of such a Kafka has rewritten the node: by another, its logs would not be its own.
+        `ids` is keyed by name, with None for a topic that is new here. If a tool of such a Kafka
+        has rewritten a known topic's node, the topic gets its former id back: with another id its
+        logs would no longer be its own.
         """
         nodes = await self._store.read_many([layout.topic_path(name) for name in ids])
         operations: list[Operation] = [Check(layout.CONTROLLER_EPOCH, self._epoch_version)]
@@ -142,7 +143,7 @@ class TopicNodes:
                 continue
             topic, version = layout.decode_topic(name, node.data), node.version
             if topic.topic_id is None:
-                has_been_led = bool(node.children)  # else it is another topic of that name
+                has_been_led = bool(node.children)  # otherwise it is another topic of that name
                 topic_id = known if known and has_been_led else self._random.uuid()
                 topic = topic._replace(topic_id=topic_id)
                 data = layout.encode_topic_node(topic)

@@ -1,8 +1,8 @@
-"""Checks what clients ask for of topics, and writes it to the metadata store.
+"""Checks clients' changes to topics and writes them to the metadata store.
 
-A written change reaches the controller by its watches, like any broker's; nothing is carried out
-here. All topics of one request are one commit, which costs one wait for the disk. If another broker
-was faster, they are tried one by one, and each gets its own answer.
+A written change reaches the controller by its watches, like the change of any broker; nothing is
+carried out here. All topics of one request are one commit, which costs one wait for the disk. If
+another broker was faster, they are tried one by one, and each gets its own answer.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _INSERTED_AT_ONCE = 1000  # topics; a commit is one frame of the journal
 
 
 class Growth(NamedTuple):
-    """The partitions that a topic has, and those that it gets."""
+    """The partitions that a topic has, and those to be added."""
 
     existing: Mapping[int, Sequence[int]]
     added: Assignment
 
 
-_READS = 3  # of what may be left of a deleted topic, before one of the same name is written
+_READS = 3  # of possible remains of a deleted topic, before a topic of that name is written
 
 
 class TopicWriter:
@@ -75,13 +75,13 @@ class TopicWriter:
     # --- new topics ------------------------------------------------------------------------------
 
     def check(self, topics: Sequence[NewTopic]) -> list[Assignment | KafkaError]:
-        """The placement of each topic's replicas, or the refusal, in Kafka's order of checks."""
+        """Return each topic's placement, or its refusal, in Kafka's order of checks."""
         image = self._image()
         names = set(image.topics)
         outcomes: list[Assignment | KafkaError] = []
         for topic in topics:
             try:
-                # Names that come earlier in the same request count, too.
+                # Names that come earlier in the same request also count.
                 if topic.name in names:
                     raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
                 assignment = self._assign(topic, image)
@@ -89,7 +89,7 @@ class TopicWriter:
                 check_collision(topic.name, names)
                 check_config(topic.configs)
             except KafkaError as error:
-                outcomes.append(error.with_traceback(None))  # not with the frames of all of them
+                outcomes.append(error.with_traceback(None))  # without the frames of all of them
             else:
                 outcomes.append(assignment)
                 names.add(topic.name)
@@ -106,7 +106,7 @@ class TopicWriter:
         return place(racks, topic.partitions, topic.replication_factor, start, shift)
 
     async def create(self, topics: Sequence[tuple[NewTopic, Assignment]]) -> dict[str, KafkaError]:
-        """Write these checked topics; returns those that exist already, by name."""
+        """Write these checked topics; returns errors for those that already exist, by name."""
         failures: dict[str, KafkaError] = {}
         for first in range(0, len(topics), _INSERTED_AT_ONCE):
             some = topics[first : first + _INSERTED_AT_ONCE]
@@ -122,14 +122,14 @@ class TopicWriter:
         return failures
 
     async def _insert(self, topics: Iterable[tuple[NewTopic, Assignment]]) -> None:
-        """Write config and assignment of each; the controller's watch does the rest."""
+        """Write each topic's config and assignment; the controller's watch does the rest."""
         some = tuple(topics)
         for reads_left in reversed(range(_READS)):
             operations: list[Operation] = []
             for topic, assignment in some:
                 path = layout.topic_config_path(topic.name)
                 config = layout.encode_config(topic.configs)
-                # The config of a topic that an administrator removed by hand may be left.
+                # If an administrator removed a topic by hand, its config may still exist.
                 left_over = await self._read(path)
                 operations.append(Create(path, config) if left_over is None else Set(path, config))
                 node = layout.encode_topic(self._random.uuid(), assignment)
@@ -138,7 +138,7 @@ class TopicWriter:
                 await self.commit(operations)
                 return
             except NoNode:
-                # The config was that of an earlier topic, whose deletion has just been completed.
+                # The config belonged to an earlier topic, whose deletion has just been completed.
                 if not reads_left:
                     raise
 
@@ -154,16 +154,16 @@ class TopicWriter:
     ) -> Growth:
         """Give a topic `total` partitions; with `validate_only` only place them.
 
-        Raises UnknownTopicOrPartition, InvalidTopic for one that is being deleted,
+        Raises UnknownTopicOrPartition, InvalidTopic (if the topic is being deleted),
         ReassignmentInProgress, InvalidPartitions, InvalidReplicaAssignment, PolicyViolation,
-        InvalidReplicationFactor, NotController.
+        InvalidReplicationFactor or NotController.
         """
         path = layout.topic_path(topic)
         while True:
             image = self._image()
             if await self._read(layout.delete_topic_path(topic)) is not None:
                 raise InvalidTopic("The topic is queued for deletion.")
-            # The store counts, and its version: several clients may enlarge one topic.
+            # The store and its version decide, because several clients may enlarge one topic.
             node = await self._read(path)
             if node is None:
                 raise UnknownTopicOrPartition(f"The topic '{topic}' does not exist.")
@@ -191,14 +191,14 @@ class TopicWriter:
                     replicas={**before.replicas, **added},
                 )
             )
-            with suppress(BadVersion, NoNode):  # another broker has written it: read again
+            with suppress(BadVersion, NoNode):  # another broker has written it: reread
                 await self.commit([Set(path, data, node.version)])
                 return growth
 
     # --- deletion --------------------------------------------------------------------------------
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Request the deletion of these topics; one that is requested already is no error."""
+        """Request the deletion of these topics; topics already requested are ignored."""
         operations: list[Operation] = [Create(layout.delete_topic_path(name)) for name in names]
         try:
             await self.commit(operations)
@@ -212,7 +212,7 @@ class TopicWriter:
     async def commit(self, operations: Sequence[Operation]) -> None:
         """Commit for a client, which asks another broker if the store fails.
 
-        Raises NotController; NodeExists, NoNode and BadVersion.
+        Raises NotController, NodeExists, NoNode or BadVersion.
         """
         self._image()
         try:
@@ -223,7 +223,7 @@ class TopicWriter:
             raise NotController(f"the metadata store does not answer: {error}") from error
 
     async def _read(self, path: str) -> Znode | None:
-        """Read for a client; raises NotController as `commit` does."""
+        """Read for a client. Raises NotController as `commit` does."""
         try:
             return await self._store.read(path)
         except MetadataError as error:

@@ -1,6 +1,6 @@
-"""Both coordinators of this broker, made when the first partition of their topics is led here.
+"""Both coordinators of this broker, created when it first leads a partition of their topics.
 
-A broker that has neither groups nor transactions loads nothing of this at its start.
+A broker that has neither groups nor transactions loads none of this at its start.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRANSACTION_STATES = (
 
 
 class Coordinators(ReplicaListener):
-    """Hands each partition of an internal topic to the coordinator that it belongs to."""
+    """Hands each partition of an internal topic to its coordinator."""
 
     __slots__ = (
         "_channels",
@@ -60,7 +60,7 @@ class Coordinators(ReplicaListener):
         verifier: Verifier | None = None,
         channels: MarkerChannels | None = None,
     ) -> None:
-        """`verifier` and `channels`: to other brokers; None where there are none."""
+        """`verifier` and `channels` connect to other brokers; None if there are none."""
         self._view = view
         self._config = config
         self._clock = clock
@@ -86,13 +86,13 @@ class Coordinators(ReplicaListener):
         return self._transactions
 
     def families(self) -> Iterator[Family]:
-        """Groups and transactional ids that this broker coordinates; none loads nothing."""
+        """Yield metrics of groups and transactional ids coordinated here; it loads nothing."""
         if self._groups is not None:
             machines = [shard.machine for shard in self._groups.ready]
             groups = [group for each in machines for group in each.groups.values()]
             states = Counter(group.state.value for group in groups)
             counts = {f"NumGroups{state}": states[state] for state in _GROUP_STATES}
-            # Offsets of a group without members are a group in Kafka, too.
+            # In Kafka, too, offsets of a group without members count as a group.
             without = sum(len(each.offsets.groups.keys() - each.groups) for each in machines)
             counts["NumGroupsEmpty"] += without
             counts["NumGroups"] = sum(counts.values())
@@ -131,21 +131,21 @@ class Coordinators(ReplicaListener):
         """Do nothing: no coordinator depends on which brokers are live."""
 
     def topics_deleted(self, names: Sequence[str]) -> None:
-        """Forget what groups have committed of these topics."""
+        """Remove the offsets that groups have committed for these topics."""
         if self._groups is not None:
             for shard in self._groups.ready:
                 shard.carry_out(shard.machine.topics_deleted(names))
 
     def close(self) -> None:
-        """Refuse every request that waits: the broker stops."""
+        """Refuse every waiting request: the broker is stopping."""
         for shards in (self._groups, self._transactions):
             if shards is not None:
                 shards.close()
 
     def _offsets_ended(self, partition: int, producer_id: int, is_commit: bool) -> None:
-        """Commit or drop the offsets of a transaction whose marker counts now (KIP-98)."""
+        """Commit or drop the offsets of a transaction whose marker now counts (KIP-98)."""
         shard = self.groups.shard_at(partition)
-        if shard is not None:  # else it is going to replay the marker
+        if shard is not None:  # otherwise the shard will replay the marker
             shard.machine.end_transaction(producer_id, is_commit)
 
     def _make_groups(self) -> Shards[Groups]:

@@ -1,6 +1,6 @@
-"""The topics that coordinators keep their state in: made when a client first needs one (TP-8).
+"""Coordinators' state topics, created when a client first needs one (TP-8).
 
-The broker that is asked for one has it made: no client need ask the controller.
+The broker that the client asks gets the topic created: no client needs to ask the controller.
 """
 
 from __future__ import annotations
@@ -34,28 +34,29 @@ REPLICATION_FACTORS = {
     GROUP_TOPIC: "offsets.topic.replication.factor",
     TRANSACTION_TOPIC: "transaction.state.log.replication.factor",
 }
-"""The setting that says how many replicas each of them has."""
+"""The setting with the number of replicas of each topic."""
 _MIN_ISR = "transaction.state.log.min.isr"
 
 
 class InternalTopics:
-    """Makes each of them at most once, however many ask at the same time."""
+    """Creates each of them at most once, however many clients ask at the same time."""
 
     __slots__ = ("_create_topics", "_making", "_refused")
 
     def __init__(self, create_topics: CreateTopics) -> None:
-        """`create_topics` returns the topics, or what fails, once this broker knows them."""
+        """`create_topics` returns topics or failures once this broker knows them."""
         self._create_topics = create_topics
         self._making: dict[str, asyncio.Task[None]] = {}
-        self._refused: dict[str, str] = {}  # why, as it was said last: clients ask every second
+        self._refused: dict[str, str] = {}  # the last reason logged: clients ask every second
 
     async def make(self, name: str, config: BrokerConfig, charge: Callable[[int], None]) -> None:
-        """Return when the topic is there; raises CoordinatorNotAvailable, saying why it is not.
+        """Return when the topic exists. Raises CoordinatorNotAvailable, with the reason, if not.
 
-        `charge` is called with its partitions if this call has it made.
+        `charge` is called with the number of its partitions if this call creates it.
         """
         task = self._making.get(name)
-        # One creation for all clients that ask at once: they ask every second until it is there.
+        # All clients that ask at the same time share one creation: they ask every second until it
+        # exists.
         if task is None:
             task = asyncio.get_running_loop().create_task(self._make(name, config, charge))
             self._making[name] = task
@@ -64,14 +65,14 @@ class InternalTopics:
 
     async def _make(self, name: str, config: BrokerConfig, charge: Callable[[int], None]) -> None:
         topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)
-        # Better refused than created: no transaction on it could ever be completed.
+        # It is better refused than created: no transaction on it could ever be completed.
         if reason := _unwritable(topic, config):
             raise self._refusal(name, reason)
         try:
             (outcome,) = await self._create_topics([topic])
         except KafkaError as error:
             outcome = error
-        # Another broker was asked at the same moment, and was faster.
+        # Another broker was asked at the same time and was faster.
         if isinstance(outcome, TopicAlreadyExists):
             self._refused.pop(name, None)
             return
@@ -91,7 +92,7 @@ class InternalTopics:
 
 
 def _unwritable(topic: NewTopic, config: BrokerConfig) -> str:
-    """Return why no record could ever be written to the topic, on any cluster; or ""."""
+    """Return why no record could ever be written to the topic, on any cluster; otherwise ""."""
     min_isr = int(topic.configs.get("min.insync.replicas", 1))
     if min_isr <= topic.replication_factor:
         return ""
@@ -109,7 +110,7 @@ def _origin(config: BrokerConfig, key: str) -> str:
 
 
 def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
-    """Return the reason; for too many replicas name the setting: its default is three."""
+    """Return the reason; for too many replicas, name the setting: its default is three."""
     if not isinstance(outcome, InvalidReplicationFactor):
         return str(outcome)
     key = REPLICATION_FACTORS[name]
@@ -120,7 +121,7 @@ def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
 
 
 def offsets_topic(config: BrokerConfig) -> NewTopic:
-    """`__consumer_offsets` as `offsets.topic.*` has it."""
+    """Return `__consumer_offsets` as `offsets.topic.*` configures it."""
     return NewTopic(
         GROUP_TOPIC,
         config.int("offsets.topic.num.partitions"),
@@ -134,7 +135,7 @@ def offsets_topic(config: BrokerConfig) -> NewTopic:
 
 
 def transactions_topic(config: BrokerConfig) -> NewTopic:
-    """`__transaction_state` as `transaction.state.log.*` has it."""
+    """Return `__transaction_state` as `transaction.state.log.*` configures it."""
     return NewTopic(
         TRANSACTION_TOPIC,
         config.int("transaction.state.log.num.partitions"),
@@ -150,7 +151,9 @@ def transactions_topic(config: BrokerConfig) -> NewTopic:
 
 
 def _for_one_node(config: BrokerConfig, key: str) -> int:
-    """A broker that is alone cannot have Kafka's default of three; what was set holds all the
-    same, and is refused where it cannot be."""
+    """Return the replication factor: a single broker cannot have Kafka's default of three.
+
+    An explicit setting still applies, and is refused if it cannot be met.
+    """
     is_alone = not config.str("zookeeper.connect")
     return 1 if is_alone and not config.is_set(key) else config.int(key)

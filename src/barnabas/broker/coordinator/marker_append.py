@@ -1,7 +1,7 @@
 """Places the marker that ends a transaction in the log of a partition which this broker leads.
 
-The rules are the same for the coordinator here and for WriteTxnMarkers of another broker (KIP-98).
-Where the partition keeps offsets, the coordinator of groups is notified once the marker counts.
+The rules are the same for the coordinator here and for another broker's WriteTxnMarkers (KIP-98).
+If the partition keeps offsets, the group coordinator is notified once the marker counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.types import TopicPartition
 
 OffsetsEnded = Callable[[int, int, bool], None]
-"""Gets a partition of `__consumer_offsets`, a producer's id, and whether it committed."""
+"""Gets a partition of `__consumer_offsets`, a producer's id, and True for a commit."""
 
 
 class Ending(NamedTuple):
@@ -35,11 +35,11 @@ class Ending(NamedTuple):
 
 
 class PlacedMarker(NamedTuple):
-    """A marker that has its place in a log."""
+    """A marker with its place in a log."""
 
     replica: Replica
     end_offset: int
-    """It counts when the high watermark has reached this."""
+    """The marker counts once the high watermark has reached this."""
     ending: Ending
     offsets_ended: OffsetsEnded
 
@@ -48,13 +48,14 @@ class PlacedMarker(NamedTuple):
         return self.replica.high_watermark >= self.end_offset
 
     def when_committed(self) -> asyncio.Future[None]:
-        """Done when the marker counts, and `on_committed` was called; fails as `Replica.wait_for`.
+        """Return a future for when the marker counts and `on_committed` was called.
 
-        That is so whether or not the future is still awaited: in the log the marker stays.
+        It fails as `Replica.wait_for` does. `on_committed` is called even if the future is no
+        longer awaited: the marker stays in the log.
         """
 
         def on_reached(future: asyncio.Future[None]) -> None:
-            # After a lost leadership the new leader's coordinator replays the marker instead.
+            # After losing leadership, the new leader's coordinator replays the marker instead.
             if not future.cancelled() and future.exception() is None:
                 self.on_committed()
 
@@ -63,7 +64,7 @@ class PlacedMarker(NamedTuple):
         return waiting
 
     def on_committed(self) -> None:
-        """Have offsets that were committed in the transaction count now, or never."""
+        """Make offsets that were committed in the transaction count now, or never."""
         topic, partition = self.replica.topic_partition
         if topic == GROUP_TOPIC:
             self.offsets_ended(partition, self.ending.producer_id, self.ending.is_commit)
@@ -89,8 +90,8 @@ class MarkerAppend:
     def append(self, topic_partition: TopicPartition, ending: Ending) -> PlacedMarker:
         """Stage a marker.
 
-        Raises the KafkaError for the coordinator: InvalidProducerEpoch and
-        TransactionCoordinatorFenced are final, after all others it may try again.
+        Raises a KafkaError for the coordinator: InvalidProducerEpoch and
+        TransactionCoordinatorFenced are final; after any other error it may try again.
         """
         replica = self._replicas.leader_of(topic_partition)
         replica.partition.check_acks_all()

@@ -1,10 +1,10 @@
 """Markers for partitions that other brokers lead: WriteTxnMarkers, one request at a time each.
 
-What comes while a request is under way goes together with the next one, so many small transactions
-cost few requests; a transaction of very many partitions takes several, so that none outgrows what a
-broker reads at once, or holds up its loop. The answers go back to the sender of each marker,
-partition by partition; a broker that does not answer has refused all of them, and their sender
-sends them again.
+Markers that arrive while a request is in progress go together with the next one, so many small
+transactions cost few requests; a transaction of very many partitions takes several, so that no
+request exceeds what a broker can read as a unit or blocks its loop. The answers go back to the
+sender of each marker, partition by partition; if a broker does not answer, that counts as a refusal
+of all markers, and their sender resends them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _VERSION = 1
-_REQUEST_BYTES = 64 * 1024  # of one request's markers, about
+_REQUEST_BYTES = 64 * 1024  # of one request's markers, approximately
 _PARTITIONS_AT_ONCE = 2_000
 _MARKER_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = 20, 8, 4  # without the topic's name
 
@@ -46,13 +46,13 @@ Answered = Callable[[Mapping[TopicPartition, KafkaError | None]], None]
 
 
 class WaitingMarker(NamedTuple):
-    """A marker for some partitions, and what hears of them."""
+    """A marker for some partitions, and the callback that gets their answers."""
 
     ending: Ending
     partitions: Sequence[TopicPartition]
     answered: Answered
     size_bytes: int
-    """Is about what it takes in a request."""
+    """The approximate size in a request."""
 
 
 class MarkerChannels:
@@ -82,7 +82,7 @@ class MarkerChannels:
             self._tasks[broker_id] = asyncio.get_running_loop().create_task(work)
 
     def close(self) -> None:
-        """The broker stops: the next coordinators send all markers again."""
+        """Stop with the broker: the next coordinators resend all markers."""
         for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()
@@ -131,7 +131,7 @@ class MarkerChannels:
 def split(
     partitions: Sequence[TopicPartition],
 ) -> list[tuple[Sequence[TopicPartition], int]]:
-    """The partitions in parts that fit into a request each, with the bytes that they take there."""
+    """Split partitions into parts that fit into one request each, with their sizes in it."""
     parts: list[tuple[Sequence[TopicPartition], int]] = []
     part: list[TopicPartition] = []
     topics: set[str] = set()
@@ -153,7 +153,7 @@ def split(
 
 
 def fitting(queue: Sequence[WaitingMarker]) -> int:
-    """Return how many of the next markers go into one request; at least one."""
+    """Return how many of the next markers fit into one request; at least one."""
     size_bytes = partitions = 0
     for count, waiting in enumerate(queue):
         size_bytes += waiting.size_bytes

@@ -1,11 +1,12 @@
 """Writes the markers of a transaction to each of its partitions, and never gives up.
 
 Owns the way from a decided outcome to the control batches (KIP-98): here by `marker_append`, to
-other brokers by `marker_channel`. Each one that is written is reported to the transaction's own
-machine, which completes the transaction with the last of them.
+other brokers by `marker_channel`. Each written marker is reported to the transaction's own machine,
+which completes the transaction with the last of them.
 
-What cannot be written yet is tried again for as long as this broker coordinates the transaction.
-After a crash the next coordinator sends all markers again: a second one in a log ends nothing.
+A marker that cannot be written yet is retried for as long as this broker coordinates the
+transaction. After a crash the next coordinator resends all markers: a second one in a log ends
+nothing.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 1.0
-_AT_ONCE = 200  # markers, before others have their turn of the loop
+_AT_ONCE = 200  # markers, before others get their turn of the loop
 
 
 class MarkerRoutes(NamedTuple):
-    """How markers get to the leaders of their partitions."""
+    """How markers reach the leaders of their partitions."""
 
     view: ClusterView
     replicas: Replicas
     append: MarkerAppend
-    """To what this broker leads."""
+    """Appends to partitions that this broker leads."""
     channels: MarkerChannels | None
-    """To other brokers; None where there are none."""
+    """Sends to other brokers; None if there are none."""
 
 
 class MarkerWriter:
-    """Writes the markers that the machines of transactions decide on."""
+    """Writes the markers that the transactions machines decide on."""
 
     __slots__ = ("_routes",)
 
@@ -60,7 +61,7 @@ class MarkerWriter:
         self._routes = routes
 
     def send(self, shard: Shard[Any], markers: Markers) -> None:
-        """Write the markers; the decision that they follow from is committed."""
+        """Write the markers; the decision behind them is committed."""
         _Sending(self._routes, shard, markers).attempt()
 
 
@@ -83,8 +84,11 @@ class _Sending:
         self._retry_s = _FIRST_RETRY_S
 
     def attempt(self) -> None:
-        """Write what can be written now, in this very step where nothing has to be waited for: a
-        producer whose EndTxn is answered begins its next transaction at once."""
+        """Write what can be written now.
+
+        It is written in this same step if nothing has to be waited for: a producer begins its next
+        transaction as soon as its EndTxn is answered.
+        """
         if self._shard.is_dropped:
             return
         if self._routes.channels is not None:
@@ -105,7 +109,7 @@ class _Sending:
                 else:
                     placed.append(self._place(topic_partition))
             except InvalidProducerEpoch as error:
-                # A later epoch wrote there, so nothing of this one can be open.
+                # A later epoch wrote there, so nothing from this epoch can be open.
                 _log.warning("%s: %s", topic_partition, error)
                 done.append(topic_partition)
             except TransactionCoordinatorFenced as error:
@@ -113,7 +117,7 @@ class _Sending:
                 return
             except KafkaError as error:
                 refused.append((topic_partition, error))
-        # All markers of this step in one write per log; only then is it known which logs have
+        # All markers of this step go in one write per log; only then is it known which logs have
         # failed.
         self._routes.replicas.write_staged()
         for each in placed:
@@ -137,7 +141,7 @@ class _Sending:
         return sending
 
     def _is_gone(self, topic_partition: TopicPartition) -> bool:
-        """Return whether the partition was deleted: its marker counts as written."""
+        """Return whether the partition was deleted, in which case its marker counts as written."""
         topics = self._routes.view.image.topics
         topic = topics.get(topic_partition.topic)
         if topic is None:
@@ -146,12 +150,12 @@ class _Sending:
         return topic_partition.partition not in topic.partitions
 
     def _send_away(self, channels: MarkerChannels) -> Sequence[TopicPartition]:
-        """Hand over what other brokers lead; returns what is left to be done here."""
+        """Hand over partitions that other brokers lead; returns the ones to write here."""
         here = []
         away: dict[int, list[TopicPartition]] = {}
         for topic_partition in self._left:
             leader = -1 if self._is_gone(topic_partition) else self._leader_of(topic_partition)
-            # Without a leader it is tried again here until there is one.
+            # Without a leader the marker is retried here until there is one.
             if leader in (NO_LEADER, self._routes.view.broker_id):
                 here.append(topic_partition)
             else:
@@ -163,13 +167,13 @@ class _Sending:
         return here
 
     def _on_answer(self, errors: Mapping[TopicPartition, KafkaError | None]) -> None:
-        """Note where another broker has written the marker: where there is no error."""
+        """Note another broker's answer: the marker is written where there is no error."""
         if self._shard.is_dropped:
             return
         done = []
         refused = []
         for topic_partition, error in errors.items():
-            # As in `attempt`: a later epoch wrote there, so nothing of this one can be open.
+            # As in `attempt`: a later epoch wrote there, so nothing from this epoch can be open.
             if error is None or isinstance(error, InvalidProducerEpoch):
                 done.append(topic_partition)
             elif isinstance(error, TransactionCoordinatorFenced):

@@ -1,6 +1,6 @@
-"""Takes out of a request about offsets what it names in vain.
+"""Removes unusable partitions from a request about offsets.
 
-These are unknown partitions, and those of topics that the caller may not read. The rest of the
+These are unknown partitions, and partitions of topics that the caller may not read. The rest of the
 request is carried out without them.
 """
 
@@ -30,7 +30,7 @@ T = TypeVar("T", bound=_Topic)
 
 
 def screen(context: Context, topics: Sequence[T]) -> tuple[list[T], Refused]:
-    """The topics with the partitions that are there for the caller, and the others."""
+    """Return the topics with the partitions that exist for the caller, and the refused ones."""
     refused: Refused = {}
     kept = []
     for topic in topics:
@@ -49,15 +49,15 @@ def screen(context: Context, topics: Sequence[T]) -> tuple[list[T], Refused]:
 
 
 def _refusal(context: Context, topic: str) -> int:
-    """The error code of the topic as a whole; 0 if there is none."""
-    # Before the topic is looked up: a client without the right does not learn whether it exists.
+    """Return the error code of the topic as a whole; 0 if there is none."""
+    # Before the topic is looked up: a client without the right must not learn whether it exists.
     if not context.allowed_to(Operation.READ, ResourceType.TOPIC, topic):
         return TopicAuthorizationFailed.code
     return NONE if topic in context.node.image.topics else UnknownTopicOrPartition.code
 
 
 def add_refused(answered: list[T], refused: Refused, topic: type[T], partition: type[Any]) -> None:
-    """Put what `screen` took out into the answer's topics, made of the answer's classes."""
+    """Add the partitions that `screen` refused to the answer, as the answer's classes."""
     by_name = {one.name: one for one in answered}
     for name, refusals in refused.items():
         if name not in by_name:

@@ -1,9 +1,9 @@
-"""Requests that a coordinator's machine answers: now, when the log has it, or when others come.
+"""Requests that a coordinator's machine answers: now, once the log has the records, or later.
 
-An answer counts once the high watermark has passed the records that it reports: what a coordinator
-has answered must not be lost with its leader. A transaction's answer reports everything applied
-before it. One about a group names what it waits for (`Reply.after`): a heartbeat nothing, so that a
-follower that is slow costs no member its coordinator.
+An answer counts once the high watermark has passed the records that it reports: a coordinator's
+answer must not be lost with its leader. A transaction's answer reports everything applied before
+it. An answer about a group names what it waits for (`Reply.after`): a heartbeat waits for nothing,
+so a slow follower costs no member its coordinator.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TOO_LARGE = (MessageTooLarge, RecordListTooLarge, InvalidFetchSize)
 def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaError:
     """Translate an error of the internal topic's partition for a client of the coordinator.
 
-    `is_of_offsets`: of a commit; only there does a client know what "too large" is about.
+    `is_of_offsets` is for a commit: only there does a client know what "too large" refers to.
     """
     # The client waits and asks the same coordinator again.
     if isinstance(error, _UNAVAILABLE):
@@ -64,7 +64,7 @@ def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaEr
 
 
 class PendingReply(Staged):
-    """One request, from being asked until its answer may leave."""
+    """One request, from the question until its answer may be sent."""
 
     __slots__ = ("_fail", "_future", "_message", "_offset", "_replica", "_timeout_ms")
 
@@ -77,13 +77,13 @@ class PendingReply(Staged):
         self._future: asyncio.Future[None] | None = None
 
     def give(self, message: Message, offset: int) -> None:
-        """Set the answer, which may leave once the high watermark has reached the offset."""
+        """Set the answer, which may be sent once the high watermark has reached the offset."""
         self._message = message
         self._offset = offset
         self._wake()
 
     def refuse(self, error: KafkaError) -> None:
-        """Set an error as the only answer that there will be."""
+        """Set an error as the only answer."""
         self._message = self._fail(error)
         self._offset = 0
         self._wake()
@@ -94,14 +94,14 @@ class PendingReply(Staged):
             self._future.set_result(None)
 
     def at_once(self) -> Message | None:
-        """The answer, if nothing has to be waited for."""
+        """The answer, if there is nothing to wait for."""
         return self._message if self._offset <= self._replica.high_watermark else None
 
     def answer(self) -> Message | Later:
         return self.at_once() or self.until_answered()
 
     async def until_answered(self) -> Message:
-        """Wait for the answer, and for the high watermark to reach what it tells of."""
+        """Wait for the answer, and for the high watermark to reach the records that it reports."""
         if self._message is None:
             self._future = asyncio.get_running_loop().create_future()
             await self._future
@@ -110,8 +110,7 @@ class PendingReply(Staged):
         if self._offset <= self._replica.high_watermark:
             return message
         try:
-            # offsets.commit.timeout.ms: the records stay in the log all the same, so the outcome is
-            # open.
+            # offsets.commit.timeout.ms: the records stay in the log, so the outcome is open.
             async with asyncio.timeout(self._timeout_ms / 1000):
                 await self._replica.wait_for(self._offset)
         except TimeoutError:
@@ -123,7 +122,7 @@ class PendingReply(Staged):
 
 
 class Joined(Staged):
-    """Several outcomes that make one answer."""
+    """Several outcomes that form one answer."""
 
     __slots__ = ("_join", "_message", "_outcomes")
 
@@ -145,25 +144,25 @@ class Joined(Staged):
         return self.at_once() or self.until_answered()
 
     async def until_answered(self) -> Message:
-        # One by one, and each is only now asked to wait: when the client goes, there must be no
-        # coroutine left that is not awaited.
+        # One by one, and each starts waiting only now: when the client goes, no coroutine may be
+        # left that is not awaited.
         return self._join([await _answer_of(each) for each in self._outcomes])
 
 
 ShardOutcome = Message | PendingReply | Joined
-"""What a shard makes of a request: the answer, or what will have it."""
+"""A shard's result for a request: the answer, or an object that will have it."""
 
 
 def join_outcomes(
     outcomes: Sequence[ShardOutcome], join: Callable[[list[Message]], Message]
 ) -> Message | Joined:
-    """One outcome of those of several shards, whose answers `join` puts together, in order."""
+    """Combine several shards' outcomes into one; `join` merges their answers, in order."""
     one = Joined(outcomes, join)
     return one.at_once() or one
 
 
 async def settle(outcome: ShardOutcome, replicas: Replicas) -> Message:
-    """The answer that an outcome comes to; for a handler that has awaited already."""
+    """Return the final answer of an outcome; for a handler that has already awaited."""
     if isinstance(outcome, Staged):
         replicas.write_staged()
     return await _answer_of(outcome)

@@ -3,7 +3,7 @@
     decide -> append -> apply -> await the high watermark -> reply, send markers, log
 
 A decision is appended before it is applied, so a refused append has changed nothing. When the
-partition is lost, or its disk, the shard is dropped as a whole: every request that waits gets
+partition or its disk is lost, the shard is dropped as a whole: every waiting request gets
 NOT_COORDINATOR, and the next leader reads the partition from its start.
 """
 
@@ -61,7 +61,7 @@ class CoordinatorMachine(Protocol):
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]: ...
 
 
-_TOMBSTONES_AT_ONCE = 1000  # of a group with more offsets than one batch takes
+_TOMBSTONES_AT_ONCE = 1000  # of a group with more offsets than one batch can take
 
 M = TypeVar("M", bound=CoordinatorMachine)
 
@@ -77,20 +77,20 @@ class ShardContext(NamedTuple):
 
     clock: ShardClock
     write_soon: Callable[[], None]
-    """Has what was appended written, before the loop waits again."""
+    """Has the appended records written before the loop waits again."""
     pool: Executor | None
-    """Its threads read partitions that are loaded; None: the loop's own."""
+    """Its threads read partitions that are being loaded; None: the loop's own threads."""
     codec: int
-    """The codec of the records that it writes."""
+    """The codec of the records that the shard writes."""
     timeout_ms: int
     """How long an answer waits for the high watermark."""
     load_bytes: int
-    """Read at once when a partition is loaded."""
+    """The bytes per read when a partition is loaded."""
     send_markers: Callable[[Shard[Any], Markers], None]
 
 
 class Shard(Generic[M]):
-    """A machine that is loaded, and the requests that wait for its answers."""
+    """A loaded machine, and the requests waiting for its answers."""
 
     __slots__ = (
         "_context",
@@ -110,7 +110,7 @@ class Shard(Generic[M]):
     def __init__(
         self, replica: StateReplica, machine: M, context: ShardContext, failed: Failed
     ) -> None:
-        """`failed`: called when an append has failed, after all else is done."""
+        """`failed` is called after an append has failed, when everything else is done."""
         self.partition = replica.topic_partition.partition
         self.epoch = replica.partition.leader_epoch
         """The coordinator's epoch: the leader epoch in which the partition was taken."""
@@ -121,12 +121,12 @@ class Shard(Generic[M]):
         self._failed = failed
         self._next_ticket = 0
         self._owed: dict[int, PendingReply] = {}
-        self._visible_from = replica.log.log_end_offset  # all that was applied is below it
+        self._visible_from = replica.log.log_end_offset  # everything applied is below it
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
 
     def ask(self, decide: Ask[M], fail: Fail) -> ShardOutcome:
-        """Ask the machine; `fail` makes this API's answer of an error."""
+        """Ask the machine; `fail` turns an error into this API's answer."""
         ticket = self._next_ticket
         self._next_ticket += 1
         reply = self._owed[ticket] = PendingReply(self.replica, fail, self._context.timeout_ms)
@@ -137,13 +137,13 @@ class Shard(Generic[M]):
             decision = decide(self.machine, ticket, now)
             failure = self._carry_out(decision, now)
             if decision.records:
-                self._context.write_soon()  # the answer may not wait for them
+                self._context.write_soon()  # the answer might not wait for them
             if failure is not None:
                 self._failed(self.replica, failure)
         return reply.at_once() or reply
 
     def carry_out(self, decision: Decision) -> None:
-        """Do what the machine decided without a request of a client."""
+        """Carry out a decision that the machine made without a client's request."""
         if not self.is_dropped:
             failure = self._carry_out(decision, self.now())
             self._context.write_soon()
@@ -151,11 +151,11 @@ class Shard(Generic[M]):
                 self._failed(self.replica, failure)
 
     def begin(self) -> None:
-        """Count the machine's deadlines, now that everything has been replayed."""
+        """Start the machine's deadlines, now that everything has been replayed."""
         self.carry_out(self.machine.on_loaded(self.now()))
 
     def now(self) -> Now:
-        """The time for the machine: what it writes is compared with later times, to expire."""
+        """Return the time for the machine: its records expire by comparison with later times."""
         clock = self._context.clock
         return Now(clock.monotonic_ms(), clock.latest_wall_ms())
 
@@ -172,12 +172,12 @@ class Shard(Generic[M]):
             reply.refuse(error)
 
     def _carry_out(self, decision: Decision, now: Now) -> OSError | None:
-        """Append, apply and reply. Returns the error by which the disk refused, if it did."""
+        """Append, apply and reply; returns the disk's error, if the disk refused."""
         if decision.records:
             try:
                 self._append(decision, now.wall_ms)
-            # Too few in-sync replicas, or too large: the machine has not changed, so nothing is
-            # undone.
+            # There are too few in-sync replicas, or it is too large: the machine has not changed,
+            # so nothing is undone.
             except KafkaError as error:
                 self._refuse(decision, error)
                 self._set_timer(now.monotonic_ms)
@@ -196,7 +196,7 @@ class Shard(Generic[M]):
         return None
 
     def _refuse(self, decision: Decision, error: KafkaError) -> None:
-        """Fail the requests that it would answer: nothing was appended, so nothing has happened."""
+        """Fail the requests that it would answer: nothing was appended, so nothing happened."""
         _log.warning("%s: %s", self.replica.topic_partition, error)
         is_of_offsets = isinstance(decision.records[0].key, OffsetCommitKey)
         refusal = as_coordinator(error, is_of_offsets=is_of_offsets)
@@ -206,13 +206,14 @@ class Shard(Generic[M]):
                 reply.refuse(refusal)
 
     def _append(self, decision: Decision, wall_ms: int) -> None:
-        """Append the records as one batch, and apply them; very many tombstones as several."""
-        # What is answered must be on as many replicas as min.insync.replicas says (acks=all).
+        """Append the records as one batch and apply them; very many tombstones as several."""
+        # Answered records must be on as many replicas as min.insync.replicas requires (acks=all).
         if not _only_forgets(decision):
             self.replica.partition.check_acks_all()
         records = decision.records
         at_once = len(records)
-        # Safe to split: each tombstone stands for itself, and those of a failed batch come again.
+        # Safe to split: each tombstone stands alone, and those of a failed batch are written again
+        # later.
         if at_once > _TOMBSTONES_AT_ONCE and all(value is None for _, value in records):
             at_once = _TOMBSTONES_AT_ONCE
         for first in range(0, len(records), at_once):
@@ -256,12 +257,12 @@ class Shard(Generic[M]):
     # --- deadlines -------------------------------------------------------------------------------
 
     def _set_timer(self, now_ms: int) -> None:
-        """Be woken at the machine's next deadline, or earlier."""
+        """Schedule a call at the machine's next deadline, or earlier."""
         deadline_ms = self.machine.deadline_ms()
         if deadline_ms is None or self.is_dropped:
             return
         if self._timer is not None:
-            # It wakes early enough, and is set again then.
+            # The timer is early enough, and is set again when it fires.
             if self._timer_ms <= deadline_ms:
                 return
             self._timer.cancel()
@@ -278,10 +279,10 @@ class Shard(Generic[M]):
 
 
 def _only_forgets(decision: Decision) -> bool:
-    """Return whether it takes groups' offsets away, and answers no request.
+    """Return whether the decision only removes groups' offsets, without answering a request.
 
-    As in Kafka, too few replicas are no reason against that: those of a deleted topic would stay
-    indefinitely, and a tombstone that is lost does no harm.
+    As in Kafka, this is allowed with too few replicas: offsets of a deleted topic would otherwise
+    stay indefinitely, and a lost tombstone does no harm.
     """
     return not decision.replies and all(
         value is None and isinstance(key, OffsetCommitKey | GroupMetadataKey)

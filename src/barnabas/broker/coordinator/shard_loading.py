@@ -26,8 +26,8 @@ _log = logging.getLogger(__name__)
 
 Decode = Callable[[bytes | None, bytes | None], InternalRecord]
 
-_SLICE_S = 0.004  # of the loop's time, before others have their turn
-_LOOK_EVERY = 32  # records, between two looks at the clock
+_SLICE_S = 0.004  # of the loop's time, before others get their turn
+_LOOK_EVERY = 32  # records, between two checks of the clock
 
 
 async def replay(
@@ -37,12 +37,12 @@ async def replay(
     read_bytes: int,
     pool: Executor | None = None,
 ) -> AsyncIterator[None]:
-    """Apply everything in the log, also what is appended meanwhile; yields between its slices.
+    """Apply everything in the log, even what is appended meanwhile; yields between its slices.
 
-    `read_bytes`: from the disk at once, in a thread of the `pool`.
+    `read_bytes` are read from the disk at a time, in a thread of the `pool`.
 
-    When it ends the machine is at the log's end, and nothing has been awaited since. Raises
-    CorruptData, with the offset, for what cannot be read; OSError.
+    When it ends, the machine is at the log's end, and nothing has been awaited since. Raises
+    CorruptData, with the offset, if a record cannot be read, or OSError.
     """
     loop = asyncio.get_running_loop()
     unknown: set[int] = set()
@@ -50,13 +50,13 @@ async def replay(
     while offset < log.log_end_offset:
         slices = log.read(max(offset, log.log_start_offset), read_bytes, log.log_end_offset)
         if not slices:
-            return  # compaction has emptied what is left
+            return  # compaction has emptied the rest
         data = await run_in(pool, partial(_read, slices))
         yield
         slice_end = loop.time() + _SLICE_S
         applied = 0
         for position, header in iterate_batches(data):
-            # A coordinator that skipped it could answer with offsets from before it.
+            # A coordinator that skipped the batch could answer with offsets from before it.
             if not verify_crc(data, position, header):
                 raise CorruptData(f"the batch at offset {header.base_offset} fails its checksum")
             offset = header.last_offset + 1
@@ -74,7 +74,7 @@ async def replay(
 
 
 def _read(slices: Sequence[LogSlice]) -> bytes:
-    """Read in a thread, since the pages may be cold."""
+    """Read in a thread, because the pages may be cold."""
     try:
         return b"".join([part.read() for part in slices])
     finally:
@@ -86,7 +86,7 @@ def _end_transaction(
     machine: CoordinatorMachine, data: bytes, position: int, header: BatchHeader
 ) -> None:
     marker = read_marker(data, position, header)
-    if marker is not None:  # else another kind of control record
+    if marker is not None:  # otherwise another kind of control record
         machine.end_transaction(header.producer_id, marker.type == COMMIT)
 
 
@@ -96,7 +96,7 @@ def _apply(
     try:
         decoded = decode(record.key, record.value)
     except UnknownRecordType as error:
-        # Kafka skips them, too: a newer coordinator's records must not stop an older broker.
+        # Kafka also skips them: a newer coordinator's records must not stop an older broker.
         if error.version not in unknown:
             unknown.add(error.version)
             _log.warning("records of version %d are of a newer Kafka: skipped", error.version)

@@ -1,9 +1,9 @@
 """The shards of one coordinator on this broker: one for each partition of its topic that it leads.
 
-A shard is taken when the broker becomes the partition's leader and dropped when it no longer is;
-leader and epoch come with LeaderAndIsr and from nowhere else. Between the two lies the loading: the
-partition is read from its start, in slices that leave the loop to others, and requests get
-COORDINATOR_LOAD_IN_PROGRESS. There are no snapshots: compaction bounds what is read.
+A shard is taken when the broker becomes the partition's leader and dropped when it stops leading;
+leader and epoch only come with LeaderAndIsr. In between, the partition is loaded: it is read from
+its start, in slices that leave the loop to others, and requests get COORDINATOR_LOAD_IN_PROGRESS.
+There are no snapshots: compaction limits how much is read.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from barnabas.errors import (
 
 _log = logging.getLogger(__name__)
 
-_AGAIN_AFTER_S = 1.0  # without a descriptor to read with
+_AGAIN_AFTER_S = 1.0  # if there is no file descriptor to read with
 
 _EXPECTED = (CorruptData, KafkaError, OSError)
 
 Make = Callable[[int, int], M]
-"""Makes a machine that knows nothing yet, from a partition and a coordinator epoch."""
+"""Creates an empty machine from a partition and a coordinator epoch."""
 
 
 class Shards(Generic[M]):
@@ -61,7 +61,7 @@ class Shards(Generic[M]):
         context: ShardContext,
         count: Callable[[], int],
     ) -> None:
-        """`decode` reads the topic's records; `count` tells how many partitions it has, 0: none."""
+        """`decode` reads the topic's records; `count` returns how many partitions it has."""
         self.topic = topic
         self._make = make
         self._decode = decode
@@ -73,16 +73,16 @@ class Shards(Generic[M]):
         self._loader: asyncio.Task[None] | None = None
 
     def partition_of(self, key: str) -> int:
-        """The partition that keeps this key; CoordinatorNotAvailable before the topic is there."""
+        """Return the key's partition. Raises CoordinatorNotAvailable until the topic exists."""
         count = self._count()
         if not count:
             raise CoordinatorNotAvailable(f"{self.topic} does not exist yet")
         return partition_of(key, count)
 
     def shard_of(self, key: str) -> Shard[M]:
-        """The shard that keeps this group or transactional id.
+        """Return the shard that keeps this group or transactional id.
 
-        Raises NotCoordinator, CoordinatorLoadInProgress, CoordinatorNotAvailable.
+        Raises NotCoordinator, CoordinatorLoadInProgress or CoordinatorNotAvailable.
         """
         partition = self.partition_of(key)
         shard = self._loaded.get(partition)
@@ -96,7 +96,7 @@ class Shards(Generic[M]):
         raise NotCoordinator(f"this broker does not lead {name}")
 
     def ask(self, key: str, decide: Ask[M], fail: Fail) -> ShardOutcome:
-        """Ask the machine that keeps the key; `fail` makes the answer if it cannot be asked."""
+        """Ask the machine that keeps the key; if it cannot be asked, `fail` makes the answer."""
         try:
             shard = self.shard_of(key)
         except KafkaError as error:
@@ -105,7 +105,7 @@ class Shards(Generic[M]):
 
     @property
     def ready(self) -> list[Shard[M]]:
-        """All shards that have been loaded, by partition."""
+        """All loaded shards, by partition."""
         return [self._loaded[partition] for partition in sorted(self._loaded)]
 
     @property
@@ -113,15 +113,15 @@ class Shards(Generic[M]):
         return bool(self._loading)
 
     def shard_at(self, partition: int) -> Shard[M] | None:
-        """The shard of that partition, if it is ready."""
+        """Return the shard of that partition if it is ready."""
         return self._loaded.get(partition)
 
     # --- taken and dropped -----------------------------------------------------------------------
 
     def take(self, replica: StateReplica) -> None:
-        """Load the partition: this broker leads it, in a new epoch."""
+        """Load the partition: this broker leads it in a new epoch."""
         self.drop(replica.topic_partition.partition)
-        # Nothing to read, so no client has to wait for its turn.
+        # There is nothing to read, so no client has to wait for its turn.
         if replica.log.log_start_offset == replica.log.log_end_offset:
             self._begin(replica, self._new_machine(replica))
             return
@@ -130,7 +130,7 @@ class Shards(Generic[M]):
             self._loader = asyncio.get_running_loop().create_task(self._load())
 
     def drop(self, partition: int) -> None:
-        """Drop the partition: this broker no longer leads it, or cannot reach it."""
+        """Drop the partition: this broker no longer leads it or cannot reach it."""
         shard = self._loaded.pop(partition, None)
         if shard is not None:
             shard.drop()
@@ -140,7 +140,7 @@ class Shards(Generic[M]):
         )
 
     def close(self) -> None:
-        """Fail all requests that wait, and load nothing any more."""
+        """Fail all waiting requests and stop loading."""
         self._loading.clear()
         if self._loader is not None:
             self._loader.cancel()
@@ -148,7 +148,7 @@ class Shards(Generic[M]):
             self.drop(partition)
 
     async def _load(self) -> None:
-        """Load one partition after the other; together they would only hold up each other."""
+        """Load one partition after the other; together they would only delay each other."""
         while self._loading:
             replica = self._loading[0]
             partition = replica.topic_partition.partition
@@ -159,7 +159,7 @@ class Shards(Generic[M]):
                 async for _ in steps:
                     if self._is_overtaken(replica, epoch):
                         break
-            except Exception as error:  # also a mistake of ours: those behind it must not wait
+            except Exception as error:  # even our own bug: the ones behind it must not wait
                 if isinstance(error, OSError) and is_out_of_descriptors(error):
                     replica.fail(error)  # which logs it once
                     await asyncio.sleep(_AGAIN_AFTER_S)
@@ -174,7 +174,7 @@ class Shards(Generic[M]):
         self._loader = None
 
     def _is_overtaken(self, replica: StateReplica, epoch: int) -> bool:
-        """Return whether this load is of no use: the partition has moved, or has come again."""
+        """Return whether this load is useless: the partition has moved, or was taken again."""
         return (
             not self._loading
             or self._loading[0] is not replica
@@ -203,5 +203,5 @@ class Shards(Generic[M]):
 
 
 def _fail(replica: StateReplica, error: OSError) -> None:
-    """A shard's append has failed: its replica goes, and by `Shards.drop` the shard with it."""
+    """Fail the replica after a failed append; `Shards.drop` then drops the shard with it."""
     replica.fail(error)

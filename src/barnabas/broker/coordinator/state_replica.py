@@ -1,6 +1,6 @@
 """The parts of a broker that a coordinator's shard uses: a replica of its topic, and a clock.
 
-`broker.partitions` and `broker.runtime` have the real ones.
+`broker.partitions` and `broker.runtime` have the real objects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LogSlice(Protocol):
         ...
 
     def release(self) -> None:
-        """Give the bytes back: they are not needed any more."""
+        """Release the bytes, which are no longer needed."""
         ...
 
 
@@ -44,7 +44,7 @@ class StateLog(Protocol):
     def log_end_offset(self) -> int: ...
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> Sequence[LogSlice]:
-        """Whole batches from the one with `offset` on; none where compaction has left none."""
+        """Read whole batches from the one with `offset` on; none if compaction has left none."""
         ...
 
 
@@ -75,27 +75,27 @@ class StateReplica(Protocol):
     def high_watermark(self) -> int: ...
 
     def append_own(self, records: memoryview, wall_ms: int) -> AppendedOffsets:
-        """Append a batch of this broker's coordinator; raises KafkaError, OSError."""
+        """Append a batch of this broker's coordinator. Raises KafkaError or OSError."""
         ...
 
     def wait_for(self, offset: int) -> asyncio.Future[None]:
-        """Done when the high watermark has reached it; fails when leadership is lost."""
+        """Return a future for when the high watermark reaches it; fails if leadership is lost."""
         ...
 
     def fail(self, error: OSError) -> None:
-        """Take the log directory offline, and this replica with it: the disk has refused."""
+        """Take the log directory and this replica offline: the disk has refused."""
         ...
 
 
 class ShardClock(Protocol):
-    """Two times: for deadlines, and for what is written and compared with later times."""
+    """Two kinds of time: for deadlines, and for what is written and compared with later times."""
 
     def monotonic_ms(self) -> int: ...
 
     def latest_wall_ms(self) -> int:
-        """Wall time to be written where an age will be counted from it."""
+        """Return the wall time to write if an age will be counted from it."""
         ...
 
     def trusted_wall_ms(self) -> int | None:
-        """Wall time for removal by age; None while nothing may be removed."""
+        """Return the wall time for removal by age; None while nothing may be removed."""
         ...

@@ -1,10 +1,10 @@
 """Checks that a transactional write belongs to an open transaction (KIP-890, part 1).
 
-A batch that arrives when its transaction has been ended would begin another one, which no client
-ever ends: readers of committed records would wait for good. So the first batch of a producer in a
-partition is appended only if the transaction's coordinator knows of the partition; for those after
-it the log itself is the proof. Nothing is awaited between the check and the append, so no marker
-can come between the two.
+A batch that arrives after its transaction has ended would begin another one, which no client ever
+ends: readers of committed records would wait indefinitely. So the first batch of a producer in a
+partition is appended only if the transaction's coordinator knows of the partition; for later
+batches the log itself is the proof. Nothing is awaited between the check and the append, so no
+marker can come between the two.
 
 `transaction.partition.verification.enable=false` switches it off.
 """
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.types import TopicPartition
 
-# Errors of the coordinator that may be over when the producer tries again.
+# Errors of the coordinator that may be gone when the producer tries again.
 _PASSING = (
     ConcurrentTransactions,
     CoordinatorLoadInProgress,
@@ -52,7 +52,7 @@ _PASSING = (
 
 
 class Verification:
-    """Asks the coordinator here, or keeps the answers of one on another broker."""
+    """Asks the coordinator here, or keeps the answers of a coordinator on another broker."""
 
     __slots__ = ("_config", "_coordinators", "_replicas", "_verifier")
 
@@ -63,7 +63,7 @@ class Verification:
         coordinators: Coordinators,
         verifier: Verifier | None,
     ) -> None:
-        """`verifier`: None where there are no other brokers."""
+        """`verifier` is None if there are no other brokers."""
         self._config = config
         self._replicas = replicas
         self._coordinators = coordinators
@@ -81,15 +81,15 @@ class Verification:
     def check_open(
         self, replica: Replica, batch: TransactionalBatch, *, knows_abortable: bool
     ) -> None:
-        """Check that the producer has a transaction open in this partition, or may begin one there.
+        """Check that the producer has, or may begin, an open transaction in this partition.
 
-        The coordinator knows the latter. Raises the error for the producer.
+        The coordinator knows whether it may begin one. Raises the error for the producer.
 
-        To be called right before the append. `knows_abortable`: the producer understands
-        TRANSACTION_ABORTABLE, and gets INVALID_TXN_STATE else. An error that passes becomes
-        NOT_ENOUGH_REPLICAS, which every producer takes for a reason to try again.
+        Call it right before the append. With `knows_abortable` the producer understands
+        TRANSACTION_ABORTABLE, otherwise it gets INVALID_TXN_STATE. A temporary error becomes
+        NOT_ENOUGH_REPLICAS, which every producer takes as a reason to try again.
         """
-        # The usual case, of every batch but the first of a transaction in a partition: no look-up.
+        # The usual case, for every batch but the first of a transaction in a partition: no look-up.
         if not self._is_enabled or _is_open(replica, batch):
             return
         try:
@@ -101,7 +101,7 @@ class Verification:
                 f"{replica.topic_partition}: not known yet whether it is in the transaction: "
                 f"{error}"
             ) from error
-        # As in Kafka, a Produce has INVALID_PRODUCER_EPOCH for that.
+        # As in Kafka, a Produce has INVALID_PRODUCER_EPOCH for this error.
         except ProducerFenced as error:
             raise InvalidProducerEpoch(str(error)) from error
         except TransactionAbortable as error:
@@ -109,20 +109,20 @@ class Verification:
             raise (TransactionAbortable if knows_abortable else InvalidTxnState)(message) from error
 
     def _answer(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
-        """The error code of the coordinator here, or of the one elsewhere, asked before."""
+        """Return the code of the coordinator here, or of the remote one, which was asked before."""
         if self._verifier is not None and self._verifier.is_elsewhere(batch.transactional_id):
             return self._verifier.take(topic_partition, batch)
         machine = self._coordinators.transactions.shard_of(batch.transactional_id).machine
         return machine.verify(*batch, [topic_partition])[topic_partition]
 
     async def verify(self, batches: Iterable[Unverified]) -> None:
-        """Ask the coordinator about these; `check_open` finds its answer."""
+        """Ask the coordinator about these batches; `check_open` finds its answer."""
         wanted = self.unverified_batches(batches)
         if wanted and self._verifier is not None:
             await self._verifier.verify(wanted)
 
     def unverified_batches(self, batches: Iterable[Unverified]) -> list[Unverified]:
-        """The batches about which a coordinator elsewhere must be asked before the append."""
+        """Return the batches about which a remote coordinator must be asked before the append."""
         verifier = self._verifier
         if verifier is None or not self._is_enabled:
             return []
@@ -142,7 +142,7 @@ class Verification:
 def batches_of(
     transactional_id: str, records: Iterable[tuple[TopicPartition, memoryview]]
 ) -> Iterator[Unverified]:
-    """A producer's batches by their headers; one whose header cannot be read the append refuses."""
+    """Yield a producer's batches by their headers; the append refuses unreadable headers."""
     for topic_partition, batch in records:
         try:
             header = read_header(batch)
@@ -153,7 +153,7 @@ def batches_of(
 
 
 def _is_open(replica: Replica, batch: TransactionalBatch) -> bool:
-    """Return whether the log is the proof: the producer has a transaction open there."""
+    """Return whether the log proves that the producer has an open transaction there."""
     known = replica.log.producers.get(batch.producer_id)
     return (
         known is not None

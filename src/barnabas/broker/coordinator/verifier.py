@@ -2,9 +2,9 @@
 
     unverified -> guard set -> AddPartitionsToTxn (verify only) -> answer kept -> append takes it
 
-Invariant: an answer counts only while its guard stands. A marker that is written meanwhile takes
-the guard away, since the answer was about the transaction that has just ended. The
-append takes the answer with it: for what follows, the open transaction in the log is the proof.
+Invariant: an answer counts only while its guard stands. A marker written meanwhile removes the
+guard, because the answer was about the transaction that has just ended. The append uses up the
+answer: for later batches, the open transaction in the log is the proof.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Guard:
 
 
 class Verifier(ReplicaListener):
-    """Asks, and keeps the answers; only a broker that has others around it has one."""
+    """Asks, and keeps the answers; only a broker in a cluster has a verifier."""
 
     __slots__ = ("_config", "_guards", "_links", "_view")
 
@@ -67,7 +67,7 @@ class Verifier(ReplicaListener):
         self._guards: dict[tuple[TopicPartition, int], _Guard] = {}
 
     def coordinator_of(self, transactional_id: str) -> int:
-        """The broker that coordinates it; -1 if none does at the moment."""
+        """Return the broker that coordinates this id; -1 if there is none at the moment."""
         topic = self._view.image.topics.get(TRANSACTION_TOPIC)
         if topic is None:
             return -1
@@ -81,7 +81,7 @@ class Verifier(ReplicaListener):
         batch = unverified[0].batch
         guards = {}
         for topic_partition, each in unverified:
-            # Set before the request leaves: a marker that is written meanwhile takes it away again.
+            # Set before the request is sent: a marker written meanwhile removes it again.
             guard = guards[topic_partition] = _Guard(each)
             self._guards[topic_partition, each.producer_id] = guard
         topics = [
@@ -126,12 +126,12 @@ class Verifier(ReplicaListener):
         }
 
     def take(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
-        """The coordinator's answer about this write, an error code; it is forgotten with that.
+        """Return and forget the coordinator's answer about this write, an error code.
 
-        COORDINATOR_NOT_AVAILABLE where it was not asked, or a marker came after its answer.
+        It is COORDINATOR_NOT_AVAILABLE if it was not asked, or a marker came after its answer.
         """
         guard = self._guards.get((topic_partition, batch.producer_id))
-        # No answer that still counts: the producer is to try again.
+        # No answer is still valid: the producer has to try again.
         if guard is None or guard.code == _UNASKED or guard.batch != batch:
             return CoordinatorNotAvailable.code
         del self._guards[topic_partition, batch.producer_id]

@@ -1,6 +1,7 @@
 """AlterPartition between a leader and the controller: proposals and answers to messages and back.
 
-Topics travel by their ids: the asker knows its proposals' names, the controller its image's.
+Topics are identified by ids: the leader has their names in its proposals, the controller in its
+image.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _UNANSWERED: Final = IsrAnswer(UnknownServerError.code)
 def isr_request(
     proposals: Sequence[IsrProposal], broker_id: int, broker_epoch: int
 ) -> tuple[AlterPartitionRequest, int]:
-    """`broker_id` and `broker_epoch`: who asks, and in which registration."""
+    """Build the request and its version; `broker_id` and `broker_epoch` identify the sender."""
     topics: dict[bytes, TopicData] = {}
     for proposal in proposals:
         topic = topics.get(proposal.topic_id)
@@ -68,9 +69,9 @@ def isr_request(
 def isr_answers(
     proposals: Sequence[IsrProposal], response: AlterPartitionResponse
 ) -> dict[TopicPartition, IsrAnswer]:
-    """An answer for every proposal: UNKNOWN_SERVER_ERROR where the controller does not mention it.
+    """Return an answer for every proposal, UNKNOWN_SERVER_ERROR if the controller omits it.
 
-    Raises what refuses the request as a whole (NotController, StaleBrokerEpoch).
+    Raises the error that refuses the request as a whole (NotController, StaleBrokerEpoch).
     """
     check(response.error_code)
     answered = {
@@ -100,7 +101,7 @@ def _answer(answered: PartitionResponse) -> IsrAnswer:
 def proposals_of(
     message: AlterPartitionRequest, version: int, image: ClusterImage
 ) -> list[IsrProposal]:
-    """The proposals that the controller can decide on; `isr_response` refuses all others."""
+    """Return the proposals that the controller can decide on; `isr_response` refuses the others."""
     proposals: dict[TopicPartition, IsrProposal] = {}
     for topic in message.topics:
         name = _name(topic, version, image)
@@ -141,10 +142,10 @@ def isr_response(
     image: ClusterImage,
     answers: Mapping[TopicPartition, IsrAnswer],
 ) -> AlterPartitionResponse:
-    """`image`: the one that `proposals_of` had. Every partition of the request is answered.
+    """Build an answer for every partition of the request; `image` is that of `proposals_of`.
 
-    An unclean election leaves no leader here that would have to recover from it, so a proposal
-    that says so is refused (KIP-704).
+    An unclean election leaves no leader here that would have to recover from it, so a proposal that
+    says so is refused (KIP-704).
     """
     unknown = UnknownTopicId if version >= _HAS_TOPIC_IDS else UnknownTopicOrPartition
     topics = []

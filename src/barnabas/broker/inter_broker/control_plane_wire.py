@@ -1,11 +1,11 @@
 """Translates the controller's requests about partitions between values and messages.
 
-The controller's LeaderAndIsr, UpdateMetadata and StopReplica as they travel to another broker, and
-its answers; UpdateMetadata is in `update_metadata_wire`, AlterPartition in `alter_partition_wire`.
-A `..._request` gives the message with the version in which it is sent, a `..._value` takes every
+These are LeaderAndIsr, UpdateMetadata and StopReplica as they travel to another broker, and the
+answers; UpdateMetadata is in `update_metadata_wire`, AlterPartition in `alter_partition_wire`. A
+`..._request` returns the message with the version in which it is sent; a `..._value` takes every
 version that has topic ids.
 
-Topic configs do not travel: the receiver's side is given them as `configs`.
+Topic configs do not travel: the receiver's side gets them as `configs`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from barnabas.protocol.messages.stop_replica import (
 from barnabas.types import TopicPartition, by_topic
 
 PARTITIONS_AT_ONCE: Final = 4_000
-"""What a request may name: a quarter of a megabyte, milliseconds of the receiver's time."""
+"""The most that a request names: a quarter of a megabyte, milliseconds of the receiver's time."""
 
 _HAS_TOPIC_IDS: Final = 5  # LeaderAndIsr
 _STOP_HAS_TOPICS: Final = 1
@@ -57,7 +57,7 @@ Codes = Mapping[TopicPartition, int]
 def in_pieces(
     value: ControlRequest, partitions_at_once: int = PARTITIONS_AT_ONCE
 ) -> Iterator[ControlRequest]:
-    """The same as several requests, none of which names more partitions than that; in order.
+    """Split it into several requests, in order, none with more partitions than that.
 
     A topic of UpdateMetadata stays whole, however large it is.
     """
@@ -70,7 +70,7 @@ def in_pieces(
 
 
 def _updates(value: UpdateMetadata, partitions_at_once: int) -> Iterator[UpdateMetadata]:
-    """At least one: the brokers alone are news too."""
+    """Yield at least one update: the brokers alone are news, too."""
     rest = value._replace(topics=())
     piece: list[TopicImage] = []
     size = 0
@@ -95,7 +95,7 @@ def _chunks(parts: Iterable[Part], size: int) -> Iterator[tuple[Part, ...]]:
 def leader_and_isr_request(
     value: LeaderAndIsr, broker_epoch: int, live: Mapping[int, BrokerImage]
 ) -> tuple[LeaderAndIsrRequest, int]:
-    """`broker_epoch`: the receiver's. `live`: the brokers, for the addresses of the leaders."""
+    """`broker_epoch` is the receiver's; `live` has the brokers, for the leaders' addresses."""
     topics: dict[bytes, LeaderAndIsrTopicState] = {}
     leaders: dict[int, LeaderAndIsrLiveLeader] = {}
     for state in value.partitions:
@@ -106,8 +106,7 @@ def leader_and_isr_request(
             topics[state.topic_id] = topic
         topic.partition_states.append(_leader_and_isr_state(state))
         leader = live.get(state.partition.leader)
-        # A field of Kafka's first versions; it has one address for each leader, not one for each
-        # listener.
+        # A field of Kafka's first versions; it has one address per leader, not one per listener.
         if leader is not None and leader.endpoints and leader.broker_id not in leaders:
             leaders[leader.broker_id] = LeaderAndIsrLiveLeader(
                 broker_id=leader.broker_id,
@@ -141,15 +140,15 @@ def _leader_and_isr_state(state: PartitionState) -> LeaderAndIsrPartitionState:
 
 
 def leader_and_isr_topics(message: LeaderAndIsrRequest) -> dict[str, bytes]:
-    """The topics whose configs the value needs, and their ids."""
+    """Return the topics whose configs the value needs, with their ids."""
     return {topic.topic_name: topic.topic_id for topic in message.topic_states}
 
 
 def leader_and_isr_value(
     message: LeaderAndIsrRequest, version: int, configs: Mapping[str, Mapping[str, str]]
 ) -> LeaderAndIsr:
-    """Raises UnsupportedVersion for a version without topic ids (below IBP 2.8)."""
-    # Below inter.broker.protocol.version 2.8 (KIP-516): an image here is by topic ids.
+    """Raises UnsupportedVersion if the version has no topic ids (below IBP 2.8)."""
+    # Below inter.broker.protocol.version 2.8 (KIP-516): the image here is keyed by topic ids.
     if version < _HAS_TOPIC_IDS:
         raise UnsupportedVersion(f"LeaderAndIsr version {version} has no topic ids")
     states = []
@@ -174,7 +173,7 @@ def leader_and_isr_value(
 
 
 def leader_and_isr_response(value: LeaderAndIsr, codes: Codes) -> LeaderAndIsrResponse:
-    """The receiver's answer in the versions that have topic ids."""
+    """Build the receiver's answer, in the versions that have topic ids."""
     topics: dict[bytes, LeaderAndIsrTopicError] = {}
     for state in value.partitions:
         topic = topics.get(state.topic_id)
@@ -192,7 +191,7 @@ def leader_and_isr_response(value: LeaderAndIsr, codes: Codes) -> LeaderAndIsrRe
 def leader_and_isr_codes(
     value: LeaderAndIsr, response: LeaderAndIsrResponse
 ) -> dict[TopicPartition, int]:
-    """The error code of each partition. Raises what refuses the request as a whole."""
+    """Return each partition's error code. Raises an error that refuses the whole request."""
     check(response.error_code)
     names = {state.topic_id: state.topic_partition.topic for state in value.partitions}
     return {
@@ -207,7 +206,7 @@ def leader_and_isr_codes(
 
 
 def stop_replica_request(value: StopReplica, broker_epoch: int) -> tuple[StopReplicaRequest, int]:
-    """`broker_epoch`: the receiver's."""
+    """`broker_epoch` is the receiver's."""
     states = [
         StopReplicaTopicState(
             topic_name=name,
@@ -232,7 +231,7 @@ def stop_replica_request(value: StopReplica, broker_epoch: int) -> tuple[StopRep
 
 
 def stop_replica_values(message: StopReplicaRequest, version: int) -> list[StopReplica]:
-    """Return one value for the replicas that only stop, and one for those to be deleted."""
+    """Return one value for the replicas that only stop, and one for the replicas to delete."""
     sorted_out: dict[bool, dict[TopicPartition, int]] = {False: {}, True: {}}
     for name, leader_epoch, delete in _stops(message, version):
         sorted_out[delete][name] = leader_epoch
@@ -250,7 +249,7 @@ def stop_replica_values(message: StopReplicaRequest, version: int) -> list[StopR
 
 
 def _stops(message: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPartition, int, bool]]:
-    """Each partition with its leader epoch, and whether it is to be deleted."""
+    """Yield each partition with its leader epoch and whether it is to be deleted."""
     if version >= _STOP_HAS_STATES:
         for state in message.topic_states:
             for each in state.partition_states:
@@ -278,7 +277,7 @@ def stop_replica_response(codes: Codes) -> StopReplicaResponse:
 
 
 def stop_replica_codes(response: StopReplicaResponse) -> dict[TopicPartition, int]:
-    """The error code of each partition. Raises what refuses the request as a whole."""
+    """Return each partition's error code. Raises an error that refuses the whole request."""
     check(response.error_code)
     return {
         TopicPartition(each.topic_name, each.partition_index): each.error_code
@@ -287,6 +286,6 @@ def stop_replica_codes(response: StopReplicaResponse) -> dict[TopicPartition, in
 
 
 def check(error_code: int) -> None:
-    """Raise the KafkaError that an answer as a whole is, if it is one (UpdateMetadata's too)."""
+    """Raise an answer's error code as its KafkaError, if there is one (UpdateMetadata's too)."""
     if error_code != NONE:
         raise error_for_code(error_code)

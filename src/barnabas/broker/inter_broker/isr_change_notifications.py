@@ -3,8 +3,8 @@
     /isr_change_notification/isr_change_0000000007
         {"version":1,"partitions":[{"topic":"t","partition":0}]}
 
-They have written the partitions' state nodes before; the node here says which. The controller reads
-those, notifies all brokers, and removes it, whatever its own version is.
+They have already written the partitions' state nodes; this node says which. The controller reads
+the state nodes, notifies all brokers and removes this node, whatever its own version is.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ _log = logging.getLogger(__name__)
 
 _PREFIX = f"{layout.ISR_CHANGES}/isr_change_"
 _PARTITIONS_AT_ONCE = 2_000
-"""So that a node stays below a megabyte, whatever the topics are called."""
+"""The limit that keeps a node below a megabyte, however long the topics' names are."""
 
 
 class Announced(NamedTuple):
-    """The notifications that were found; the nodes stay until `remove`."""
+    """The notifications that were found; their nodes stay until `remove`."""
 
     partitions: list[TopicPartition]
     paths: list[str]
 
 
 async def announce(store: MetadataStore, names: Sequence[TopicPartition]) -> None:
-    """Announce that the ISRs of these have been written; raises MetadataError."""
+    """Announce that these partitions' ISRs have been written. Raises MetadataError."""
     for first in range(0, len(names), _PARTITIONS_AT_ONCE):
         data = layout.encode_isr_change(names[first : first + _PARTITIONS_AT_ONCE])
         await store.commit([Create(_PREFIX, data, sequential=True)])
 
 
 async def read_announced(store: MetadataStore) -> Announced:
-    """Read what leaders have announced, in its order, each partition once."""
+    """Read what leaders have announced, in their order, each partition once."""
     paths = [f"{layout.ISR_CHANGES}/{name}" for name in await children(store, layout.ISR_CHANGES)]
     partitions: dict[TopicPartition, None] = {}
     for path, node in zip(paths, await store.read_many(paths), strict=True):
-        # Another controller has removed it meanwhile.
+        # Another controller has removed the node meanwhile.
         if node is None:
             continue
         try:
@@ -67,7 +67,7 @@ async def remove(store: MetadataStore, paths: Iterable[str], epoch_version: int)
 async def read_states(
     store: MetadataStore, names: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Written]:
-    """Read the state nodes of these; one that does not exist is left out."""
+    """Read the state nodes of these partitions; nodes that do not exist are left out."""
     paths = {name: layout.state_path(*name) for name in names}
     nodes = await store.read_many(list(paths.values()))
     return {
@@ -78,6 +78,6 @@ async def read_states(
 
 
 def states_written(operations: Iterable[Operation]) -> list[TopicPartition]:
-    """The partitions whose existing state node these operations write."""
+    """Return the partitions whose existing state nodes these operations write."""
     found = (layout.partition_of_state(each.path) for each in operations if isinstance(each, Set))
     return [name for name in dict.fromkeys(found) if name is not None]

@@ -1,9 +1,9 @@
-"""Notifies a controller elsewhere that a log directory of a broker has failed (KIP-112).
+"""Notifies a controller on another broker that a log directory has failed (KIP-112).
 
     /log_dir_event_notification/log_dir_event_0000000007        {"version":1,"broker":2,"event":1}
 
-The node names only the broker. The controller removes it and sends that broker once more what it
-hosts; what the broker has lost it refuses with KAFKA_STORAGE_ERROR.
+The node names only the broker. The controller removes it and resends that broker the partitions
+that it hosts; the broker refuses the ones that it has lost with KAFKA_STORAGE_ERROR.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FAILURE = 1
 
 
 async def announce(store: MetadataStore, broker_id: int) -> None:
-    """Announce that this broker has lost a log directory; raises MetadataError."""
+    """Announce that this broker has lost a log directory. Raises MetadataError."""
     node = {"version": 1, "broker": broker_id, "event": _FAILURE}
     data = json.dumps(node, separators=(",", ":")).encode()
     await store.commit([Create(_PREFIX, data, sequential=True)])
@@ -51,17 +51,17 @@ async def take(store: MetadataStore, epoch_version: int) -> list[int]:
             broker_ids[int(json.loads(node.data or b"")["broker"])] = None
         except (ValueError, KeyError, TypeError) as error:
             _log.error("%s is not understood (%r): %r", path, error, node.data)
-        # Also one that is not understood: it would be read again in each round.
+        # Even a node that is not understood: otherwise it would be read again in each round.
         with suppress(NoNode):
             await store.commit([Check(CONTROLLER_EPOCH, epoch_version), Delete(path)])
     return list(broker_ids)
 
 
 def everything_hosted(image: ClusterImage, broker_id: int, but_not: Container[str] = ()) -> Send:
-    """Every partition that has a replica on a broker, as it is at the moment.
+    """Return every partition that has a replica on a broker, in its present state.
 
-    `but_not`: topics that are being deleted. A broker that has deleted its replica would make it
-    once more.
+    `but_not` has topics that are being deleted: a broker that has deleted its replica would
+    otherwise create it again.
     """
     states = tuple(
         PartitionState(

@@ -1,8 +1,8 @@
-"""Requests to other brokers: one kept connection to each, made again when it is lost.
+"""Requests to other brokers: one persistent connection to each, reopened when it is lost.
 
-For what is asked now and then and in no order: markers, verification, ISR changes. Several
-requests may be under way on a connection at once. A broker that has registered again is another
-one: its old connection is not used any more.
+They are for occasional requests in no particular order: markers, verification, ISR changes. Several
+requests may be in progress on a connection. A broker that has registered again counts as another
+one: its old connection is no longer used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PeerLinks:
-    """The connections of one purpose."""
+    """Connections to other brokers that are used for one purpose."""
 
     __slots__ = ("_links", "_peers", "_purpose", "_view")
 
@@ -36,9 +36,9 @@ class PeerLinks:
     async def ask(
         self, broker_id: int, api: Api, request: Message, timeout_ms: int, at_most: int
     ) -> Message:
-        """The broker's answer to a request, in the highest version both know up to `at_most`.
+        """Return a broker's answer, in the highest version that both know up to `at_most`.
 
-        Raises ConnectionLost and NoAnswer (the outcome is unknown then), UnsupportedVersion.
+        Raises ConnectionLost or NoAnswer (the outcome is then unknown), or UnsupportedVersion.
         """
         broker = self._view.image.brokers.get(broker_id)
         if broker is None:
@@ -54,9 +54,9 @@ class PeerLinks:
         return await channel.send(api, request, version, timeout_ms=timeout_ms)
 
     def drop_old(self) -> None:
-        """Drop the links to brokers that have failed, or have registered again.
+        """Drop the links to brokers that have failed or registered again.
 
-        Requests to them get ConnectionLost now: a machine that lost its power closes nothing.
+        Requests to them get ConnectionLost now: a machine that lost power does not close anything.
         """
         brokers = self._view.image.brokers
         for broker_id, link in list(self._links.items()):
@@ -66,7 +66,7 @@ class PeerLinks:
                 link.close()
 
     def close(self) -> None:
-        """Fail every request that is under way with ConnectionLost."""
+        """Fail every request in progress with ConnectionLost."""
         for link in self._links.values():
             link.close()
         self._links.clear()
@@ -86,19 +86,19 @@ class _Link:
         if self._channel is not None and self._channel.is_open:
             return self._channel
         opening = self._opening
-        # One attempt for all requests that wait for the connection.
+        # One attempt for all requests that are waiting for the connection.
         if opening is None:
             connecting = peers.connect(self.broker, purpose, timeout_ms)
             opening = self._opening = asyncio.get_running_loop().create_task(connecting)
             opening.add_done_callback(self._on_opened)
         try:
-            # A request that is cancelled does not take the connection from the others.
+            # Cancelling one request does not take the connection from the others.
             return await shielded(opening)
         except asyncio.CancelledError:
             asker = asyncio.current_task()
             if not opening.cancelled() or (asker is not None and asker.cancelling()):
                 raise
-            # The attempt was cancelled, which must not cancel the tasks that wait for it.
+            # The attempt was cancelled, which must not cancel the tasks waiting for it.
             raise ConnectionLost(f"broker {self.broker.broker_id} has registered again") from None
 
     def _on_opened(self, opening: asyncio.Task[Channel]) -> None:

@@ -1,9 +1,9 @@
 """Connections to the other brokers of the cluster.
 
-A peer is reached by the listener that is meant for brokers: `inter.broker.listener.name`, else the
-one with the name of the protocol `security.inter.broker.protocol`; controllers take that of
-`control.plane.listener.name`, if there is one. Each asker has a connection of its own and keeps it:
-answers come in order, and a long poll must not hold back a vote.
+A peer is reached by its listener for brokers: `inter.broker.listener.name`, otherwise the listener
+named like the protocol in `security.inter.broker.protocol`. Controllers use the listener in
+`control.plane.listener.name`, if set. Each caller has its own persistent connection: answers come
+in order, and a long poll must not hold back a vote.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CONTROLLER = "controller"
 
 
 class Peers:
-    """Makes connections; the caller closes them."""
+    """Opens connections; the caller closes them."""
 
     __slots__ = ("_clock", "_config", "_random")
 
@@ -48,12 +48,12 @@ class Peers:
         timeout_ms: int,
         memory: MemoryPool | None = None,
     ) -> Channel:
-        """A connection on which requests can be sent; `timeout_ms` is how long an answer may take.
+        """Return a connection for requests; `timeout_ms` is how long an answer may take.
 
-        `purpose` goes into its client id, for the peer's logs; `memory` has the buffers into which
-        answers are received, if not the connection's own. Raises ConnectionLost, NoAnswer.
+        `purpose` goes into its client id, for the peer's logs; `memory` has the buffers that
+        receive answers, if not the connection's own. Raises ConnectionLost or NoAnswer.
         """
-        # A broker that is alone never gets here, and is ready sooner without these.
+        # A broker on its own never gets here and is ready sooner without these.
         from barnabas.client.channel import BrokerAddress, Channel, Seams, dial_tcp
         from barnabas.client.config import ClientConfig
 
@@ -75,14 +75,14 @@ class Peers:
         return control or inter_broker_listener(config)[0]
 
     def _security(self, listener: str) -> SecurityConfig:
-        """The security of this broker's listener of that name: brokers are each other's clients."""
+        """Return the security of this broker's own listener: brokers are each other's clients."""
         config = self._config.value
         from barnabas.client.security.config import SecurityConfig
 
         protocol = security_protocols(config)[listener]
         if protocol is SecurityProtocol.PLAINTEXT:
             return SecurityConfig()
-        # Only here, so that brokers with neither SASL nor TLS between them load nothing for it.
+        # Imported here, so that brokers without SASL or TLS between them load nothing for it.
         from barnabas.broker.security.own_login import own_login
 
         return own_login(config, listener, protocol)

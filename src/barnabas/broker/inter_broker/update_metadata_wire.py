@@ -1,8 +1,9 @@
 """UpdateMetadata between brokers: the value to the message and back.
 
-The value's topics are whole, the message has what it has: the receiver's image fills in the rest,
-and a state never replaces a newer one. Not on the wire, so kept from the image: the cluster's id
-and what is being reassigned. The epochs of other brokers are not in it: they are -1, not known.
+The value's topics are whole, but the message may have only some partitions: the receiver's image
+fills in the rest, and a state never replaces a newer one. The cluster's id and reassignments are
+not in the message, so they are kept from the image. Neither are the epochs of other brokers: they
+are -1, not known.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ _HAS_ENDPOINTS: Final = 1
 _HAS_TOPIC_IDS: Final = 7
 
 _BEING_DELETED: Final = -2
-"""The leader of every partition of a topic that is going (Kafka's LeaderDuringDelete)."""
+"""The leader of every partition of a topic being deleted (Kafka's LeaderDuringDelete)."""
 
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")  # by their codes
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")  # by protocol code
 
 Configs = Mapping[str, Mapping[str, str]]
 
@@ -44,9 +45,9 @@ Configs = Mapping[str, Mapping[str, str]]
 def update_metadata_request(
     value: UpdateMetadata, broker_epoch: int, topics: Mapping[str, TopicImage]
 ) -> tuple[UpdateMetadataRequest, int]:
-    """`broker_epoch`: the receiver's. `topics`: as the controller knows them, removed ones too.
+    """`broker_epoch` is the receiver's; `topics` are the controller's, removed ones included.
 
-    Of a removed topic that it knows no longer one partition is sent, which is enough for us.
+    If it no longer knows a removed topic, one partition is sent, which is enough for us.
     """
     live = {broker.broker_id for broker in value.brokers}
     states = [_removal(name, topics.get(name)) for name in value.removed_topics]
@@ -120,18 +121,18 @@ def _broker(broker: BrokerImage) -> UpdateMetadataBroker:
 
 
 def update_metadata_topics(message: UpdateMetadataRequest) -> dict[str, bytes]:
-    """The topics whose configs the value needs, and their ids."""
+    """Return the topics whose configs the value needs, with their ids."""
     return {each.topic_name: each.topic_id for each in message.topic_states if not _is_going(each)}
 
 
 def update_metadata_value(
     message: UpdateMetadataRequest, version: int, image: ClusterImage, configs: Configs
 ) -> UpdateMetadata:
-    """`image`: the receiver's, at the moment at which the value is carried out; the configs of its
-    topics stay, for they may have changed since `configs` were read.
+    """`image` is the receiver's at the moment when the value is carried out.
 
-    Raises UnsupportedVersion for topics in a version without their ids (below IBP 2.8), and
-    InvalidRequest for a security protocol that there is not.
+    The configs of its topics stay, because they may have changed since `configs` were read. Raises
+    UnsupportedVersion for topics in a version without topic ids (below IBP 2.8), and InvalidRequest
+    for an unknown security protocol.
     """
     assert image.cluster_id is not None, "a broker knows its cluster before the cluster knows it"
     if message.ungrouped_partition_states or (message.topic_states and version < _HAS_TOPIC_IDS):
@@ -140,7 +141,7 @@ def update_metadata_value(
     topics = {}
     removed = []
     for topic in message.topic_states:
-        # LeaderDuringDelete: the broker forgets the topic before its replicas go.
+        # LeaderDuringDelete: the broker forgets the topic before its replicas are deleted.
         if _is_going(topic):
             removed.append(topic.topic_name)
         else:
@@ -156,7 +157,7 @@ def update_metadata_value(
 
 
 def _is_going(topic: UpdateMetadataTopicState) -> bool:
-    """Topics are deleted as a whole, so one partition tells of all."""
+    """Return whether the topic is being deleted: as a whole, so one partition is enough."""
     return any(each.leader == _BEING_DELETED for each in topic.partition_states)
 
 
@@ -174,7 +175,7 @@ def _topic(
         config = configs[name]
     for each in topic.partition_states:
         before = partitions.get(each.partition_index)
-        # A newer state may be known already.
+        # A newer state may already be known.
         if before is None or before.partition_epoch <= each.zk_version:
             partitions[each.partition_index] = _partition(each, before, live)
     return TopicImage(name, topic.topic_id, MappingProxyType(partitions), config)
@@ -193,7 +194,7 @@ def _partition(
         state.controller_epoch,
         tuple(replica for replica in state.offline_replicas if replica in live),
     )
-    # Not on the wire; with the same replicas the reassignment is still the same.
+    # Not in the message; with the same replicas the reassignment is unchanged.
     if before is not None and before.replicas == replicas:
         partition = partition._replace(adding=before.adding, removing=before.removing)
     return partition

@@ -3,10 +3,10 @@
 Below inter.broker.protocol.version 2.7 no controller is asked: the leader writes the ISR itself
 (`zk_alter_partition`).
 
-What one turn of the loop brings goes in one request, and one request at a time is under way; what
-comes meanwhile goes with the next. A proposal lasts until it is answered: if the controller cannot
-be reached, or has resigned, it is sent again, unless the partition has another leader or epoch by
-then.
+The proposals of one turn of the loop go in one request, and one request at a time is in progress;
+proposals that come meanwhile go with the next. A proposal lasts until it is answered: if the
+controller cannot be reached or has resigned, the proposal is resent, unless the partition has
+another leader or epoch by then.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Answers = Mapping["TopicPartition", "IsrAnswer"]
 
 
 class IsrApproval(Protocol):
-    """Agrees to ISRs; raises BarnabasError if all of them are refused, or not answered."""
+    """Agrees to ISRs; raises BarnabasError if all of them are refused or not answered."""
 
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers: ...
 
@@ -83,7 +83,7 @@ class ControllerApproval:
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers:
         view, controller = self._view, self._controller
         proposals = [each.proposal for each in pending]
-        # Without a connection to itself: the controller on this broker is asked directly.
+        # The controller on this broker is asked directly, without a connection to itself.
         if controller.is_active:
             return await controller.alter_partitions(view.broker_id, view.broker_epoch, proposals)
         controller_id = controller.controller_id
@@ -95,7 +95,7 @@ class ControllerApproval:
         return wire.isr_answers(proposals, cast(AlterPartitionResponse, answer))
 
     def close(self) -> None:
-        """Do nothing: the links are closed by their owner."""
+        """Do nothing: the links' owner closes them."""
 
 
 class AlterPartition:
@@ -113,7 +113,7 @@ class AlterPartition:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def close(self) -> None:
-        """Ask no controller any more."""
+        """Stop asking controllers."""
         self._queue.clear()
         if self._task is not None:
             self._task.cancel()
@@ -134,14 +134,14 @@ class AlterPartition:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
 
     async def _settle(self, pending: Sequence[PendingProposal]) -> bool:
-        """Ask once; return whether all were agreed to. What was not answered is asked again."""
+        """Ask once; returns whether all were agreed to. Unanswered proposals are asked again."""
         try:
             answers = await self._approval(pending)
         except BarnabasError as error:
             _log.info("%d ISR changes wait: %s", len(pending), error)
         except Exception:
-            # A mistake of ours, or an address that cannot even be looked up. Their partitions
-            # wait for the answer: without one their ISRs would never change again.
+            # A bug of ours, or an address that cannot even be looked up. Their partitions wait for
+            # the answer: without it their ISRs would never change again.
             _log.exception("%d ISR changes wait", len(pending))
         else:
             return await self._hand_out(pending, answers)
@@ -150,16 +150,16 @@ class AlterPartition:
         return False
 
     async def _hand_out(self, pending: Sequence[PendingProposal], answers: Answers) -> bool:
-        """Give each proposal its answer; return whether all were agreed to."""
+        """Give each proposal its answer; returns whether all were agreed to."""
         updates = []
         for each in pending:
             answer = answers[each.proposal.topic_partition]
-            # A partition that another broker leads by now has nothing to log.
+            # A partition that another broker now leads has nothing to log.
             if answer.error_code == NONE and each.is_led:
                 updates.append((each.partition, answer))
             if not each.answer.done():
                 each.answer.set_result(answer)
-        await asyncio.sleep(0)  # the leaders take their answers over, and the lines say what is
+        await asyncio.sleep(0)  # the leaders take over their answers, so the log lines are true
         for line in update_lines(updates):
             _log.info("%s", line)
         return all(answers[each.proposal.topic_partition].error_code == NONE for each in pending)

@@ -2,9 +2,9 @@
 
     ask -> append, write, partition by partition -> (flush, where that is asked) -> ask
 
-One request is on its way at a time, and it says what is written here: an offset that is fetched is
-acknowledged. A partition in trouble is left out for `replica.fetch.backoff.ms` and holds up no
-other; a leader that cannot be reached is tried until the controller names another one.
+One request is on its way at a time, and it acknowledges what is written here: everything below the
+offsets that it fetches. A partition in trouble is left out for `replica.fetch.backoff.ms` and
+delays no other; a leader that cannot be reached is retried until the controller names another one.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_BYTES_PER_TURN = 1 << 20  # appended, before others have their turn of the loop
+_BYTES_PER_TURN = 1 << 20  # appended, before others get their turn of the loop
 _CUTS_PER_TURN = 4
 _FIRST_RECONNECT_MS = 50
-_LONGEST_THROTTLE_MS = 1_000  # before the rate is read again: it may have been raised
+_LONGEST_THROTTLE_MS = 1_000  # before the rate is reread: it may have been raised
 
-# The leader has dropped the session or never had it: the next request begins another, at once.
+# The leader has dropped the session or never had it: the next request immediately starts another.
 _SESSION_LOST = (FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError)
 
 
 class Fetcher:
-    """One of the fetchers of a leader; `close` ends it."""
+    """One of a leader's fetchers; `close` ends it."""
 
     __slots__ = (
         "_backoff_ms",
@@ -77,11 +77,11 @@ class Fetcher:
         )
         self._requests = FetchRequests(_limits(parts.config))
         self._followed: dict[TopicPartition, Followed] = {}
-        self._resting: list[tuple[int, int, Followed]] = []  # a heap by when they are due
-        self._tickets = 0  # keeps equal times apart in the heap
+        self._resting: list[tuple[int, int, Followed]] = []  # a heap by the time when they are due
+        self._tickets = 0  # distinguishes equal times in the heap
         self._backoff_ms = _FIRST_RECONNECT_MS
-        self._is_lost = False  # and that has been logged
-        self._work = asyncio.Event()  # there may be something to ask for
+        self._is_lost = False  # and the loss has been logged
+        self._work = asyncio.Event()  # set when there may be something to ask for
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._ended = asyncio.Event()
         self._task.add_done_callback(lambda _: self._ended.set())
@@ -92,7 +92,7 @@ class Fetcher:
 
     @property
     def partitions(self) -> dict[TopicPartition, Followed]:
-        """The partitions that are copied here."""
+        """The partitions that this fetcher copies."""
         return self._followed
 
     def configure(self, config: BrokerConfig) -> None:
@@ -100,10 +100,10 @@ class Fetcher:
         self._requests.limit(_limits(config))
 
     def follow(self, replica: Replica) -> None:
-        """Copy the partition from now on; once more in a new epoch of its leader."""
+        """Copy the partition from now on; call it again in a new epoch of its leader."""
         name = replica.topic_partition
         before = self._followed.get(name)
-        # Another replica object has a log of its own, which may end elsewhere.
+        # Another replica object has its own log, which may end elsewhere.
         if before is not None and before.replica is not replica:
             self._requests.forget(name)
         followed = Followed(replica, self._parts)
@@ -112,16 +112,16 @@ class Fetcher:
         self._work.set()
 
     def unfollow(self, name: TopicPartition) -> None:
-        """Stop copying the partition; what is still to arrive for it is dropped."""
+        """Stop copying the partition; data that still arrives for it is dropped."""
         if self._followed.pop(name, None) is not None:
             self._requests.forget(name)
 
     def close(self) -> None:
-        """Append nothing after this; the connection goes with the next turn of the loop."""
+        """Append nothing after this; the connection closes in the next turn of the loop."""
         self._task.cancel()
 
     async def wait_closed(self) -> None:
-        """Return when the connection is gone, after `close`."""
+        """Return when the connection is closed, after `close`."""
         await self._ended.wait()
 
     # --- the loop --------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Fetcher:
             self._connection.close()
 
     async def _replicate(self) -> None:
-        """Connect and copy until something goes wrong with the connection, or with the leader."""
+        """Connect and copy until the connection or the leader fails."""
         try:
             await self._connection.open()
             while True:
@@ -147,7 +147,8 @@ class Fetcher:
         except BarnabasError as error:
             self._lost(error)
         except Exception:
-            # A mistake of ours; but a broker that does not fetch leaves the ISRs of all partitions.
+            # This is our own bug; but a broker that does not fetch leaves the ISRs of all
+            # partitions.
             _log.exception("copying from broker %d has failed, and starts again", self.leader_id)
         finally:
             self._connection.close()
@@ -159,7 +160,7 @@ class Fetcher:
             _log.info("broker %d can be followed again", self.leader_id)
 
     def _lost(self, error: BarnabasError) -> None:
-        """Log it once, and not with every attempt."""
+        """Log the loss once, not with every attempt."""
         is_news = not (self._is_lost or self._parts.view.is_cluster_stopping)
         level = logging.WARNING if is_news else logging.DEBUG
         self._is_lost = True
@@ -173,9 +174,9 @@ class Fetcher:
         )
 
     async def _round(self) -> None:
-        """One request and its answer."""
+        """Send one request and process its answer."""
         self._end_rests()
-        # Every partition rests, or none is left.
+        # Every partition is resting, or none is left.
         if not len(self._requests):
             await self._wait_for_work()
             return
@@ -190,7 +191,7 @@ class Fetcher:
 
     def _ask_for(self, followed: Followed) -> None:
         throttled_ms = followed.throttled_ms(self._parts.replicas.clock.monotonic_ms())
-        # RE-13: a replica that lags and is throttled is left out, and holds up no other.
+        # RE-13: a replica that lags and is throttled is left out and delays no other.
         if throttled_ms:
             self._rest(followed, min(throttled_ms, _LONGEST_THROTTLE_MS))
             return
@@ -201,7 +202,7 @@ class Fetcher:
     # --- an answer -------------------------------------------------------------------------------
 
     async def _carry_out(self, response: FetchResponse) -> None:
-        """Append what has arrived, and ask for what comes behind it."""
+        """Append the data that has arrived, and ask for the data after it."""
         now_ms = self._parts.replicas.clock.monotonic_ms()
         taken_bytes = 0
         cut: list[TopicPartition] = []
@@ -212,14 +213,14 @@ class Fetcher:
             # Another leader was named while the request was on its way.
             if followed is None:
                 continue
-            if followed.is_cut:  # since before, when there was no descriptor to settle it with
+            if followed.is_cut:  # cut earlier, when there was no descriptor to settle it with
                 cut.append(answered.topic_partition)
                 self._ask_for(followed)
                 continue
             self._take(followed, answered, now_ms, lost)
             if followed.is_cut:
                 cut.append(answered.topic_partition)
-                # A cut reads and removes files, on the loop: others get their turn in between.
+                # A cut reads and removes files on the loop: others get their turn in between.
                 if len(cut) % _CUTS_PER_TURN == 0:
                     await asyncio.sleep(0)
             records = answered.data.records
@@ -233,7 +234,7 @@ class Fetcher:
         if cut:
             await self._settle(cut)
         for replica in flushing:
-            # What is to be flushed is not acknowledged before it is.
+            # Records that need a flush are not acknowledged before it.
             await replica.wait_for_flush(replica.log.log_end_offset)
         if lost:
             await self._find_bounds(lost)
@@ -245,7 +246,7 @@ class Fetcher:
         now_ms: int,
         lost: dict[TopicPartition, Followed],
     ) -> None:
-        """One partition's part of an answer; one that is out of range is noted as `lost`."""
+        """Apply one partition's part of a response; if it is out of range, add it to `lost`."""
         try:
             step = followed.take(answered.sent, answered.data, now_ms)
         except OSError as error:
@@ -260,7 +261,7 @@ class Fetcher:
             )
             self._rest(followed, self._parts.config.int("replica.fetch.backoff.ms"))
         except Exception:
-            # A mistake of ours. It stops this partition, as in Kafka, and not all others.
+            # This is our own bug. It stops only this partition, as in Kafka.
             _log.exception(
                 "%s is not copied any more, until its leader is named again",
                 answered.topic_partition,
@@ -307,7 +308,7 @@ class Fetcher:
                 await self._settle([name])
 
     async def _settle(self, cut: Sequence[TopicPartition]) -> None:
-        """Wait until these cuts are on disk: nothing is asked for above them before."""
+        """Wait until these cuts are on disk: until then nothing above them is requested."""
         replicas = self._parts.replicas
         followed_now = [self._followed[name] for name in cut if name in self._followed]
         await in_turns(settling(replicas.store, followed_now), replicas.threads.background)
@@ -317,7 +318,7 @@ class Fetcher:
                 self._rest(followed, self._parts.config.int("replica.fetch.backoff.ms"))
 
     def _disk_failed(self, followed: Followed, error: OSError) -> None:
-        if is_out_of_descriptors(error):  # which is no fault of the disk: it is asked for again
+        if is_out_of_descriptors(error):  # not a fault of the disk: it is requested again
             self._rest(followed, self._parts.config.int("replica.fetch.backoff.ms"))
         else:
             self.unfollow(followed.replica.topic_partition)
@@ -326,7 +327,7 @@ class Fetcher:
     # --- partitions in trouble -------------------------------------------------------------------
 
     def _rest(self, followed: Followed, wait_ms: int) -> None:
-        """Leave it out for a while: asked for, it would be answered with its error at once."""
+        """Leave the partition out for a while: a request would only return its error again."""
         name = followed.replica.topic_partition
         if self._followed.get(name) is not followed:
             return
@@ -351,7 +352,7 @@ class Fetcher:
             async with asyncio.timeout(due_s):
                 await self._work.wait()
         except TimeoutError:
-            return  # a rest is over
+            return  # when a rest is over
 
 
 def _limits(config: BrokerConfig | CurrentConfig) -> Limits:

@@ -1,4 +1,4 @@
-"""The parts of a broker that its fetchers use, handed on from one to all of them."""
+"""The parts of a broker that its fetchers use, passed on to all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FetcherParts(NamedTuple):
-    """Named, and used by name: the parts that all fetchers of a broker share."""
+    """The parts that all fetchers of a broker share; use them by name."""
 
     view: ClusterView
     config: CurrentConfig

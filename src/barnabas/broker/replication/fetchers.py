@@ -1,8 +1,8 @@
 """Spreads the partitions that this broker copies over connections to their leaders (RE-3).
 
-Each leader has `num.replica.fetchers` fetchers here, over which its partitions are spread by their
-names. A fetcher comes with the first partition and goes with the last one. Invariant: a partition
-is copied by one fetcher at most, that of the leader which the controller named last.
+Each leader has `num.replica.fetchers` fetchers here; its partitions are spread over them by their
+names. A fetcher starts with its first partition and ends with its last. Invariant: a partition is
+copied by at most one fetcher, a fetcher of the leader that the controller named last.
 """
 
 from __future__ import annotations
@@ -41,20 +41,21 @@ class Fetchers(ReplicaListener):
         self._is_stopped = False
 
     def __len__(self) -> int:
-        """Return how many connections there are."""
+        """Return the number of connections."""
         return len(self._by_leader)
 
     def on_following(self, replica: Replica, leader_id: int) -> None:
-        """Copy the partition from this leader, in the leader epoch that its machine has now.
+        """Copy the partition from this leader, in the leader epoch that its machine now has.
 
-        The leader's address is looked up in the image, now or later. -1: there is none.
+        The leader's address is looked up in the image, now or later. -1 means that there is no
+        leader.
         """
         name = replica.topic_partition
         fetcher = None
         if leader_id not in (_NO_LEADER, self._parts.view.broker_id) and not self._is_stopped:
             fetcher = self._fetcher(leader_id, _spread(name) % self._count)
         before = self._homes.get(name)
-        # First away from the former leader's fetcher: two must not append to one log.
+        # First leave the former leader's fetcher: two fetchers must not append to one log.
         if before is not None and before is not fetcher:
             self._leave(name, before)
         if fetcher is not None:
@@ -62,7 +63,7 @@ class Fetchers(ReplicaListener):
             fetcher.follow(replica)
 
     def on_unfollowing(self, replica: Replica) -> None:
-        """Copy the partition no longer: what is still to arrive for it is dropped."""
+        """Stop copying the partition; data that still arrives for it is dropped."""
         fetcher = self._homes.get(replica.topic_partition)
         if fetcher is not None:
             self._leave(replica.topic_partition, fetcher)
@@ -75,14 +76,14 @@ class Fetchers(ReplicaListener):
             followed.on_log_moved()
 
     def lag(self, topic_partition: TopicPartition) -> Lag | None:
-        """How far a partition is behind its leader; None: it is not copied here."""
+        """Return how far a partition is behind its leader; None: it is not copied here."""
         fetcher = self._homes.get(topic_partition)
         followed = None if fetcher is None else fetcher.partitions.get(topic_partition)
         return None if followed is None else followed.lag(self._parts.replicas.clock.monotonic_ms())
 
     def families(self) -> Iterator[Family]:
-        """The lag of each partition that is copied here (RE-14)."""
-        # The client id is that of Kafka's fetcher thread: the fetcher's number, the leader's id.
+        """Yield the lag of each partition that is copied here (RE-14)."""
+        # The client id is that of Kafka's fetcher thread: the fetcher's number and the leader's id.
         now_ms = self._parts.replicas.clock.monotonic_ms()
         yield gauge(
             "kafka.server:type=FetcherLagMetrics,name=ConsumerLag",
@@ -106,7 +107,7 @@ class Fetchers(ReplicaListener):
         for fetcher in self._by_leader.values():
             fetcher.configure(config)
         count = _count_in(config)
-        # Partitions move to the fetchers that their names belong to from now on.
+        # Partitions move to the fetchers that their names now belong to.
         if count != self._count:
             self._count = count
             for fetcher in list(self._by_leader.values()):
@@ -114,7 +115,7 @@ class Fetchers(ReplicaListener):
                     self.on_following(followed.replica, fetcher.leader_id)
 
     async def stop(self) -> None:
-        """Return when nothing is copied any more, and never will be."""
+        """Stop copying for good; returns when all fetchers have stopped."""
         self._is_stopped = True
         fetchers = list(self._by_leader.values())
         self._by_leader.clear()
@@ -135,7 +136,7 @@ class Fetchers(ReplicaListener):
         del self._homes[name]
         fetcher.unfollow(name)
         if not fetcher.partitions:
-            # The controller's next request may bring a partition for it again.
+            # The controller's next request may bring another partition for it.
             asyncio.get_running_loop().call_soon(self._close_idle)
 
     def _close_idle(self) -> None:

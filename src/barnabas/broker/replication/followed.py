@@ -1,7 +1,7 @@
-"""One partition that is followed here: the machine that decides, and the log in which it is done.
+"""One followed partition: the machine that decides, and the log on which it acts.
 
-Owns the order "append, write, then ask for more": what a follower asks for next is what it
-acknowledges, so its machine hears of records that are in the file and of no others.
+Owns the order "append, write, then ask for more": a follower's next request acknowledges everything
+before it, so its machine only learns of records that are in the file.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _NO_EPOCH = -1
 
 
 class Lag(NamedTuple):
-    """How far a follower is behind, by what its leader said last."""
+    """How far a follower is behind, according to its leader's last answer."""
 
     records: int
-    """Below the leader's high watermark, and not here yet."""
+    """Records below the leader's high watermark that are not here yet."""
     ms: int
-    """For how long that has been more than none."""
+    """How long there have been such records."""
 
 
 class Followed:
-    """A partition as its fetcher keeps it, from one LeaderAndIsr to the next."""
+    """A partition in its fetcher, from one LeaderAndIsr to the next."""
 
     __slots__ = (
         "_behind_since_ms",
@@ -80,10 +80,10 @@ class Followed:
         return self._follower.fetch_from()
 
     def take(self, sent: FetchFrom, data: PartitionData, now_ms: int) -> Step:
-        """Do what an answer asks for, as far as it can be done here; returns the step.
+        """Do what an answer requires, as far as that is possible here; returns the step.
 
-        `Wait` and `FetchBounds` are left to the fetcher. Raises CorruptData and KafkaError for
-        records that cannot be appended, and OSError, by which the log has failed.
+        `Wait` and `FetchBounds` are left to the fetcher. Raises CorruptData or KafkaError if
+        records cannot be appended, and OSError if the log has failed.
         """
         records = data.records
         size_bytes = len(records) if isinstance(records, memoryview) else 0
@@ -93,10 +93,10 @@ class Followed:
             data.error_code, data.high_watermark, data.log_start_offset, diverging, size_bytes
         )
         step = self._follower.on_answer(sent, got)
-        # The only step that needs bytes; others concern the log's end alone.
+        # The only step that needs bytes; other steps only concern the log's end.
         if type(step) is Append:
             before = self.replica.log.log_end_offset
-            # An empty answer counts, too: it may bring a higher watermark (RE-6).
+            # An empty answer also counts: it may bring a higher watermark (RE-6).
             if isinstance(records, memoryview) and size_bytes:
                 self._append(records, got.high_watermark, now_ms)
             self.replica.on_copied(size_bytes, before, self._follower.on_appended(got))
@@ -106,7 +106,7 @@ class Followed:
         return step
 
     def bounds(self, earliest: int, latest: int) -> Step:
-        """Align with where the leader's log starts and ends: start again there, or truncate.
+        """Align with the start and end of the leader's log: start again there, or truncate.
 
         Raises OSError.
         """
@@ -122,9 +122,9 @@ class Followed:
         return Lag(self.lag_records, now_ms - self._behind_since_ms if self.lag_records else 0)
 
     def throttled_ms(self, now_ms: int) -> int:
-        """For how long it must not be asked for: it lags, and its rate is used up (RE-13)."""
-        # As in Kafka, only a replica that lags is throttled: a throttle must not push one out of
-        # the ISR.
+        """Return how long not to ask for it: it lags, and its rate is used up (RE-13)."""
+        # As in Kafka, only a lagging replica is throttled: a throttle must not push a replica out
+        # of the ISR.
         if self._has_been_level:
             return 0
         throttle = self._throttles.of_follower(self.replica)
@@ -141,9 +141,10 @@ class Followed:
             self._replicas.start_flush(replica)
 
     def _level(self, got: Fetched, now_ms: int) -> None:
-        """Delete what the leader has deleted, and note how far behind this log is."""
+        """Delete the records that the leader has deleted, and note how far behind this log is."""
         log = self.replica.log
-        # Never above the own watermark: what is not known to be committed is not removed (KIP-107).
+        # Never above the own watermark: records not known to be committed are not removed
+        # (KIP-107).
         begin = min(got.log_start_offset, self.replica.high_watermark)
         if begin > log.log_start_offset:
             log.raise_log_start(begin)
@@ -159,7 +160,7 @@ class Followed:
 
     @property
     def is_cut(self) -> bool:
-        """True while the log was cut, and that is not on disk yet: see `settling`."""
+        """True while a cut of the log is not yet on disk: see `settling`."""
         return self.replica.log.unsettled is not None
 
     def _cut(self, step: Step) -> None:
@@ -169,10 +170,10 @@ class Followed:
         if type(step) is Truncate:
             _say_lost(replica, step)
             # Through the store: the recovery point may move back, and must be on disk before
-            # anything is appended. The fetcher has that done, for all partitions of an answer.
+            # anything is appended. The fetcher does that for all partitions of an answer.
             self._replicas.store.truncations.begin(replica.topic_partition, step.offset)
             if step.lost_committed:
-                replica.wake_watchers()  # what consumers have seen is no more
+                replica.wake_watchers()  # records that consumers have seen are gone
         elif type(step) is StartAt:
             _say_lost(replica, step)
             self._replicas.store.truncations.begin_start_at(replica.topic_partition, step.offset)
@@ -180,9 +181,9 @@ class Followed:
 
 
 def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
-    """Have on disk what was cut from these logs: one wait for all of them.
+    """Get the cuts of these logs to disk: one wait for all of them.
 
-    Without a file descriptor some stay cut, until they are written to or this is done again.
+    Without a file descriptor some stay cut, until they are written to or this is repeated.
     """
     replicas = {each.replica.topic_partition: each.replica for each in cut}
     for name, replica in replicas.items():

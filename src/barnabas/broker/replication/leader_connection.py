@@ -1,7 +1,7 @@
-"""The connection on which a fetcher asks a leader: Fetch, and ListOffsets if it lost its place.
+"""A fetcher's connection to a leader: Fetch, and ListOffsets if it lost its place.
 
-One request is on its way at a time. A connection that was lost is made again by `open`; where the
-leader is reached is looked up then, since it may have come back elsewhere.
+One request is on its way at a time. `open` replaces a lost connection and looks up the leader's
+address again, because the leader may have returned elsewhere.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 _EARLIEST, _LATEST = -2, -1
 _BUFFERS = 2
 _ROOM_BYTES = 4096
-"""More than was asked for: a read that does not fill its buffer is known to be the last one."""
+"""Added to the size asked for: a read that does not fill its buffer is known to be the last."""
 
 
 class Bounds(NamedTuple):
-    """The start and the end of a leader's log, or the error instead."""
+    """The start and the end of a leader's log, or an error instead."""
 
     error_code: int
     earliest: int
@@ -49,12 +49,12 @@ class Bounds(NamedTuple):
 
 
 class ReceiveMemory(MemoryPool):
-    """The buffers into which a leader's answers are received: as large as its largest, in turn.
+    """The buffers that receive a leader's answers: each as large as the largest, used alternately.
 
     One answer is on its way at a time, and its records are views of the buffer until they are
-    written; meanwhile the loop may ask for the next buffer. So two are enough, they serve for good,
-    and an answer arrives where it stays: no buffer has to grow under it, and the kernel need not
-    clear a fresh page for each page of records. The fetch has a limit, so this needs none.
+    written; meanwhile the loop may ask for the next buffer. So two buffers are enough for good, and
+    an answer stays where it arrives: no buffer has to grow under it, and the kernel need not clear
+    a fresh page for each page of records. The fetch has a limit, so this pool needs none.
     """
 
     __slots__ = ("_buffers", "_largest_bytes")
@@ -65,7 +65,7 @@ class ReceiveMemory(MemoryPool):
         self._largest_bytes = 0
 
     def take(self, size_bytes: int) -> bytearray:
-        """One without views on it, at least as large as any that was asked for."""
+        """Return a buffer without views, at least as large as the largest ever asked for."""
         if size_bytes > self._largest_bytes:
             self._largest_bytes = size_bytes + _ROOM_BYTES
             self._buffers.clear()
@@ -78,7 +78,7 @@ class ReceiveMemory(MemoryPool):
         return buffer
 
     def give(self, buffer: bytearray) -> None:
-        """They are distinguished by the views on them, so there is nothing to do."""
+        """Do nothing: the views on a buffer show whether it is in use."""
 
 
 class LeaderConnection:
@@ -103,7 +103,7 @@ class LeaderConnection:
         leader_id: int,
         number: int,
     ) -> None:
-        """`number` tells the fetchers of a leader apart, in their client ids."""
+        """`number` distinguishes the fetchers of a leader in their client ids."""
         self._view = view
         self._config = config
         self._peers = peers
@@ -112,10 +112,10 @@ class LeaderConnection:
         self._channel: Channel | None = None
         self.leader_id = leader_id
         self.fetch_version = 0
-        """The highest that both sides know; set by `open`."""
+        """The highest version that both sides support; set by `open`."""
 
     async def open(self) -> None:
-        """Connect. Raises ConnectionLost, NoAnswer, and UnsupportedVersion for an old leader."""
+        """Connect. Raises ConnectionLost or NoAnswer, or UnsupportedVersion for an old leader."""
         channel = await self._peers.connect(
             self._leader(),
             f"fetcher-{self._number}",
@@ -143,15 +143,18 @@ class LeaderConnection:
             channel.close()
 
     async def fetch(self, request: FetchRequest, version: int) -> FetchResponse:
-        """The answer; its records are views of the buffer that received them, which is used again
-        when there is no such view any more. Raises ConnectionLost, NoAnswer, CorruptData."""
+        """Return the answer; its records are views of the buffer that received them.
+
+        The buffer is reused once no such view exists. Raises ConnectionLost, NoAnswer or
+        CorruptData.
+        """
         assert self._channel is not None
         response = await self._channel.send(FETCH, request, version)
         assert isinstance(response, FetchResponse)
         return response
 
     async def bounds(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Bounds]:
-        """Ask where the leader's logs begin and end, in these epochs. Raises as `fetch` does."""
+        """Ask where the leader's logs begin and end in these epochs. Raises as `fetch` does."""
         earliest, latest = await asyncio.gather(
             self._list_offsets(epochs, _EARLIEST), self._list_offsets(epochs, _LATEST)
         )

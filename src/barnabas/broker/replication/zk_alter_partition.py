@@ -1,8 +1,8 @@
 """Writes ISR changes to the metadata store, below inter.broker.protocol.version 2.7 (RE-9).
 
-A leader writes the partition's state node, on the version in which it knows it. If the node was
-written by another one the leader's change is lost, and the controller sends what holds instead.
-The controller is notified of the changes a while later, of many at once, as in Kafka.
+A leader writes the partition's state node, conditional on the version that it knows. If another
+broker wrote the node, the leader's change is lost, and the controller sends the valid state
+instead. As in Kafka, the controller is notified a while later, of many changes together.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _Answers = dict[TopicPartition, IsrAnswer]
 
 
 class Pace(NamedTuple):
-    """When the controller is notified of changes: Kafka's values, which cannot be set."""
+    """When the controller is notified of changes: Kafka's values, which cannot be configured."""
 
     check_every_ms: int = 2_500
     linger_ms: int = 5_000  # after the last change: another one may follow
-    max_delay_ms: int = 60_000  # after the last notification, if changes never cease
+    max_delay_ms: int = 60_000  # after the last notification, if changes never stop
 
 
 class ZkAlterPartition:
@@ -69,12 +69,12 @@ class ZkAlterPartition:
         self._task: asyncio.Task[None] | None = None
 
     def close(self) -> None:
-        """Notify the controller no more."""
+        """Stop notifying the controller."""
         if self._task is not None:
             self._task.cancel()
 
     async def __call__(self, pending: Sequence[PendingProposal]) -> _Answers:
-        """An answer for each, as a controller would give it. Raises MetadataError."""
+        """Return an answer for each, as a controller would give it. Raises MetadataError."""
         answers: _Answers = {}
         for first in range(0, len(pending), _AT_ONCE):
             left = {
@@ -88,25 +88,25 @@ class ZkAlterPartition:
         return answers
 
     def _state(self, partition: Partition, proposal: IsrProposal) -> StateNode:
-        """The node, as in Kafka with the epoch of the controller that made this broker leader."""
+        """Return the node; as in Kafka, with the epoch of the controller that made it leader."""
         isr = tuple(member.broker_id for member in proposal.isr)
         return StateNode(
             self._view.broker_id, proposal.leader_epoch, isr, partition.controller_epoch
         )
 
     async def _write(self, wanted: dict[TopicPartition, _Wanted]) -> _Answers:
-        """All of them in one commit, or the answers to those that stand in its way."""
+        """Write all in one commit, or return the answers to those that prevent it."""
         sets = [
             Set(layout.state_path(*name), layout.encode_state(state), each.partition_epoch)
             for name, (each, state) in wanted.items()
         ]
         try:
             await self._store.commit(sets)
-        # Of many in one commit, only those that conflict are refused; the rest is tried again.
+        # If one of many in a commit conflicts, only that one is refused; the rest is retried.
         except (BadVersion, NoNode) as error:
             answers = await self._conflicts(wanted)
             if not answers:
-                raise  # by now there is no conflict: as if the store had not answered
+                raise  # there is no conflict now: as if the store had not answered
             _log.info("%d ISRs were written by others: %s", len(answers), error)
         else:
             answers = {
@@ -117,14 +117,14 @@ class ZkAlterPartition:
         return answers
 
     async def _conflicts(self, wanted: dict[TopicPartition, _Wanted]) -> _Answers:
-        """The answers to those whose state node is not in the version that they expect."""
+        """Return answers to those whose state node does not have the version that they expect."""
         nodes = await self._store.read_many([layout.state_path(*name) for name in wanted])
         answers: _Answers = {}
         for (name, (each, state)), node in zip(wanted.items(), nodes, strict=True):
             if node is None:
                 answers[name] = IsrAnswer(UnknownTopicOrPartition.code)
             elif node.version != each.partition_epoch:
-                # What was to be written may have been, by an earlier try without an answer.
+                # An earlier attempt that got no answer may already have written it.
                 is_done = _holds(node, name, state)
                 answers[name] = (
                     _agreement(state, node.version)
@@ -136,7 +136,7 @@ class ZkAlterPartition:
     # --- notifying the controller ----------------------------------------------------------------
 
     def _written(self, names: Iterable[TopicPartition]) -> None:
-        """Notify the controller soon, with what else changes until then."""
+        """Notify the controller soon, together with later changes."""
         for name in names:
             self._changed[name] = None
             self._changed_at_ms = self._clock.monotonic_ms()

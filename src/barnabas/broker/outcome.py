@@ -1,8 +1,9 @@
-"""The outcome of a handler: the answer, or what stands between the request and its answer.
+"""The outcome of a handler: the answer, or what leads to it.
 
-Message the answer Staged records were staged for the logs: the answer is built once they are
-written Later a coroutine that returns the answer Hold a coroutine; until it is done, the
-connection's next frame is not handled
+Message    the answer
+Staged     something was staged for the logs: the answer is built once they are written
+Later      a coroutine that returns the answer
+Hold       a coroutine; until it is done, the connection's next frame is not handled
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Builds a broker from its parts, top to bottom: each uses the parts above it. Read it first.
 
     ground      configuration, seams, clock, view, logs, metadata store
-    partitions  what this broker hosts, and what follows from the role of a replica
-    control     the controller's requests to this broker, and what is asked of the controller
+    partitions  the replicas on this broker, and what follows from each replica's role
+    control     the controller's requests to this broker, and this broker's to the controller
     network     connections, and the node that handlers get
 
 Nothing is assigned after construction. Where two parts need each other, there is a queue between

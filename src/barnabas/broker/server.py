@@ -1,7 +1,7 @@
 """Starts and stops a broker; `parts` says what it consists of.
 
     bind sockets -> open logs (recover) -> open the metadata store -> register, be elected or not
-        -> LeaderAndIsr / UpdateMetadata make replicas and the image -> serve
+        -> LeaderAndIsr / UpdateMetadata create replicas and the image -> serve
 
 A stop goes backwards. Binding comes first, so that a taken port costs nothing. A broker on its own
 accepts last, so that no client is answered before the answer is known. A broker in a cluster

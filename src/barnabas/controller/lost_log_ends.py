@@ -4,9 +4,9 @@ The ISR lists the replicas that had every acknowledged record. A broker whose ma
 power cut, a kernel crash) may have lost records that it had not flushed, and registers with a mark
 that says so. From then on, until a leader has taken it into the ISR again:
 
-    others in the ISR      it leaves; if they are all dead, one of them is waited for
+    others in the ISR      it leaves; if they are all dead, the partition waits for one of them
     alone in the ISR       where two replicas had every committed record, all are asked for their
-                                                      log ends, and the largest (epoch, end offset) leads;
+                           log ends, and the largest (epoch, end offset) leads;
                            otherwise it leads immediately, as in Kafka
 
 The argument is in docs/decisions/0014-who-may-have-lost-its-end-does-not-lead-by-the-isr.md.

@@ -1,16 +1,17 @@
 """Reassignment: moving a partition to other brokers (KIP-455).
 
-        begin      the topic's node gets all replicas, the new ones (`adding`) and the old ones
+    begin      the topic's node gets all replicas, the new ones (`adding`) and the old ones
                (`removing`); the leader gets a new epoch, in which the new replicas fetch
-        complete   when all targets are in sync: one of them leads, the old replicas leave the ISR and
-               delete their logs, and then the topic's node has only the targets
+    complete   when all targets are in sync: one of them leads, the old replicas leave the ISR
+               and delete their logs, and then the topic's node has only the targets
 
 The topic's node names the old replicas until they have confirmed the deletion (see `Departing` in
 `decision_draft`), so if the controller dies, the next controller completes the move again, and no
 log stays behind permanently.
 
-In between, the partition is like any other: any controller can complete the move, change its targets
-or cancel it. The replicas' order is the requested one, so the first target is the preferred leader.
+In between, the partition is like any other: any controller can complete the move, change its
+targets or cancel it. The replicas' order is the requested one, so the first target is the preferred
+leader.
 """
 
 from __future__ import annotations

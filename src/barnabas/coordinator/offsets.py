@@ -1,10 +1,10 @@
 """The offsets of one shard's groups: committed ones, and those pending in transactions.
 
-    commit                 a record; it counts when it is in the log
+    commit                 a record; it counts once it is in the log
     transactional commit   a record in a transactional batch; pending until its transaction's marker
                            is in this partition, dropped if the transaction aborts
     tombstone              removes the key, however it was committed
-    fetch                  tells what the high watermark has passed (`unreplicated`)
+    fetch                  reports commits that the high watermark has passed (`unreplicated`)
 
 The latest record of a key in the log counts, wherever the marker of a transactional record is
 (KIP-98). So replaying a compacted log restores the same state.

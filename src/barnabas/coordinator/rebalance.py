@@ -1,10 +1,11 @@
 """A group's rebalance: from one generation to the next.
 
-        begin       something changed: all members have to rejoin, even members waiting for an
+    begin       something changed: all members have to rejoin, even members waiting for an
                 assignment
     complete    all have joined, or time is up: members that did not join are removed, the others
                 form the next generation, and its leader gets the list of members
-    settle      the leader has sent the assignment: once it is in the log, every member gets its part
+    settle      the leader has sent the assignment: every member gets its part once it is in
+                the log
 
 Timeouts are those of Kafka 3.9: the rebalance timeout limits joining and then, separately, syncing;
 the initial delay of a new group never ends early and grows with each new member (KIP-134).

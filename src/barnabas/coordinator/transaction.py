@@ -7,8 +7,8 @@
                           timeout, fenced: epoch + 1
 
 From Complete, more partitions begin the next transaction (Ongoing), and InitProducerId gives a new
-epoch (Empty). Once a Prepare record is in the log, the outcome is final, under any coordinator.
-In Kafka, PrepareEpochFence and Dead mean that a record is on its way to the log; here a decision is
+epoch (Empty). Once a Prepare record is in the log, the outcome is final, under any coordinator. In
+Kafka, PrepareEpochFence and Dead mean that a record is on its way to the log; here a decision is
 appended and applied in one step, so neither occurs.
 
 A `Transaction` is exactly the content of the last record of its id: a value, replaced by each

@@ -1,8 +1,7 @@
-"""The follower's side of fetch sessions (KIP-227): what its leader has been sent, and what comes
-next.
+"""The follower's side of fetch sessions (KIP-227): the requests sent so far and the next.
 
     full           id of the last session or 0, epoch 0     every partition
-    incremental    id n, epoch 1, 2, ...                    those that moved, were added or removed
+    incremental    id n, epoch 1, 2, ...                    the partitions moved, added or removed
 
 Invariant: for a partition that is neither `changed` nor `gone`, the leader's session has the state
 that this follower wants. So a request names the partitions that moved since the previous request,

@@ -2,9 +2,9 @@
 
     reader                                     broker
     id 0, epoch 0: these partitions     ->     all of them, and a session id if there is room
-    id n, epoch 1: some have changed    ->     those with bytes, an error or new bounds
+    id n, epoch 1: some have changed    ->     partitions with bytes, an error or new bounds
     id n, epoch 2: nothing changed      ->     ...
-    id n, epoch -1                      ->     the session ends (so it does by epoch 0)
+    id n, epoch -1                      ->     the session ends (epoch 0 ends it, too)
 
 Invariant: a partition that is not in `changed` has nothing for the reader: no bytes from its offset
 on, no error, and the reader knows its bounds. So an answer only has to look at `changed`, however

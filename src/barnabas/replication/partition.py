@@ -4,7 +4,7 @@
     high watermark (HW)     the smallest LEO of the in-sync replicas: the first offset that
                             consumers cannot see
     committed ISR           as stored by the controller: the replicas that it may elect
-    maximal ISR             the committed and the proposed members: those the HW waits for
+    maximal ISR             the committed and the proposed members: the HW waits for them
 
 Invariants, for a leader: HW <= LEO; the HW never falls; every record below it is on each replica
 that the controller may elect, whatever the outcome of a proposal (so the maximal ISR counts, and

@@ -1,6 +1,6 @@
 """Copies partitions from one leader, on one connection, from the receive buffer to the logs.
 
-    ask -> append, write, partition by partition -> (flush, where that is asked) -> ask
+    ask -> append, write, partition by partition -> (flush, where required) -> ask
 
 One request is on its way at a time, and it acknowledges what is written here: everything below the
 offsets that it fetches. A partition in trouble is left out for `replica.fetch.backoff.ms` and

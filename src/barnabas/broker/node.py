@@ -44,7 +44,7 @@ class Node(NamedTuple):
     view: ClusterView
     authorizer: Authorizer
     auto_advertised: frozenset[str]
-    """Names of listeners for which no address to advertise is configured."""
+    """Names of listeners without a configured address to advertise."""
     replicas: Replicas
     converter: BatchConverter
     throttles: Throttles

@@ -186,7 +186,7 @@ class Server:
 
     @property
     def _has_secrets(self) -> bool:
-        """True if there may be passwords among the dynamic configs."""
+        """True if the dynamic configs may contain passwords."""
         return self.config.is_set("password.encoder.secret")
 
     async def _with_secrets(self, store: MetadataStore) -> BrokerConfig:

@@ -70,7 +70,7 @@ def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartitio
     for name in names:
         partition = draft.get(name)
         if partition is None or broker_id in partition.offline_replicas:
-            continue  # deleted in the meantime, or reported before
+            continue  # deleted in the meantime, or already reported
         offline = (*partition.offline_replicas, broker_id)
         partition = partition._replace(offline_replicas=offline)
         draft.put(name, partition)
@@ -88,7 +88,7 @@ def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition
     for name in names:
         partition = draft.get(name)
         if partition is None or broker_id not in partition.offline_replicas:
-            continue  # deleted in the meantime, or reported before
+            continue  # deleted in the meantime, or already reported
         partition = _reach_again(draft, name, partition, {broker_id})
         if partition.leader == NO_LEADER:
             draft.lead(name)

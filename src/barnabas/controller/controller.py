@@ -76,7 +76,7 @@ class Controller:
         self._epoch_version = epoch_version
         self._settings = Settings() if settings is None else settings
         self._leaving: dict[int, int] = {}  # brokers shutting down, with their epochs
-        self._left_out: dict[int, tuple[int, str]] = {}  # broker epochs and reasons
+        self._left_out: dict[int, tuple[int, str]] = {}  # broker epochs, with the reasons
         self._deleting: set[str] = set()
         self._departing: dict[TopicPartition, tuple[int, ...]] = {}
         self._ends = KnownEnds()
@@ -109,7 +109,8 @@ class Controller:
                 name = TopicPartition(topic.name, number)
                 broker_changes.fail_over(draft, name, doubtful)
                 draft.notify(name)
-        # A broker that started under no controller must not learn of brokers before topics.
+        # A broker that started without a controller must learn of topics before it learns of
+        # brokers.
         return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
 
     def configure(self, settings: Settings) -> None:
@@ -139,7 +140,7 @@ class Controller:
         return self._lead(topics, notifies_all=True)
 
     def partitions_added(self, topics: Sequence[TopicImage]) -> Decision:
-        """Elect leaders for partitions added to these topics; the others stay as they are."""
+        """Elect leaders for partitions added to these topics; other partitions are left alone."""
         return self._lead(topics, notifies_all=False)
 
     def configs_changed(self, configs: Mapping[str, Mapping[str, str]]) -> Decision:
@@ -229,7 +230,7 @@ class Controller:
         # A broker that is gone confirms nothing; logs that it still has are strays when it returns.
         draft.on_departed(gone, list(self._departing))
         broker_changes.brokers_changed(draft, gone, come, trusted)
-        names = sorted(self._deleting & self.image.topics.keys())  # a set has no order of its own
+        names = sorted(self._deleting & self.image.topics.keys())  # a set has no fixed order
         # A broker that has returned may still have replicas of topics being deleted: it is sent the
         # same StopReplica again.
         leaving = [self.image.topics[each] for each in names]
@@ -377,7 +378,7 @@ class Controller:
             outcomes = {
                 name: error
                 for name, error in outcomes.items()
-                # As in Kafka's answer to an election of all partitions.
+                # As in Kafka's answer to an election for all partitions.
                 if not isinstance(error, ElectionNotNeeded)
             }
         return _decision_of(draft), outcomes
@@ -399,7 +400,7 @@ class Controller:
                 targets = None if replicas is None else tuple(replicas)
                 reassignment.reassign(draft, name, targets)
             except KafkaError as error:
-                # The traceback would keep the frames of the whole request.
+                # The traceback would keep the frames of the whole request alive.
                 outcomes[name] = error.with_traceback(None)
             else:
                 outcomes[name] = None
@@ -439,7 +440,7 @@ class Controller:
 
     @property
     def offline_partitions(self) -> frozenset[TopicPartition]:
-        """The partitions that no live broker leads; computed at each call."""
+        """The partitions that no live broker leads, computed at each call."""
         return offline(self._draft())
 
     @property

@@ -30,7 +30,7 @@ def count(draft: Draft) -> Counts:
 
 
 def offline(draft: Draft) -> frozenset[TopicPartition]:
-    """The partitions that no live broker leads."""
+    """Return the partitions that no live broker leads."""
     return frozenset(
         TopicPartition(topic.name, number)
         for topic in draft.topics()

@@ -94,7 +94,7 @@ def _is_below(operation: Operation, other: Operation) -> bool:
 def roles(
     changed: Changed, names: Iterable[TopicPartition], new: New, brokers: Iterable[int]
 ) -> dict[int, list[PartitionState]]:
-    """Return, for each broker, the states of those of these partitions that it hosts."""
+    """Return, for each broker, its states among these partitions."""
     hosted: dict[int, list[PartitionState]] = {broker_id: [] for broker_id in brokers}
     for name in names:
         topic, partitions = changed[name.topic]
@@ -112,7 +112,7 @@ def roles(
 def all_roles(
     topics: Iterable[TopicImage], new: New, brokers: AbstractSet[int]
 ) -> dict[int, list[PartitionState]]:
-    """Return, for each broker, the states of those of these topics' partitions that it hosts."""
+    """Return, for each broker, the states of the partitions of these topics that it hosts."""
     hosted: dict[int, list[PartitionState]] = {broker_id: [] for broker_id in brokers}
     for topic in topics:
         for number, partition in topic.partitions.items():

@@ -124,12 +124,12 @@ class Draft:
         return self.image.topics.get(name) if changed is None else changed[0]
 
     def topics(self) -> Iterator[TopicImage]:
-        """The topics that are not being deleted."""
+        """Return the topics that are not being deleted."""
         deleting = self._state.deleting
         return (topic for topic in self.image.topics.values() if topic.name not in deleting)
 
     def topics_to_go(self) -> Iterator[TopicImage]:
-        """The topics being deleted, which the image keeps while their names are taken."""
+        """Return the topics being deleted, which the image keeps while their names are taken."""
         deleting = self._state.deleting
         return (topic for topic in self.image.topics.values() if topic.name in deleting)
 
@@ -142,7 +142,7 @@ class Draft:
         return (topic.partitions if changed is None else changed[1]).get(name.partition)
 
     def take_up(self, topic: TopicImage) -> None:
-        """Add a topic that differs from the image, or that is to be sent again."""
+        """Add a topic that differs from the image or has to be sent again."""
         self._changed[topic.name] = (topic, dict(topic.partitions))
 
     def put(self, name: TopicPartition, partition: PartitionImage) -> None:
@@ -156,7 +156,7 @@ class Draft:
     def write(
         self, name: TopicPartition, partition: PartitionImage, *, unclean: bool = False
     ) -> None:
-        """Write one step. `unclean`: the leader may lack acknowledged records."""
+        """Write one step. With `unclean` the leader may lack acknowledged records."""
         version = partition.partition_epoch
         # In the first step there is no state node yet (ZK-4).
         if version == NEVER_LED + 1:
@@ -179,7 +179,7 @@ class Draft:
         self._notified[name] = None
 
     def notify(self, name: TopicPartition, new: Container[int] = ()) -> None:
-        """Notify the replicas (LeaderAndIsr); those in `new` cannot have records of it yet."""
+        """Notify the replicas (LeaderAndIsr); replicas in `new` cannot have records of it yet."""
         self._notified[name] = None
         if new:
             self._new[name] = new
@@ -307,7 +307,7 @@ class Draft:
                 self.write_topic(topic)
 
     def note(self, what: str, name: TopicPartition) -> None:
-        """Add a note on a partition, for the log."""
+        """Add a note about a partition for the log."""
         self._notes.setdefault(what, []).append(name)
 
     def operate(self, operations: Iterable[store.Operation]) -> None:
@@ -353,7 +353,7 @@ class Draft:
         return self._fence(image, requests)
 
     def nothing(self) -> Decision:
-        """A decision that changes nothing and notifies no broker."""
+        """Return a decision that changes nothing and notifies no broker."""
         return Decision((), self.image, ())
 
     def removal(self, names: Sequence[str]) -> Decision:

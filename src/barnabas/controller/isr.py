@@ -38,7 +38,7 @@ _NOT_SENT = -1
 
 
 class Written(NamedTuple):
-    """The content of a state node, and its data version."""
+    """The content of a state node, with its data version."""
 
     state: StateNode
     version: int

@@ -44,7 +44,7 @@ class LogEnd(NamedTuple):
 
 
 Ends = Mapping[TopicPartition, Mapping[int, LogEnd]]
-"""By broker."""
+"""Keyed by broker."""
 
 
 def distrust(
@@ -86,7 +86,7 @@ def waits_for_ends(topic: TopicImage, settings: Settings) -> bool:
 
 
 def largest(partition: PartitionImage, ends: Mapping[int, LogEnd]) -> int | None:
-    """Return the replica whose log ends last, the first assigned of equals; None if unknown."""
+    """Return the replica with the largest log end, the first of equals; None if one is unknown."""
     if any(replica not in ends for replica in partition.replicas):
         return None
     # Compare the epoch first: in a later epoch, a shorter log has what its leader acknowledged

@@ -46,7 +46,7 @@ def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
 
 
 def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
-    """Elect any live replica, even one not in sync, unless a live broker leads."""
+    """Elect any live replica, even one that is not in sync, unless a live broker leads."""
     partition = draft.get(name)
     if partition is None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
@@ -75,7 +75,7 @@ def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
 
 
 def all_partitions(draft: Draft) -> Iterable[TopicPartition]:
-    """All partitions of topics that are not being deleted."""
+    """Yield all partitions of topics that are not being deleted."""
     for topic in draft.topics():
         for number in topic.partitions:
             yield TopicPartition(topic.name, number)
@@ -95,5 +95,5 @@ def _balances(draft: Draft) -> dict[int, _Balance]:
 
 def _elect(draft: Draft, partition: PartitionImage) -> PartitionImage | None:
     if partition.partition_epoch == NEVER_LED or partition.leader == NO_LEADER:
-        return None  # if the first replica could lead by the ISR, it would
+        return None  # if the first replica could lead by the ISR, it already would
     return prefer(partition, draft.electable, draft.epoch)

@@ -42,7 +42,7 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
     if targets is None:
         if not before.adding and not before.removing:
             raise NoReassignmentInProgress(f"partition {name} is not being reassigned")
-        # KIP-455: a cancelled reassignment goes back to the replicas from before it.
+        # KIP-455: cancelling a reassignment restores the earlier replicas.
         targets = origin
     _check(draft, targets, origin)
     # The targets first, so that the preferred leader is the requested one as soon as it is in sync.

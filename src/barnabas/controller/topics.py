@@ -69,7 +69,7 @@ def check_new_partitions(count: int) -> None:
 
 
 def check_assignment(assignment: Assignment, live_brokers: Iterable[int]) -> None:
-    """Check a client's replica assignment; raises InvalidReplicaAssignment."""
+    """Check a client's replica assignment. Raises InvalidReplicaAssignment."""
     live = set(live_brokers)
     check_new_partitions(len(assignment))
     # TP-3: partitions are numbered from 0.
@@ -89,7 +89,7 @@ def check_assignment(assignment: Assignment, live_brokers: Iterable[int]) -> Non
 
 
 def check_growth(topic: str, existing: int, total: int) -> None:
-    """Check growth to `total` partitions; raises InvalidPartitions (TP-5)."""
+    """Check growth to `total` partitions. Raises InvalidPartitions (TP-5)."""
     # TP-5: a decrease would lose records, so it is refused.
     if total < existing:
         raise InvalidPartitions(
@@ -107,7 +107,7 @@ def check_added_replicas(
     total: int,
     live_brokers: Iterable[int],
 ) -> Assignment:
-    """Check a client's replicas for added partitions; raises InvalidReplicaAssignment."""
+    """Check a client's replicas for added partitions. Raises InvalidReplicaAssignment."""
     missing = sorted({broker for replicas in added for broker in replicas}.difference(live_brokers))
     if missing:
         raise InvalidReplicaAssignment(f"brokers {missing} are not live")
@@ -129,7 +129,7 @@ def check_added_replicas(
 
 
 def check_config(configs: Mapping[str, str]) -> None:
-    """Check a new topic's configs; raises InvalidConfig with the key and the allowed values."""
+    """Check a new topic's configs. Raises InvalidConfig with the key and the allowed values."""
     try:
         LogConfig().with_overrides(configs)
     except ConfigError as error:

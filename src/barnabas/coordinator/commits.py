@@ -66,7 +66,7 @@ def _check_member(group: Group, request: Commit, generation: int) -> type[KafkaE
 
 
 def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
-    """Return those of the topics that members read or may read.
+    """Return which of the topics members read or may read.
 
     None means unknown, because the members are not consumers.
     """

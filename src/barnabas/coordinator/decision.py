@@ -36,7 +36,7 @@ class StateRecord(NamedTuple):
 
     key: Message
     value: Message | None
-    """None: a tombstone."""
+    """None means a tombstone."""
 
 
 AT_ONCE = 0
@@ -82,9 +82,9 @@ class Decision(NamedTuple):
     replies: tuple[Reply, ...] = ()
     markers: tuple[Markers, ...] = ()
     batch: TransactionalBatch | None = None
-    """None: the records are not transactional."""
+    """None if the records are not transactional."""
     log_lines: tuple[str, ...] = ()
-    """Lines for the broker's log, once the records are committed."""
+    """Lines for the broker's log once the records are committed."""
 
 
 NOTHING = Decision()

@@ -91,7 +91,7 @@ class Group:
         self.timer = Timer(group_id)
         """The deadline of the phase: for all members to join, or to sync."""
         self.initial_until_ms: int | None = None
-        """The latest end of the initial delay, while it runs (KIP-134)."""
+        """The latest end of the initial delay while it runs (KIP-134)."""
         self.has_newcomer = False
         self.is_stored = False
         """True once the offsets topic has a record of the group."""
@@ -119,7 +119,7 @@ class Group:
         self._count(member.protocols, +1)
 
     def remove(self, member: Member) -> None:
-        """Remove a member. Its requests must have been answered."""
+        """Remove a member, whose requests must have been answered."""
         assert member.joining is None and member.syncing is None, "it would wait indefinitely"
         del self.members[member.member_id]
         if member.instance_id is not None:
@@ -138,8 +138,8 @@ class Group:
     def rename(self, member: Member, member_id: str) -> None:
         """Give a static member another member id; it keeps its place in the group."""
         old_id = member.member_id
-        # Rebuilt rather than popped and added, so that the member keeps its place in the order of
-        # joining.
+        # Rebuilt rather than popped and added, so that the member keeps its place in the joining
+        # order.
         self.members = {
             member_id if key == old_id else key: value for key, value in self.members.items()
         }
@@ -192,7 +192,7 @@ class Group:
             current = self.static_member(instance_id)
             if current is None:
                 return UnknownMemberId
-            # KIP-345: another process has joined with this instance id since.
+            # KIP-345: since then, another process has joined with this instance id.
             if current.member_id != member_id:
                 return FencedInstanceId
         return None if member_id in self.members else UnknownMemberId
@@ -229,8 +229,8 @@ class Group:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return whether members read the topic, or may read it."""
-        # Subscriptions that cannot be read might be to any topic, so it counts as in use.
+        """Return whether members read the topic or may read it."""
+        # Subscriptions that cannot be read might include any topic, so it counts as in use.
         topics = self.subscribed_topics()
         return topics is None or topic in topics
 
@@ -238,7 +238,8 @@ class Group:
         """Return the topics of all members; None if subscriptions cannot be read."""
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
-        # No protocol has been chosen yet, so it is open which of a member's subscriptions counts.
+        # No protocol has been chosen yet, so it is not known which of a member's subscriptions
+        # counts.
         if self.members and self.protocol is None:
             return None
         topics: set[str] = set()
@@ -310,7 +311,7 @@ class Group:
         self.state = GroupState.STABLE if self.members else GroupState.EMPTY
         self.state_since_ms = value.current_state_timestamp
         self.is_stored = True
-        # The rebalance is over only now that its record is in the log.
+        # The rebalance only ends now that its record is in the log.
         if self.ended is not None:
             self.events.append(self.ended)
             self.ended = self.rebalance = None

@@ -115,7 +115,7 @@ class Groups:
     # --- members ---------------------------------------------------------------------------------
 
     def join(self, ticket: int, request: JoinGroupRequest, caller: Caller, now: Now) -> Decision:
-        """JoinGroup: mostly parked, until the group's other members have joined too."""
+        """JoinGroup: usually parked until the group's other members have joined, too."""
         config = self.config
         turn = self._turn(now)
         attempt = Attempt.of(ticket, request, caller)
@@ -201,7 +201,7 @@ class Groups:
             group = self._find(group_id)
             if group is None:
                 code = GroupIdNotFound.code
-            # KIP-229: a group that has members is in use.
+            # KIP-229: a group with members is in use.
             elif group.state is not GroupState.EMPTY:
                 code = NonEmptyGroup.code
             else:
@@ -377,7 +377,7 @@ class Groups:
         """Return tombstones for offsets of deleted topics and for expired offsets (KIP-211)."""
         records: dict[tuple[str, int], StateRecord] = {}
         since_ms, subscribed = commits.retention_of(group)
-        # KIP-211. Without a trusted clock nothing is removed by age.
+        # KIP-211. Without a trusted clock, age does not remove anything.
         if subscribed is not None and wall_ms is not None:
             retention_ms = self.config.offsets_retention_ms
             for record in self.offsets.expired_tombstones(

@@ -67,7 +67,7 @@ class Caller(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """One JoinGroup, parsed."""
+    """A parsed JoinGroup."""
 
     parked: Parked
     request: JoinGroupRequest
@@ -94,7 +94,7 @@ class Attempt(NamedTuple):
 
 
 def join(turn: Turn, group: Group, attempt: Attempt) -> None:
-    """Answer the JoinGroup now, or park it until all the others have joined."""
+    """Answer the JoinGroup now, or park it until all other members have joined."""
     request = attempt.request
     member_id = request.member_id
     if not _has_room(group, member_id, turn.config.max_size):

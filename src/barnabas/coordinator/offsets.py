@@ -62,7 +62,7 @@ _END_OF_TIME_MS = 2**63 - 1
 
 
 class Committed(NamedTuple):
-    """A committed offset. Times in ms since the epoch; -1 stands for an epoch or time not given."""
+    """A committed offset. Times are in ms since the epoch; -1 means an epoch or time not given."""
 
     offset: int
     leader_epoch: int
@@ -84,7 +84,7 @@ class GroupOffsets(NamedTuple):
         return not self.pending or all(place not in one for one in self.pending.values())
 
     def places(self) -> list[Place]:
-        """Every partition with a committed or pending offset."""
+        """Return every partition with a committed or pending offset."""
         places = dict.fromkeys(self.committed)
         for pending in self.pending.values():
             places.update(dict.fromkeys(pending))
@@ -101,7 +101,7 @@ class Offsets:
 
     def __init__(self) -> None:
         self.groups: dict[str, GroupOffsets] = {}
-        # The groups in which a producer has pending offsets; the value means nothing.
+        # The groups in which a producer has pending offsets; the dict's values mean nothing.
         self._open: dict[int, dict[str, None]] = {}
         self.unreplicated = Unreplicated()
 

@@ -179,7 +179,7 @@ def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
     The record changes the group's state, once it is in the log.
     """
     # As in Kafka, the assignment is in the log before any member has it, so that the next
-    # coordinator knows what they work on.
+    # coordinator knows which partitions the members work on.
     turn.records.append(group.record(assignments))
     for member in group.members.values():
         parked, member.syncing = member.syncing, None

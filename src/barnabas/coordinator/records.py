@@ -93,7 +93,7 @@ class TransactionValue(Message, flexible="1+"):
 
 
 class TransactionStatus(IntEnum):
-    """Kafka's names; the last two are never written."""
+    """Kafka's names for the states; the last two are never written."""
 
     Empty = 0
     Ongoing = 1

@@ -155,8 +155,7 @@ class Transactions:
         assert name, "the handler refuses requests without a transactional id"
         claimed = _claimed_owner(request)
         timeout_ms = request.transaction_timeout_ms
-        # transaction.max.timeout.ms: an open transaction holds up every reader of committed
-        # records.
+        # transaction.max.timeout.ms: an open transaction blocks every reader of committed records.
         if not 0 < timeout_ms <= self.config.max_timeout_ms:
             raise InvalidTransactionTimeout
         transaction = self._transactions.get(name)
@@ -386,7 +385,7 @@ class Transactions:
         producer_id: int = NO_PRODUCER_ID,
         high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply a record in the log: the only writer of hard state. Raises CorruptData."""
+        """Apply a record in the log; only this changes hard state. Raises CorruptData."""
         key, value = record
         assert isinstance(key, TransactionKey)
         name = key.transactional_id

@@ -18,9 +18,9 @@ Place = tuple[str, int]
 """A topic and a partition."""
 
 Stored = tuple[int, int, str, int, int, int]
-"""The fields of `Committed`. A plain tuple of numbers and text is not tracked by the garbage
-collector; as objects of a class, a million offsets would stop the broker for a third of a second at
-each full collection."""
+"""The fields of `Committed`. The garbage collector does not track a plain tuple of numbers and
+text; as objects of a class, a million offsets would stop the broker for a third of a second at each
+full collection."""
 
 LOG_OFFSET: Final = 5
 """The index of `log_offset` in `Stored`."""

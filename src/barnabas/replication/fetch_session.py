@@ -220,7 +220,7 @@ class FetchSessions:
         """`new_id` returns random positive numbers."""
         self.slots = slots
         self._new_id = new_id
-        self._sessions: dict[int, FetchSession] = {}  # the longest unused first
+        self._sessions: dict[int, FetchSession] = {}  # in order of use, the longest unused first
         self._partition_count = 0
 
     def __len__(self) -> int:

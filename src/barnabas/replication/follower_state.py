@@ -25,7 +25,7 @@ class FollowerFetch(NamedTuple):
 
 
 class FollowerState:
-    """One follower."""
+    """The state of one follower."""
 
     __slots__ = (
         "broker_epoch",

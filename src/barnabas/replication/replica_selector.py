@@ -28,7 +28,7 @@ def select_replica(
 ) -> int | None:
     """Return the follower to read from at `offset`; None means the leader.
 
-    `racks` has those of the live brokers. The caller has checked that the leader is not in this
+    `racks` has the racks of the live brokers. The caller has checked that the leader is not in this
     rack.
     """
     near = [

@@ -159,7 +159,8 @@ class ControllerElection:
                 else:
                     await self._term.serve()
             except Exception as error:
-                # For any error: to continue would mean deciding on state that may not be true.
+                # Whatever the error is: to continue would mean deciding on state that may not be
+                # true.
                 await self._resign(error)
                 await self._back_off()
 

@@ -200,7 +200,7 @@ class ControllerTerm:
         await self._round()
 
     def _removed_topics(self) -> list[Send]:
-        """Build the removal of topics that only this broker still knows; the others notice it."""
+        """Build the removal of topics that only this broker knows; others notice by themselves."""
         gone = self._context.view.image.topics.keys() - self.image.topics.keys()
         if not gone:
             return []
@@ -434,7 +434,7 @@ class ControllerTerm:
             await self._carry_out(lambda machine: machine.configs_changed(configs))
 
     async def _process_log_dir_events(self) -> None:
-        """Send brokers that report disk events all they host; the answer names what was lost."""
+        """Send a broker that reports a disk failure all it hosts; its answer names the losses."""
         store = self._context.store
         for broker_id in await log_dir_notifications.take(store, self.elected.version):
             # A broker that has left since is sent everything when it registers again.

@@ -31,7 +31,7 @@ class Request(NamedTuple):
 
 
 class ReplicaReports:
-    """The reports about replicas that a controller has yet to process, and those in progress.
+    """The reports about replicas that a controller has yet to process, or is processing.
 
     A report says whether a replica is hosted, or lost with a log directory. A damaged log is lost
     until another replica leads; then it starts empty, and the same registration hosts the replica
@@ -193,7 +193,7 @@ class EventQueue:
         self._due.set()
 
     def end(self, error: Exception) -> None:
-        """End the term with this error; the first one counts."""
+        """End the term with this error; only the first one counts."""
         self.ended = self.ended or error
         self.wake()
 

@@ -83,7 +83,7 @@ class RequestBacklog:
             self._limit = max(MERGED_AT, 2 * len(self._queue))
 
     def remove_first(self) -> None:
-        """Remove the first request, which has been answered."""
+        """Remove the first request after its answer."""
         self._queue.popleft()
         if not self._queue:
             self._limit = MERGED_AT

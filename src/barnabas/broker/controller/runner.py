@@ -155,7 +155,7 @@ class ControllerRunner:
         """Yield metrics that every broker has; as in Kafka they are 0 unless it is controller."""
         try:
             counts = self.counts
-        except NotController:  # another broker is it, or this one is still loading its state
+        except NotController:  # another is controller, or this one is still loading
             counts = _NOT_CONTROLLER
         away = counts.preferred_imbalance
         for name, value, sentence in (

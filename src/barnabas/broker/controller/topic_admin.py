@@ -145,7 +145,7 @@ class TopicAdmin:
         return grown
 
     async def delete(self, names: Sequence[str]) -> list[KafkaError | None]:
-        """Delete topics, in one commit and one round; None for each that is completely deleted."""
+        """Delete topics, in one commit and one round; returns None for each deleted topic."""
         term = self._term()
         known = [name for name in dict.fromkeys(names) if name in term.image.topics]
         if known:

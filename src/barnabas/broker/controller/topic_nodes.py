@@ -76,7 +76,7 @@ class TopicNodes:
         return await images_of(self._store, topics, self._latest_epoch_of)
 
     async def grown(self, topics: Sequence[TopicImage]) -> list[TopicImage]:
-        """Return those of the topics that have more partitions now, with all their partitions."""
+        """Return the topics that have more partitions now, with all their partitions."""
         if not topics:
             return []
         self._watch([topic.name for topic in topics])

@@ -46,7 +46,7 @@ from barnabas.errors import (
 )
 from barnabas.topic_name import check_topic_name
 
-_INSERTED_AT_ONCE = 1000  # topics; a commit is one frame of the journal
+_INSERTED_AT_ONCE = 1000  # topics per commit, which is one frame of the journal
 
 
 class Growth(NamedTuple):

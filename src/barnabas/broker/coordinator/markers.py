@@ -95,7 +95,7 @@ class _Sending:
             self._left = self._send_away(self._routes.channels)
             if not self._left and self._markers.partitions:
                 return
-        # A transaction with thousands of partitions must not hold up the loop.
+        # A transaction with thousands of partitions must not block the loop.
         if len(self._left) > _AT_ONCE:
             rest = self._for(self._left[_AT_ONCE:])
             asyncio.get_running_loop().call_soon(rest.attempt)
@@ -145,7 +145,7 @@ class _Sending:
         topics = self._routes.view.image.topics
         topic = topics.get(topic_partition.topic)
         if topic is None:
-            # Before the controller's first UpdateMetadata this broker knows of no topic at all.
+            # Before the controller's first UpdateMetadata this broker does not know any topic.
             return TRANSACTION_TOPIC in topics
         return topic_partition.partition not in topic.partitions
 

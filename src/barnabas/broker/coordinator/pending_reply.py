@@ -89,7 +89,7 @@ class PendingReply(Staged):
         self._wake()
 
     def _wake(self) -> None:
-        # The client may have gone, and its future with it.
+        # The client may be gone, and its future with it.
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 

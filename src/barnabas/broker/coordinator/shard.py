@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class CoordinatorMachine(Protocol):
-    """The machine of a coordinator, as its shard knows it (`Groups`, `Transactions`)."""
+    """A coordinator's machine, as its shard knows it (`Groups`, `Transactions`)."""
 
     def apply(
         self,
@@ -212,8 +212,8 @@ class Shard(Generic[M]):
             self.replica.partition.check_acks_all()
         records = decision.records
         at_once = len(records)
-        # Safe to split: each tombstone stands alone, and those of a failed batch are written again
-        # later.
+        # Safe to split: each tombstone is independent, and those of a failed batch are written
+        # again later.
         if at_once > _TOMBSTONES_AT_ONCE and all(value is None for _, value in records):
             at_once = _TOMBSTONES_AT_ONCE
         for first in range(0, len(records), at_once):

@@ -55,7 +55,7 @@ class LedPartition(Protocol):
     def leader_epoch(self) -> int: ...
 
     def check_acks_all(self) -> None:
-        """Raises NotEnoughReplicas while the ISR is below the minimum."""
+        """Raises NotEnoughReplicas if the ISR is below the minimum."""
         ...
 
 

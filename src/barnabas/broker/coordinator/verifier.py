@@ -116,7 +116,7 @@ class Verifier(ReplicaListener):
                 _VERSION,
             )
         except (Unreachable, UnsupportedVersion, CorruptData):
-            return {}  # not known now: the producer tries again
+            return {}  # not known now: the producer retries
         response = cast(AddPartitionsToTxnResponse, answer)
         return {
             (topic.name, each.partition_index): each.partition_error_code

@@ -145,7 +145,7 @@ def isr_response(
     """Build an answer for every partition of the request; `image` is that of `proposals_of`.
 
     An unclean election leaves no leader here that would have to recover from it, so a proposal that
-    says so is refused (KIP-704).
+    claims such a recovery is refused (KIP-704).
     """
     unknown = UnknownTopicId if version >= _HAS_TOPIC_IDS else UnknownTopicOrPartition
     topics = []

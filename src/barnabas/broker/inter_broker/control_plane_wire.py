@@ -46,7 +46,7 @@ from barnabas.types import TopicPartition, by_topic
 PARTITIONS_AT_ONCE: Final = 4_000
 """The most that a request names: a quarter of a megabyte, milliseconds of the receiver's time."""
 
-_HAS_TOPIC_IDS: Final = 5  # LeaderAndIsr
+_HAS_TOPIC_IDS: Final = 5  # the first such version of LeaderAndIsr
 _STOP_HAS_TOPICS: Final = 1
 _STOP_HAS_STATES: Final = 3
 

@@ -75,7 +75,7 @@ class Peers:
         return control or inter_broker_listener(config)[0]
 
     def _security(self, listener: str) -> SecurityConfig:
-        """Return the security of this broker's own listener: brokers are each other's clients."""
+        """Return this broker's security for that listener: brokers are each other's clients."""
         config = self._config.value
         from barnabas.client.security.config import SecurityConfig
 

@@ -152,5 +152,5 @@ def _spread(name: TopicPartition) -> int:
 
 
 def _count_in(config: BrokerConfig | CurrentConfig) -> int:
-    """Return num.replica.fetchers, for which Kafka has no lower bound."""
+    """Return num.replica.fetchers, which has no lower bound in Kafka."""
     return max(1, config.int("num.replica.fetchers"))

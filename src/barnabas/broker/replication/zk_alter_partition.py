@@ -95,7 +95,7 @@ class ZkAlterPartition:
         )
 
     async def _write(self, wanted: dict[TopicPartition, _Wanted]) -> _Answers:
-        """Write all in one commit, or return the answers to those that prevent it."""
+        """Write all in one commit, or return answers to the proposals that prevent it."""
         sets = [
             Set(layout.state_path(*name), layout.encode_state(state), each.partition_epoch)
             for name, (each, state) in wanted.items()

@@ -1,7 +1,7 @@
 """Clients of any Kafka-compatible broker: one async core, and the same API blocking.
 
-The names below are the public ones; they are loaded on first use, so that a program which only
-consumes does not pay for the producer.
+The names below are the public API. Each is loaded on first use, so a program that only consumes
+does not pay for the producer.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "PatternType": "barnabas.security.acl_binding",
         "PermissionType": "barnabas.security.acl_binding",
         "ResourceType": "barnabas.security.acl",
-        # Of the test kit, so that every error of the reference is found here.
+        # Belongs to the test kit; listed so that the reference shows every error here.
         "RuleNotHit": "barnabas.testing.faults.rule",
         "WaitTimeout": "barnabas.testing.embedded.waiting",
     }
@@ -295,7 +295,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 _ERRORS: Final = ("barnabas.client.errors", "barnabas.errors")
-"""The modules of all other public names, of which there are too many to list their homes."""
+"""The modules of all other public names, which are too many to list with their modules."""
 
 
 def __getattr__(name: str) -> Any:

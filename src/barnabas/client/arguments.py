@@ -1,8 +1,8 @@
-"""Checks the arguments of a client's methods at the call, before any of it is accepted. Pure.
+"""Checks the arguments of a client's methods at the call, before any of them is accepted. Pure.
 
-Each error names the argument: TypeError for a value of another type, ValueError for an impossible
-one (InvalidTopicName, which is a ValueError, for a topic's name). A checked value can be encoded:
-no task of a client meets a value that it cannot send.
+Each error names the argument. It is a TypeError if the value has another type, and a ValueError if
+the value is impossible (for a topic's name InvalidTopicName, which is a ValueError). A checked
+value can be encoded, so no task of a client meets a value that it cannot send.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.types import TopicPartition
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 MAX_TEXT_BYTES: Final = 2**15 - 1
-"""The limit of any text on the wire but a record's: a signed 16-bit length."""
+"""The limit of any text on the wire except a record's: its length is a signed 16-bit number."""
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _NO_NAMES: Final = (".", "..")
@@ -33,7 +33,7 @@ _new_tuple = tuple.__new__
 
 
 class Offset(NamedTuple):
-    """An offset to commit, with its metadata and leader epoch, if given."""
+    """An offset to commit, with its metadata and leader epoch if given."""
 
     offset: int
     metadata: str
@@ -41,7 +41,7 @@ class Offset(NamedTuple):
 
 
 def topic_name(topic: object, argument: str = "topic") -> str:
-    """A valid topic name, by Kafka's rule."""
+    """Return the topic name if it is valid by Kafka's rule."""
     if not isinstance(topic, str):
         raise TypeError(f"{argument}: a topic's name is text, not {_kind(topic)}")
     if _TOPIC_NAME.fullmatch(topic) is None or topic in _NO_NAMES:
@@ -54,19 +54,19 @@ def topic_name(topic: object, argument: str = "topic") -> str:
 
 
 def topic_names(topics: object, argument: str = "topics") -> list[str]:
-    """Valid topic names."""
+    """Return the topic names if all are valid."""
     return [topic_name(topic, argument) for topic in several(topics, argument)]
 
 
 def checked_record(record: object, known_topics: Collection[str]) -> CheckedRecord:
-    """The record as it is accepted (PR-1): with bytes of its own, and its size.
+    """Return the accepted form of a record (PR-1): its own copies of the bytes, and its size.
 
-    `known_topics`: topics whose names were checked before.
+    `known_topics`: topics whose names were checked earlier.
     """
     if not isinstance(record, ProducerRecord):
         raise TypeError(f"record: must be a ProducerRecord, not {_kind(record)}")
     topic, value, key, partition, timestamp_ms, given = record
-    # The exact types of most records come first; a subclass or a bytearray takes the longer way.
+    # The exact types of most records come first; a subclass or a bytearray takes the slower path.
     if type(topic) is not str or topic not in known_topics:
         topic_name(topic)
     if type(value) is not bytes:
@@ -77,7 +77,7 @@ def checked_record(record: object, known_topics: Collection[str]) -> CheckedReco
         partition = whole_number(partition, "partition", most=INT32_MAX)
     if timestamp_ms is not None:
         timestamp_ms = whole_number(timestamp_ms, "timestamp_ms")
-    # An empty tuple is a constant: this is the default, and costs nothing.
+    # An empty tuple is a constant, so this default costs nothing.
     pairs = () if type(given) is tuple and not given else headers(given)
     size_bytes = record_size_bound(key, value, pairs)
     checked: CheckedRecord = _new_tuple(
@@ -87,7 +87,7 @@ def checked_record(record: object, known_topics: Collection[str]) -> CheckedReco
 
 
 def whole_number(value: object, argument: str, least: int = 0, most: int = INT64_MAX) -> int:
-    """An int, or a value with an index (such as numpy's), within these bounds."""
+    """Return an int, or a value with an index (such as numpy's), if it is within these bounds."""
     number = value if type(value) is int else _index(value, argument)
     if not least <= number <= most:
         raise ValueError(f"{argument}: {_shown(number)} is not in {least} to {most}")
@@ -95,8 +95,8 @@ def whole_number(value: object, argument: str, least: int = 0, most: int = INT64
 
 
 def duration(value: object, argument: str) -> float:
-    """A timeout: a number that is not negative."""
-    # True is 1 to Python, and no timeout to a user.
+    """Return a timeout, which must be a number and not negative."""
+    # Python treats True as 1, but a user does not mean it as a timeout.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{argument}: must be a number, not {_kind(value)}")
     if math.isnan(value) or not 0 <= value <= INT64_MAX:
@@ -105,7 +105,7 @@ def duration(value: object, argument: str) -> float:
 
 
 def data(value: object, argument: str) -> bytes | None:
-    """Bytes; a copy of a bytearray or memoryview, which the caller may change afterwards."""
+    """Return bytes; a bytearray or memoryview is copied, because the caller may change it later."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, bytearray | memoryview):
@@ -114,7 +114,7 @@ def data(value: object, argument: str) -> bytes | None:
 
 
 def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Text that can be encoded in UTF-8, in at most `most_bytes`."""
+    """Return text that can be encoded in UTF-8 in at most `most_bytes`."""
     if not isinstance(value, str):
         raise TypeError(f"{argument}: must be text, not {_kind(value)}")
     size_bytes = len(_utf8(value, argument))
@@ -124,7 +124,7 @@ def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
-    """A record's headers: pairs of a name and bytes, text (sent as UTF-8) or None, or a mapping."""
+    """Return a record's headers: a mapping, or pairs of a name and bytes, text (UTF-8) or None."""
     if value is None:
         return ()
     if isinstance(value, Mapping):
@@ -144,7 +144,7 @@ def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
 
 
 def topic_partition(value: object, argument: str = "topic_partition") -> TopicPartition:
-    """A topic's name and the number of a partition, as TopicPartition or another pair."""
+    """Return a topic's name and a partition number, given as TopicPartition or another pair."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise TypeError(f"{argument}: must be a TopicPartition, not {_kind(value)}")
     topic, partition = value
@@ -154,19 +154,19 @@ def topic_partition(value: object, argument: str = "topic_partition") -> TopicPa
 
 
 def topic_partitions(value: object, argument: str = "topic_partitions") -> list[TopicPartition]:
-    """A list of such pairs."""
+    """Return a list of such pairs."""
     return [topic_partition(each, argument) for each in several(value, argument)]
 
 
 Partitions = tuple[str, int] | Iterable[tuple[str, int]]
-"""A partition, as TopicPartition or a plain pair, or several of them."""
+"""A partition, as TopicPartition or a plain pair, or several partitions."""
 
 
 def partitions(given: Iterable[object], argument: str = "topic_partitions") -> list[TopicPartition]:
-    """The partitions that a method was called with: one, several or a list alike."""
+    """Return the partitions passed to a method, whether as one, several or a list."""
     names: dict[TopicPartition, None] = {}
     for value in given:
-        # A pair of a name and a number is one partition, although it is a sequence as well.
+        # A pair of a name and a number is one partition, although it is also a sequence.
         is_one = isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str)
         if is_one or not isinstance(value, Iterable) or isinstance(value, str | bytes):
             names[topic_partition(value, argument)] = None
@@ -176,14 +176,14 @@ def partitions(given: Iterable[object], argument: str = "topic_partitions") -> l
 
 
 def by_partition(value: object, argument: str) -> dict[TopicPartition, object]:
-    """A mapping of partitions; its values are not checked."""
+    """Return a mapping of partitions without checking its values."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{argument}: must be a mapping of TopicPartition, not {_kind(value)}")
     return {topic_partition(name, argument): each for name, each in value.items()}
 
 
 def offset(value: object, argument: str) -> Offset:
-    """An offset to commit: a plain one, or one with metadata and a leader epoch."""
+    """Return an offset to commit, given as a plain offset or with metadata and a leader epoch."""
     if not isinstance(value, tuple):
         return Offset(whole_number(value, argument), "", -1)
     if len(value) != 3:
@@ -197,14 +197,14 @@ def offset(value: object, argument: str) -> Offset:
 
 
 def several(value: object, argument: str) -> list[object]:
-    """The items of any iterable (of a mapping its keys), but not of text."""
+    """Return the items of any iterable except text (of a mapping, its keys)."""
     given: Iterable[object] = value  # type: ignore[assignment]
     return list(iterator(given, argument))
 
 
 def iterator(value: Iterable[V], argument: str) -> Iterator[V]:
-    """Return an iterator over any iterable but text, for those that may be long."""
-    # Text is an iterable too, of its characters, which is never what a caller means.
+    """Return an iterator over any iterable except text; for iterables that may be long."""
+    # Text is also an iterable, of its characters, which a caller never means.
     if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         raise TypeError(f"{argument}: must be a sequence, not {_kind(value)}")
     return iter(value)
@@ -217,7 +217,7 @@ def flag(value: object, argument: str) -> bool:
 
 
 def callback(value: V, argument: str) -> V:
-    """A callable."""
+    """Return the value if it is callable."""
     if not callable(value):
         raise TypeError(f"{argument}: must be callable, not {_kind(value)}")
     return value
@@ -241,7 +241,7 @@ def _utf8(value: str, argument: str) -> bytes:
 
 
 def _shown(value: object) -> str:
-    """The value as text; a number may have more digits than Python prints."""
+    """Return the value as text; a number may have more digits than Python prints."""
     if isinstance(value, int) and abs(value) > 2**64:
         return "a number beyond 64 bits"
     return str(value)

@@ -1,9 +1,9 @@
 """One connection to one broker: version handshake, correlation, pipelining, timeouts.
 
-Requests leave in the order of `send`, answers come in the same order (the protocol's promise).
-A request without an answer in time ends the connection: later answers could not be distinguished
-from the late one, and the broker may be stuck. Every pending request then fails as "outcome
-unknown".
+Requests leave in the order of `send`, and responses come in the same order (the protocol's
+promise). If a request is not answered in time, the connection is closed: later responses could not
+be told apart from the late response, and the broker may be stuck. Every pending request then fails
+as "outcome unknown".
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ if TYPE_CHECKING:
 _HANDSHAKE_VERSION = 3
 _MAX_RESPONSE_BYTES = 1 << 30
 _CORRELATION_LIMIT = 2**31
-_NEXT_ADDRESS_S = 2.0  # for one address of a host, while there are others
+_NEXT_ADDRESS_S = 2.0  # for one address of a host that has others
 
 Dial = Callable[[Callable[[], Connection], str, int, "ClientTls | None"], Awaitable[Connection]]
-"""Makes a connection: (factory of the Connection, host, port, TLS or None) -> the connected
-Connection."""
+"""Connects: (factory of the Connection, host, port, TLS or None) -> the connected Connection."""
 
 
 class Seams(NamedTuple):
-    """A client's access to clock, entropy and network; the simulator has its own."""
+    """A client's access to clock, entropy and network; the simulator supplies its own."""
 
     clock: Clock
     random: Random
@@ -53,15 +52,15 @@ class Seams(NamedTuple):
 async def dial_tcp(
     make: Callable[[], Connection], host: str, port: int, tls: ClientTls | None = None
 ) -> Connection:
-    """Connect over TCP, and shake hands if there is `tls`; raises OSError, ConfigError.
+    """Connect over TCP, with a TLS handshake if `tls` is given; raises OSError or ConfigError.
 
-    Each address of the host has an attempt of its own, and one that is silent does not use up the
+    Each address of the host gets its own attempt, so an unresponsive address does not use up the
     time of the others (KIP-302).
     """
     addresses = await _addresses(host, port)
     failures: dict[str, OSError] = {}
     for place, address in enumerate(addresses):
-        # The last address has the rest of the time, which the caller bounds.
+        # The last address gets the remaining time, which the caller bounds.
         is_last = place == len(addresses) - 1
         try:
             async with asyncio.timeout(None if is_last else _NEXT_ADDRESS_S):
@@ -70,7 +69,7 @@ async def dial_tcp(
             failures[address] = OSError(errno.ETIMEDOUT, f"no answer within {_NEXT_ADDRESS_S:g} s")
         except OSError as error:
             failures[address] = error
-    # One line for all addresses if they failed alike, as `localhost` does on IPv4 and IPv6.
+    # One line if all addresses failed alike, as `localhost` does on IPv4 and IPv6.
     reasons = {address: _reason(error) for address, error in failures.items()}
     if len(set(reasons.values())) == 1:
         raise failures[addresses[-1]]
@@ -79,12 +78,12 @@ async def dial_tcp(
 
 
 async def _addresses(host: str, port: int) -> list[str]:
-    """The addresses of a host, in the order in which to try them."""
+    """Return the addresses of a host in the order in which they are tried."""
     if ":" in host or host.replace(".", "").isdecimal():
-        return [host]  # an address already, of IPv6 or IPv4
+        return [host]  # already an IPv6 or IPv4 address
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except RuntimeError:  # at the interpreter's end asyncio's loop has no thread to look names up
+    except RuntimeError:  # at interpreter exit asyncio's loop has no thread for look-ups
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
 
@@ -92,7 +91,7 @@ async def _addresses(host: str, port: int) -> list[str]:
 async def _dial_address(
     make: Callable[[], Connection], at: tuple[str, str], port: int, tls: ClientTls | None
 ) -> Connection:
-    """`at`: the host, whose name is in its certificate, and the address."""
+    """Connect to an address; `at` is the host, which its certificate names, and the address."""
     host, address = at
     if tls is not None:
         from barnabas.client.security.tls import dial_tls
@@ -125,7 +124,7 @@ class _Pending(NamedTuple):
 
 
 class Channel:
-    """A connection to a broker, and the requests on it that have no answer yet."""
+    """A connection to a broker, and the requests on it that have not been answered yet."""
 
     def __init__(
         self,
@@ -134,7 +133,7 @@ class Channel:
         seams: Seams,
         memory: MemoryPool | None = None,
     ) -> None:
-        """`memory`: the pool of receive buffers, if not the connection's own."""
+        """`memory` is the pool of receive buffers; None: the connection uses its own."""
         self.node = node
         self._config = config
         self._clock = seams.clock
@@ -145,20 +144,20 @@ class Channel:
         self._versions: dict[int, tuple[int, int]] = {}
         self._pending: dict[int, _Pending] = {}  # by correlation id, oldest first
         self._next_correlation = 0
-        self._first_correlation: int | None = None  # of what was asked after the handshake
+        self._first_correlation: int | None = None  # of the first request after the handshake
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
         self._error: BarnabasError | None = None
-        self._log_in_at_ms: int | None = None  # before the session ends; None: it does not
-        self._held: list[list[Part]] | None = None  # requests, while it authenticates again
+        self._log_in_at_ms: int | None = None  # before the session ends; None: it does not end
+        self._held: list[list[Part]] | None = None  # requests, during reauthentication
         self._again: asyncio.Task[None] | None = None
 
     # ---- life ----
 
     async def open(self) -> None:
-        """Connect, learn the broker's versions, authenticate.
+        """Connect, learn the broker's versions and authenticate.
 
-        Raises ConnectionLost, NoAnswer, and the errors of `security.login`.
+        Raises ConnectionLost, NoAnswer or an error of `security.login`.
         """
         setup_ms = self._config.socket_connection_setup_timeout_ms
         tls = self._tls()
@@ -169,11 +168,11 @@ class Channel:
                 )
         except TimeoutError:
             raise ConnectionLost(f"{self.node}: no connection within {setup_ms} ms") from None
-        except (OSError, UnicodeError) as error:  # the latter: a host that is no valid name
+        except (OSError, UnicodeError) as error:  # UnicodeError: the host is not a valid name
             raise ConnectionLost(f"{self.node}: {_reason(error)}") from error
         try:
             await self._shake_hands()
-            # After ApiVersions, which a broker answers before the authentication (KIP-152).
+            # After ApiVersions, which a broker answers before authentication (KIP-152).
             if self._config.security.protocol.uses_sasl:
                 await self._log_in()
         except BaseException:
@@ -181,17 +180,17 @@ class Channel:
             raise
 
     def _tls(self) -> ClientTls | None:
-        """Raises ConfigError if its settings cannot be used."""
+        """Return the TLS context, if any. Raises ConfigError if its settings cannot be used."""
         security = self._config.security
         if not security.protocol.uses_tls:
             return None
-        from barnabas.client.security.tls import client_tls  # only where it is used
+        from barnabas.client.security.tls import client_tls  # only where TLS is used
 
         return client_tls(security.tls_settings())
 
     @property
     def is_open(self) -> bool:
-        """Requests can be sent: it is connected, the handshake is done, and it is not lost."""
+        """The channel is connected, has completed its handshake and is not lost."""
         return self._error is None and bool(self._versions)
 
     @property
@@ -209,7 +208,7 @@ class Channel:
         return self._versions
 
     def version(self, api: Api, at_most: int | None = None) -> int:
-        """The highest version that both sides (and the caller) know; UnsupportedVersion if none."""
+        """Return the highest version that all sides know; raises UnsupportedVersion if none."""
         lowest, highest = self._versions.get(api.key, (0, -1))
         chosen = min(highest, api.max_version if at_most is None else min(at_most, api.max_version))
         if chosen < max(lowest, api.min_version):
@@ -222,25 +221,26 @@ class Channel:
     def send(
         self, api: Api, message: Message, version: int, *, timeout_ms: int | None = None
     ) -> asyncio.Future[Message]:
-        """Send a request; the answer fails with ConnectionLost, NoAnswer or CorruptData."""
+        """Send a request; its future fails with ConnectionLost, NoAnswer or CorruptData."""
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self._error is not None:
             answer.set_exception(again(self._error))
             return answer
         wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
         now_ms = self._clock.monotonic_ms()
-        # By the next request, not by a timer: an idle connection needs no new session (KIP-368).
+        # Checked at the next request rather than by a timer: an idle connection needs no new
+        # session (KIP-368).
         if self._log_in_at_ms is not None and now_ms >= self._log_in_at_ms:
             self._begin_again()
         pending = _Pending(api, version, answer, now_ms + wait_ms)
         self._pending[self._write(api, message, version)] = pending
-        # One timer for all requests: it is set again for an earlier deadline, or when it fires.
+        # One timer serves all requests: it is reset for an earlier deadline and when it fires.
         if self._timer is None or pending.deadline_ms < self._timer_at_ms:
             self._watch(pending.deadline_ms)
         return answer
 
     def send_unanswered(self, api: Api, message: Message, version: int) -> None:
-        """Send a request that has no answer (Produce with acks=0)."""
+        """Send a request that gets no response (Produce with acks=0)."""
         if self._error is not None:
             raise again(self._error)
         if self._log_in_at_ms is not None and self._clock.monotonic_ms() >= self._log_in_at_ms:
@@ -252,7 +252,7 @@ class Channel:
         correlation_id = self._next_correlation
         self._next_correlation = (correlation_id + 1) % _CORRELATION_LIMIT
         parts = encode_request(api, version, correlation_id, self._config.client_id, message)
-        # During an authentication a broker refuses every other request on the connection.
+        # During authentication a broker refuses every other request on the connection.
         if self._held is None or api is SASL_HANDSHAKE or api is SASL_AUTHENTICATE:
             self._connection.write(parts)
         else:
@@ -262,7 +262,7 @@ class Channel:
     # ---- handshake ----
 
     async def _shake_hands(self) -> None:
-        """ApiVersions, one version lower if the broker does not know ours (KIP-511)."""
+        """Send ApiVersions, retrying one version lower if the broker rejects ours (KIP-511)."""
         request = ApiVersionsRequest(
             client_software_name="barnabas", client_software_version=__version__
         )
@@ -275,8 +275,8 @@ class Channel:
                 self._versions = offered
                 self._first_correlation = self._next_correlation
                 return
-            # The refusal lists the versions that the broker has (KIP-511). If that does not help,
-            # the next attempt is one version lower.
+            # The refusal lists the broker's versions (KIP-511). If the list does not help, the next
+            # attempt is one version lower.
             lower = min(offered.get(API_VERSIONS.key, (0, 0))[1], version - 1)
             if version == 0:
                 raise UnsupportedVersion(f"{self.node} does not answer ApiVersions at any version")
@@ -286,18 +286,18 @@ class Channel:
     # ---- authentication ----
 
     async def _log_in(self) -> None:
-        # Imported here, so that a client without SASL loads nothing for it.
+        # Imported here so that a client without SASL does not load it.
         from barnabas.client.security.login import log_in
 
         version = self.version(SASL_AUTHENTICATE)
         lifetime_ms = await log_in(self.node, self._config.security, version, self.send)
         if lifetime_ms:
-            # Some time before the end, as Kafka's clients do: clocks and networks differ.
+            # Somewhat before the session ends, as in Kafka's clients: clocks and networks differ.
             early_ms = lifetime_ms * (85 + self._random.below(11)) // 100
             self._log_in_at_ms = self._clock.monotonic_ms() + early_ms
 
     def _begin_again(self) -> None:
-        """Authenticate again; requests are held back meanwhile (KIP-368)."""
+        """Reauthenticate, holding requests back meanwhile (KIP-368)."""
         self._log_in_at_ms = None
         self._held = []
         self._again = asyncio.get_running_loop().create_task(self._log_in_again())
@@ -322,10 +322,10 @@ class Channel:
         return Connection(self, max_frame_bytes=_MAX_RESPONSE_BYTES, memory=self._memory)
 
     def connection_opened(self, connection: Connection) -> None:
-        """Nothing to do: `open` awaits it."""
+        """Do nothing: `open` awaits the connection."""
 
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
-        """Match an answer with its request (`net.connection.Reader`)."""
+        """Match a response with its request (`net.connection.Reader`)."""
         correlation_id = int.from_bytes(frame[:4], "big")
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
@@ -336,8 +336,8 @@ class Channel:
             )
             return
         try:
-            # Byte fields of the message are views of the frame, whose memory is ours for as long
-            # as they live: a connection never writes to what it has handed over.
+            # Byte fields of the message are views of the frame. Its memory is ours while they live:
+            # a connection never writes to a frame that it has handed over.
             _, message = decode_response(pending.api, _answer_version(pending, frame), frame)
         except CorruptData as cause:
             error = CorruptAnswer(f"{self.node}, answering {pending.api.name}: {cause}")
@@ -349,25 +349,25 @@ class Channel:
             pending.answer.set_result(message)
 
     def wake_ended(self, connection: Connection) -> None:
-        """Nothing to do: each answer is delivered at once."""
+        """Do nothing: each response is delivered immediately."""
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
-        """Fail what is pending: the broker or the network ended the connection."""
+        """Fail the pending requests: the broker or the network ended the connection."""
         reason = _reason(error) if error is not None else "the broker closed the connection"
         if error is None:
             reason += self._other_protocol()
         self._end(ConnectionLost(f"{self.node}: {reason}"))
 
     def _other_protocol(self) -> str:
-        """The security protocol that this port may speak instead, as far as its silence says."""
+        """Return the security protocol that this port may speak instead, judging by its silence."""
         ours = self._config.security.protocol
         if not self._versions:
             if ours.uses_tls:
                 return ""
-            # A TLS listener takes a plain request for a broken handshake, and hangs up.
+            # A TLS listener treats a plain request as a broken handshake and hangs up.
             secured = "SASL_SSL" if ours.uses_sasl else "SSL"
             return f" without an answer: if it speaks TLS there, set security.protocol={secured}"
-        # ApiVersions is answered before the authentication, and nothing else is.
+        # Before authentication only ApiVersions is answered.
         if ours.uses_sasl or next(iter(self._pending), None) != self._first_correlation:
             return ""
         wanted = "SASL_SSL" if ours.uses_tls else "SASL_PLAINTEXT"
@@ -377,7 +377,7 @@ class Channel:
         )
 
     def _end(self, error: BarnabasError) -> None:
-        """Fail what is pending and close; the first reason is kept."""
+        """Fail the pending requests and close; only the first reason is kept."""
         if self._error is None:
             self._error = error
         if self._timer is not None:
@@ -387,7 +387,7 @@ class Channel:
         for request in pending.values():
             if not request.answer.done():
                 request.answer.set_exception(again(error))
-        # The task that authenticates may end the channel itself, and must not cancel itself.
+        # The authenticating task may itself end the channel, and must not cancel itself.
         if self._again is not None and self._again is not asyncio.current_task():
             self._again.cancel()
         if self._connection is not None and not self._connection.is_closing:
@@ -408,7 +408,8 @@ class Channel:
         if not self._pending:
             return
         now_ms = self._clock.monotonic_ms()
-        # Not the oldest: a join may wait for minutes in front of a request that may not.
+        # Not the oldest request: a join that waits for minutes may precede a request with a short
+        # timeout.
         first = min(self._pending.values(), key=lambda pending: pending.deadline_ms)
         if first.deadline_ms <= now_ms:
             self._end(NoAnswer(f"{self.node} did not answer {first.api.name} in time"))
@@ -417,19 +418,19 @@ class Channel:
 
 
 def _answer_version(pending: _Pending, frame: memoryview) -> int:
-    """The version of an answer: the request's, with one exception.
+    """Return the version of a response: the request's, with one exception.
 
     A broker that does not know our ApiVersions version answers in version 0, with error 35 as the
-    first field behind the correlation id (KIP-511).
+    first field after the correlation id (KIP-511).
     """
     refused = int.from_bytes(frame[4:6], "big") == UnsupportedVersion.code
     return 0 if pending.api is API_VERSIONS and refused else pending.version
 
 
 def _reason(error: Exception) -> str:
-    """The operating system's message, without the error number if there is text."""
+    """Return the operating system's message, without the error number if there is text."""
     if isinstance(error, OSError) and error.strerror:
-        # Each loop words a failed call in its own way, asyncio's without saying why.
+        # Each loop words a failed call differently; asyncio's omits the reason.
         if error.errno is not None and error.strerror.startswith("Connect call failed"):
             return os.strerror(error.errno).lower()
         return error.strerror.lower()

@@ -1,7 +1,7 @@
 """Connects producer, consumer and admin to a cluster, and finds the broker of each request.
 
-Does not promise that a request is executed once: the caller decides what may be repeated, and
-passes that whole exchange to `persist`.
+Does not promise that a request is executed only once: the caller decides which exchanges may be
+repeated, and passes a whole exchange to `persist`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ M = TypeVar("M", bound=Message)
 
 
 class Cluster:
-    """The connections and the metadata of one client."""
+    """The connections and metadata of a client."""
 
     def __init__(
         self, bootstrap_servers: str | Sequence[str], config: ClientConfig, seams: Seams
@@ -58,21 +58,21 @@ class Cluster:
         answer: type[M],
         at_most: int | None = None,
     ) -> M:
-        """One request to one broker, in the highest version both know (`at_most` if given)."""
+        """Send a request to a broker, in the highest version that both know (up to `at_most`)."""
         channel = await self.pool.channel(node)
         return await exchange(channel, api, request, answer, at_most)
 
     async def call_any(
         self, api: Api, request: Message, answer: type[M], at_most: int | None = None
     ) -> M:
-        """One request to any broker."""
+        """Send a request to any broker."""
         channel = await self.metadata.any_channel()
         return await exchange(channel, api, request, answer, at_most)
 
     async def call_controller(
         self, api: Api, request: Message, answer: type[M], at_most: int | None = None
     ) -> M:
-        """One request to the controller (to any broker if none is known, which will refuse it)."""
+        """Send a request to the controller; if unknown, to any broker, which will refuse it."""
         view = self.metadata.view
         node = view.nodes.get(view.controller_id)
         if node is None:
@@ -80,7 +80,7 @@ class Cluster:
         return await self.call(node, api, request, answer, at_most)
 
     async def persist(self, attempt: Callable[[], Awaitable[T]], timeout_ms: int) -> T:
-        """Retry after transient errors, with fresh metadata, for `timeout_ms`."""
+        """Retry transient errors with fresh metadata for `timeout_ms`."""
         self.metadata.check_loop()
         clock = self.seams.clock
         deadline_ms = clock.monotonic_ms() + timeout_ms
@@ -91,8 +91,7 @@ class Cluster:
             except (Unreachable, KafkaError) as error:
                 if isinstance(error, KafkaError) and not error.retriable:
                     raise
-                # No further attempt that would begin after the deadline: the error says more than a
-                # timeout would.
+                # No attempt starts after the deadline: this error says more than a timeout would.
                 failures += 1
                 pause_ms = backoff_ms(
                     failures,
@@ -103,13 +102,13 @@ class Cluster:
                 if clock.monotonic_ms() + pause_ms >= deadline_ms:
                     raise
             await asyncio.sleep(pause_ms / 1000)
-            # The next attempt has fresh metadata: a leader or the controller may have moved.
+            # The next attempt uses fresh metadata: a leader or the controller may have moved.
             self.metadata.request_refresh()
 
 
 async def exchange(
     channel: Channel, api: Api, request: Message, answer: type[M], at_most: int | None = None
 ) -> M:
-    """One request and its answer on a channel; `answer` is the API's response class."""
+    """Send a request on a channel and return its response, of the class `answer`."""
     assert api.response is answer, f"{api.name} is not answered by {answer.__name__}"
     return cast(M, await channel.send(api, request, channel.version(api, at_most)))

@@ -1,8 +1,8 @@
-"""Options of the clients: Kafka's names with underscores, Kafka's defaults.
+"""Defines the clients' options: Kafka's names with underscores, and Kafka's defaults.
 
-The `...Config` tuples hold the values; the `...Options` dictionaries let a type checker see the
-same names as keyword arguments. Kafka's own spelling (`batch.size`) is accepted as well, and text
-is converted to the option's type, so that a properties file can be handed over as it is.
+The `...Config` tuples hold the values; the `...Options` dictionaries show a type checker the same
+names as keyword arguments. Kafka's own spelling (`batch.size`) is also accepted, and text is
+converted to the option's type, so a properties file can be passed unchanged.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _log = logging.getLogger(__name__)
 _INT_MAX = 2**31 - 1
 
 ChoosePartition = Callable[[str, bytes | None, Sequence[int]], int]
-"""A custom partitioner: topic, key, numbers of the partitions -> number of one of them."""
+"""A custom partitioner: topic, key, partition numbers -> one of these numbers."""
 
 
 Servers = str | Sequence[str] | Mapping[str, Any] | None
-"""The first argument of a client: its servers, or a mapping of options with `bootstrap.servers`."""
+"""A client's first argument: its servers, or a mapping of options that has `bootstrap.servers`."""
 
 
 class ClientConfig(NamedTuple):
@@ -63,7 +63,7 @@ class ProducerConfig(NamedTuple):
     allow_auto_create_topics: bool = True
     transactional_id: str = ""  # "": no transactions
     transaction_timeout_ms: int = 60_000
-    key_serializer: str | Callable[[Any], bytes | None] | None = None  # None: bytes as they are
+    key_serializer: str | Callable[[Any], bytes | None] | None = None  # None: bytes unchanged
     value_serializer: str | Callable[[Any], bytes | None] | None = None
     interceptor_classes: Any = None  # see `interceptors.interceptor_classes`
 
@@ -87,12 +87,13 @@ class ConsumerConfig(NamedTuple):
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
-    # The first that all members support. "cooperative-sticky" alone rebalances incrementally.
+    # The first assignor that all members support. "cooperative-sticky" alone rebalances
+    # incrementally.
     partition_assignment_strategy: str = "range,cooperative-sticky"
-    enable_auto_commit: bool = True  # of consumers in a group
+    enable_auto_commit: bool = True  # for consumers in a group
     auto_commit_interval_ms: int = 5_000
     exclude_internal_topics: bool = True  # from subscriptions by pattern
-    key_deserializer: str | Callable[[bytes], Any] | None = None  # None: bytes as they are
+    key_deserializer: str | Callable[[bytes], Any] | None = None  # None: bytes unchanged
     value_deserializer: str | Callable[[bytes], Any] | None = None
     interceptor_classes: Any = None  # see `interceptors.interceptor_classes`
 
@@ -185,12 +186,12 @@ C = TypeVar("C", ClientConfig, ProducerConfig, ConsumerConfig)
 def split(
     bootstrap_servers: Servers, options: Mapping[str, Any]
 ) -> tuple[str | Sequence[str], dict[str, Any]]:
-    """The servers and the options of a client, from its constructor's arguments.
+    """Return the servers and the options of a client, from its constructor's arguments.
 
-    Either may have the servers; a mapping in place of the servers is one of options, over which
-    those given as keywords prevail. Options have underscores afterwards.
+    The servers may be in either argument. A mapping in place of the servers holds options; keyword
+    arguments override them. The returned option names have underscores.
 
-    Raises ConfigError if there are no servers, or an option is given twice in one place.
+    Raises ConfigError if there are no servers, or if an option is given twice in one place.
     """
     if isinstance(bootstrap_servers, Mapping):
         given = _with_underscores(bootstrap_servers)
@@ -222,11 +223,12 @@ def _with_underscores(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C]:
-    """Split `options` into those of every client and those of `own`; all values are checked.
+    """Split `options` into those of every client and those of `own`, and check all values.
 
     Raises ConfigError, which names the option, the value and the valid values.
     """
-    # What Kafka's clients know and these do not need goes first: it is no unknown option.
+    # Options of Kafka's clients that these clients do not need are removed first: they are not
+    # unknown.
     given = without_unused(_with_underscores(options))
     security = SecurityConfig._field_defaults
     defaults = {**ClientConfig._field_defaults, **own._field_defaults, **security}
@@ -237,7 +239,7 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
     checked = {
         name: _valid_value(name, value, defaults[name])
         for name, value in given.items()
-        if value is not None  # as where it is not given, in other clients too
+        if value is not None  # None means not set, in other clients too
     }
     common = {name: checked[name] for name in checked if name in ClientConfig._fields}
     rest = {name: checked[name] for name in checked if name in own._fields}
@@ -254,7 +256,7 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
 def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that every client has, with underscores in their names.
 
-    So a properties file of one kind of client serves another kind.
+    A properties file for one kind of client can therefore serve another kind.
     """
     return {
         name: value
@@ -264,10 +266,10 @@ def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int]]:
-    """`host:port,...` (or a sequence of those) as addresses; `[::1]:9092` for IPv6.
+    """Parse `host:port,...` (or a sequence of them) into addresses; `[::1]:9092` for IPv6.
 
-    A protocol in front, as in `listeners`, is without effect, as in Kafka's clients:
-    `security.protocol` says it.
+    A protocol prefix, as in `listeners`, is ignored, as in Kafka's clients; `security.protocol`
+    sets the protocol.
     """
     if not isinstance(bootstrap_servers, str | list | tuple):
         kind = type(bootstrap_servers).__name__
@@ -279,7 +281,7 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
     for text in (str(text).strip() for text in texts):
         if not text:
             continue
-        # Only a protocol's name is dropped: `http://localhost:9092` is a mistake, and refused.
+        # Only a protocol's name is dropped; `http://localhost:9092` is a mistake and is refused.
         protocol, separator, address = text.partition("://")
         is_listener = separator and protocol.upper() in _CHOICES["security_protocol"]
         host, colon, port = (address if is_listener else text).rpartition(":")
@@ -296,7 +298,7 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
 
 
 def _valid_value(name: str, value: Any, default: Any) -> Any:
-    """Return `value` in the type of `default`, within the option's bounds."""
+    """Return `value` converted to the type of `default`, if it is within the option's bounds."""
     if name == "acks" and value == "all":
         return -1
     if default is None or (name == "partitioner" and callable(value)):
@@ -317,7 +319,8 @@ def _valid_value(name: str, value: Any, default: Any) -> Any:
         raise ConfigError(f"{kafka_name}: {shown} is not {kind}")
     if name in SecurityConfig._fields and name not in _CHOICES:
         return converted  # never sent; checked where it is used
-    # Text of more than 32,767 bytes has no place on the wire: client.id goes out with each request.
+    # Text longer than 32,767 bytes cannot be encoded on the wire, and each request carries
+    # client.id.
     if isinstance(converted, str) and not _fits_the_wire(converted):
         shown = value if is_secret(name) else converted[:60]
         raise ConfigError(f"{kafka_name}: {shown!r} is not text of at most 32767 bytes")
@@ -357,7 +360,7 @@ def _convert(value: Any, default: Any) -> Any:
 
 
 def _as_float(value: Any) -> float | None:
-    """A finite number."""
+    """Return the value as a finite number, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -368,7 +371,7 @@ def _as_float(value: Any) -> float | None:
 
 
 def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
-    """Read what TLS needs now, so that an error in it is raised by the constructor."""
+    """Read what TLS needs now, so that the constructor raises an error in it."""
     security = SecurityConfig(**secured)
     if security.protocol.uses_tls:
         from barnabas.client.security.tls import client_tls  # only where it is used
@@ -381,7 +384,7 @@ def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
 
 
 def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> ProducerConfig:
-    """Settle idempotence (PR-6): set explicitly it conflicts, as a default it yields."""
+    """Settle idempotence (PR-6): an explicit setting raises on a conflict, a default yields."""
     conflict = None
     if config.acks != -1:
         conflict = f"acks={config.acks}"
@@ -390,7 +393,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
     elif config.max_in_flight_requests_per_connection > 5:
         in_flight = config.max_in_flight_requests_per_connection
         conflict = f"max.in.flight.requests.per.connection={in_flight}"
-    # Transactions cannot do without it (KIP-98), so here it does not yield.
+    # Transactions require idempotence (KIP-98), so it does not yield here.
     if config.transactional_id and (conflict or not config.enable_idempotence):
         raise ConfigError(
             "transactional.id needs idempotence, which conflicts with "
@@ -410,7 +413,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
 def _settle_delivery(
     config: ProducerConfig, shared: ClientConfig, explicit: Mapping[str, Any]
 ) -> ProducerConfig:
-    """Give a record time to linger and for one request; as a default it yields, as in Java."""
+    """Allow a record time to linger and for one request; a default is raised, as in Java."""
     linger_ms, request_ms = config.linger_ms, shared.request_timeout_ms
     least_ms = min(linger_ms + request_ms, _INT_MAX)
     if config.delivery_timeout_ms >= least_ms:
@@ -425,7 +428,7 @@ def _settle_delivery(
 
 
 def _settle_consumer(config: ConsumerConfig, explicit: Mapping[str, Any]) -> ConsumerConfig:
-    """Check the options that need a group, and those that depend on each other."""
+    """Check the options that need a group and the options that depend on each other."""
     if not config.group_id:
         for name in ("enable_auto_commit", "group_instance_id"):
             if explicit.get(name):

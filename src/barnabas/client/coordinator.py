@@ -1,9 +1,9 @@
 """Finds the coordinators of groups and transactional ids, and finds them again when they move.
 
-Requests to a coordinator have a connection of their own. On the one for data a fetch that waits
-for records would hold up every heartbeat behind it: answers come in the order of the requests. A
-join waits for the other members: a finder that is `aside` has another connection still, so that
-heartbeats and commits are answered meanwhile.
+Requests to a coordinator use a separate connection. Responses come in the order of the requests, so
+on the data connection a fetch waiting for records would hold up every heartbeat behind it. A join
+waits for the other members, so a finder that is `aside` uses yet another connection: heartbeats and
+commits are then answered meanwhile.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ M = TypeVar("M", bound=Message)
 
 
 class CoordinatorFinder:
-    """Finds and caches the coordinators of groups, or of transactional ids."""
+    """Finds and caches the coordinators of groups or of transactional ids."""
 
     def __init__(self, cluster: Cluster, key_type: int, *, aside: bool = False) -> None:
         self._cluster = cluster
@@ -58,12 +58,12 @@ class CoordinatorFinder:
         self._retries = RetryLog(MOMENT_MS)
 
     async def nodes(self, keys: Iterable[str]) -> dict[str, BrokerAddress]:
-        """The coordinator of each key. Raises the first KafkaError, Unreachable."""
+        """Return the coordinator of each key. Raises the first KafkaError, or Unreachable."""
         wanted = list(keys)
         unknown = [key for key in wanted if key not in self._nodes]
         if unknown:
             channel = await self._cluster.metadata.any_channel()
-            # All keys in one request (KIP-699); an older broker is asked for each.
+            # One request for all keys (KIP-699); an older broker is asked about each key.
             if channel.version(FIND_COORDINATOR) >= _MANY_FROM:
                 request = FindCoordinatorRequest(key_type=self._key_type, coordinator_keys=unknown)
                 answer = await exchange(channel, FIND_COORDINATOR, request, FindCoordinatorResponse)
@@ -79,7 +79,7 @@ class CoordinatorFinder:
         return {key: self._nodes[key] for key in wanted}
 
     async def channel(self, key: str) -> Channel:
-        """A connection to the coordinator of `key`."""
+        """Return a connection to the coordinator of `key`."""
         try:
             node = (await self.nodes([key]))[key]
             return await self._cluster.pool.channel(node)
@@ -90,9 +90,9 @@ class CoordinatorFinder:
     async def call(
         self, key: str, api: Api, request: Message, answer: type[M], timeout_ms: int | None = None
     ) -> M:
-        """One request to the coordinator of `key`. Raises as `nodes`, and Unreachable.
+        """Send a request to the coordinator of `key`. Raises Unreachable or an error of `nodes`.
 
-        `timeout_ms`: instead of `request.timeout.ms`, for an answer that may take longer.
+        `timeout_ms` replaces `request.timeout.ms` for a response that may take longer.
         """
         channel = await self.channel(key)
         try:
@@ -104,8 +104,9 @@ class CoordinatorFinder:
         return response
 
     def check(self, key: str, code: int, subject: str = "") -> None:
-        """Raise the answer's error, and forget the coordinator if it is no longer that broker."""
-        # Another broker has the key's partition, or none. One that is still loading is right.
+        """Raise the response's error, and forget the coordinator if it is no longer that broker."""
+        # Another broker has the key's partition, or no broker has. A broker still loading it is
+        # right.
         if code in _ELSEWHERE:
             self.forget(key)
         if code in _NOT_NOW:
@@ -116,12 +117,12 @@ class CoordinatorFinder:
         check(code, subject or self._subject(key))
 
     async def broker(self, key: str) -> BrokerAddress:
-        """The coordinator of `key`, under its own broker id."""
+        """Return the coordinator of `key` with its real broker id."""
         node = (await self.nodes([key]))[key]
         return node._replace(node_id=node.node_id - self._connections)
 
     def hang_up(self, key: str) -> None:
-        """Close the connection: brokers read no request behind one that is unanswered."""
+        """Close the connection: brokers read no request behind an unanswered request."""
         node = self._nodes.get(key)
         channel = None if node is None else self._cluster.pool.ready_channel(node)
         if channel is not None:
@@ -138,7 +139,7 @@ class CoordinatorFinder:
                 why = f"{error.name}: {message}" if message else reason(error)
                 self._warn(key, type(error), why)
             raise error
-        # Under an id of its own, so that the pool has another connection for it: see the head.
+        # A separate id gives it a separate connection in the pool: see the module's docstring.
         self._nodes[key] = BrokerAddress(self._connections + at.node_id, at.host, at.port)
 
     def _lost(self, key: str, error: Unreachable) -> None:
@@ -146,7 +147,7 @@ class CoordinatorFinder:
         self._warn(key, type(error), str(error))
 
     def _warn(self, key: str, kind: type[BarnabasError], why: str) -> None:
-        """Log why callers wait: they retry until there is a coordinator."""
+        """Log why callers are waiting: they retry until there is a coordinator."""
         if self._retries.is_news(key, kind, self._cluster.seams.clock.monotonic_ms()):
             subject = self._subject(key)
             _log.warning("the coordinator of %s is not available, retrying: %s", subject, why)

@@ -118,7 +118,7 @@ class ConcurrentUse(BarnabasError):
 
 
 def closed_too_early() -> ClientClosed:
-    """The error of a record without an outcome when `close` had no more time."""
+    """Return the error of a record without an outcome when `close` had no more time."""
     return ClientClosed(
         "the producer was closed before the record was acknowledged, after the timeout_ms of "
         "close(): give it more; a record that was sent may be stored all the same"
@@ -146,7 +146,7 @@ def broker_error(code: int, subject: str, message: str | None = None) -> KafkaEr
 
 
 def reason(kind: type[KafkaError] | KafkaError) -> str:
-    """An error's name in Kafka's protocol, and its meaning."""
+    """Return an error's name in Kafka's protocol, and its meaning."""
     return f"{kind.name}: {kind.meaning.rstrip('.')}"
 
 

@@ -39,7 +39,7 @@ class Interceptors:
         return bool(self._all)
 
     def on_send(self, record: T) -> T:
-        """The record to send; called before serializers and partitioner."""
+        """Return the record to send; called before serializers and partitioner."""
         return self._pass_through(self._methods("on_send"), record)
 
     def on_acknowledgement(self, metadata: object, error: BaseException | None) -> None:
@@ -50,7 +50,7 @@ class Interceptors:
         self._notify(self._methods("on_acknowledgement"), metadata, error)
 
     def on_consume(self, records: T) -> T:
-        """The records to return from a poll."""
+        """Return the records to return from a poll."""
         return self._pass_through(self._methods("on_consume"), records)
 
     def on_commit(self, offsets: object) -> None:
@@ -92,7 +92,7 @@ class Interceptors:
 
 
 def interceptor_classes(given: object, methods: Sequence[str]) -> Interceptors:
-    """The interceptors of the option `interceptor.classes`.
+    """Return the interceptors of the option `interceptor.classes`.
 
     Args:
         given: objects, classes, or text such as "package.module:Class" or "package.module.Class";

@@ -46,7 +46,7 @@ _PREFIXES: Final = (*SECURITY_PREFIXES, "config_providers_", "metrics_context_")
 
 
 def unknown_options(names: Iterable[str]) -> Iterator[str]:
-    """A line for each name that no client has, with the nearest one that some client has."""
+    """Return a line for each name that no client has, with the nearest one that some client has."""
     for name in names:
         own = name.strip().replace(".", "_")
         if own in _KNOWN or own.startswith(_PREFIXES):

@@ -166,7 +166,7 @@ class Metadata:
         self._wake.set()
 
     async def refresh(self) -> ClusterView:
-        """The view after a refresh requested from now on. Raises NoBrokersAvailable."""
+        """Return the view after a refresh requested from now on. Raises NoBrokersAvailable."""
         self._tasks.check()
         self.check_loop()
         if self._task is None or self._task.done():
@@ -177,7 +177,7 @@ class Metadata:
         return await waiter
 
     async def topic(self, name: str, timeout_ms: int, *, create: bool = True) -> TopicView:
-        """The topic's partitions; refreshes until they are known.
+        """Return the topic's partitions; refreshes until they are known.
 
         `create`: an unknown one may be created, if this client creates topics.
 
@@ -209,7 +209,7 @@ class Metadata:
     async def _wait_until_described(
         self, name: str, unknown_until_ms: int, *, create: bool
     ) -> TopicView:
-        """The topic, once it is known, or is still unknown at that instant."""
+        """Return the topic, once it is known, or is still unknown at that instant."""
         pause_ms = 0
         while True:
             # Each time, since a caller that gives up forgets it.
@@ -245,7 +245,7 @@ class Metadata:
             self.view = self.view.without(frozenset(dropped))
 
     async def any_channel(self) -> Channel:
-        """A channel to any broker: an open one, else the first that opens."""
+        """Return a channel to any broker: an open one, else the first that opens."""
         nodes = self._candidates()
         for node in nodes:
             opened = self._pool.ready_channel(node)
@@ -306,7 +306,7 @@ class Metadata:
     # ---- topics that do not exist yet ----
 
     def _missing(self) -> list[str]:
-        """The topics that are read and do not exist, as far as is known."""
+        """Return the topics that are read and do not exist, as far as is known."""
         topics, errors = self.view.topics, self.view.errors
         unknown = UnknownTopicOrPartition.code
         return [
@@ -383,7 +383,7 @@ class Metadata:
         return responses
 
     async def _ask(self, topics: Sequence[str], *, create: bool) -> MetadataResponse:
-        """One Metadata request to the first broker that answers."""
+        """Return one Metadata request to the first broker that answers."""
         failures: dict[str, str] = {}
         for node in self._candidates():
             try:

@@ -18,7 +18,7 @@ from barnabas.shielded import retrieve_error, shielded
 
 
 def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> int:
-    """The wait after this many failures in a row: exponential, +-20 % (KIP-144, KIP-580)."""
+    """Return the wait after this many failures in a row: exponential, +-20 % (KIP-144, KIP-580)."""
     if failures <= 0 or first_ms <= 0:
         return 0
     # The shift is bounded, as a number of thousands of bits would be made otherwise.

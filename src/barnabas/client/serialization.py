@@ -53,7 +53,7 @@ _SHOWN: Final = 60
 
 
 def serializer(given: object, option: str) -> Serializer | None:
-    """The serializer of `key.serializer` or `value.serializer`; None for bytes as they are.
+    """Return the serializer of `key.serializer` or `value.serializer`; None for bytes as they are.
 
     Args:
         given: a name of `SERIALIZERS`, one of Kafka's class names, or a callable that takes a value
@@ -66,7 +66,7 @@ def serializer(given: object, option: str) -> Serializer | None:
 
 
 def deserializer(given: object, option: str) -> Deserializer | None:
-    """The deserializer of `key.deserializer` or `value.deserializer`; as `serializer`."""
+    """Return the deserializer of `key.deserializer` or `value.deserializer`; as `serializer`."""
     return _chosen(given, option, "Deserializer", _deserializers())
 
 
@@ -93,7 +93,7 @@ def serialize(function: Serializer, value: object, part: str, topic: str) -> byt
 
 
 def deserialize(function: Deserializer, data: bytes | None, part: str, place: str) -> Any:
-    """The value of a record's `part`; `place` names the record, for a SerializationError."""
+    """Return the value of a record's `part`; `place` names the record, for a SerializationError."""
     if data is None:
         return None
     try:
@@ -122,7 +122,7 @@ def _chosen(
 
 
 def _short(given: str, kind: str) -> str:
-    """The short name of one of Kafka's class names; any other text as it is."""
+    """Return the short name of one of Kafka's class names; any other text as it is."""
     if given == _JSON_CLASS + kind:
         return "json"
     return _CLASSES.get(given.removeprefix(_PACKAGE).removesuffix(kind), given)
@@ -166,7 +166,7 @@ def _deserializers() -> dict[str, Deserializer | None]:
 
 
 def string_serializer(value: Any) -> bytes:
-    """Text in UTF-8."""
+    """Return text in UTF-8."""
     if not isinstance(value, str):
         raise TypeError(f"it takes str, not {_kind(value)}")
     return value.encode()
@@ -177,7 +177,7 @@ def string_deserializer(data: bytes) -> str:
 
 
 def uuid_serializer(value: Any) -> bytes:
-    """A `uuid.UUID` as its 36 characters."""
+    """Return a `uuid.UUID` as its 36 characters."""
     from uuid import UUID  # only for those who use it
 
     if not isinstance(value, UUID):
@@ -192,7 +192,7 @@ def uuid_deserializer(data: bytes) -> Any:
 
 
 def json_serializer(value: Any) -> bytes:
-    """JSON in UTF-8, without spaces; NaN and infinity are refused, as JSON has neither."""
+    """Return JSON in UTF-8, without spaces; NaN and infinity are refused, as JSON has neither."""
     import json
 
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

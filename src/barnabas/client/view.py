@@ -44,12 +44,12 @@ class ClusterView(NamedTuple):
     errors: Mapping[str, int] = {}  # topic -> error code, for those without a view
 
     def leader(self, topic_partition: TopicPartition) -> BrokerAddress | None:
-        """The partition's leader; None if unknown or there is none."""
+        """Return the partition's leader; None if unknown or there is none."""
         partition = self._partition(topic_partition)
         return None if partition is None else self.nodes.get(partition.leader)
 
     def leader_epoch(self, topic_partition: TopicPartition) -> int:
-        """The epoch of that leader; -1: unknown."""
+        """Return the epoch of that leader; -1: unknown."""
         partition = self._partition(topic_partition)
         return -1 if partition is None else partition.leader_epoch
 
@@ -58,12 +58,12 @@ class ClusterView(NamedTuple):
         return None if topic is None else topic.partitions.get(topic_partition.partition)
 
     def topic_error(self, name: str) -> KafkaError | None:
-        """The brokers' error for a topic without a view."""
+        """Return the brokers' error for a topic without a view."""
         code = self.errors.get(name, 0)
         return broker_error(code, f"topic {name!r}") if code else None
 
     def without(self, names: Set[str]) -> ClusterView:
-        """The view without these topics."""
+        """Return the view without these topics."""
         topics = {name: known for name, known in self.topics.items() if name not in names}
         errors = {name: code for name, code in self.errors.items() if name not in names}
         return self._replace(topics=topics, errors=errors)
@@ -126,7 +126,7 @@ def _topic_view(
 
 
 def unknown_partition(topic: TopicView, partition: int | None) -> UnknownPartition:
-    """The error for a partition that the topic does not have."""
+    """Return the error for a partition that the topic does not have."""
     return UnknownPartition(
         f"topic {topic.name!r} has partitions 0 to {len(topic.partitions) - 1}, not {partition}"
     )

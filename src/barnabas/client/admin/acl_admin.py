@@ -1,4 +1,4 @@
-"""The rules of access control (ACLs): a part of `Admin` (KIP-140)."""
+"""Changes and lists access control rules (ACLs): a part of `Admin` (KIP-140)."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ _FOR_FILTERS: tuple[IntEnum, ...] = (
 
 
 class AclAdmin(AdminCalls):
-    """Adds, lists and removes the rules of access control."""
+    """Adds, lists and removes access control rules."""
 
     async def create_acls(self, bindings: AclBinding | Iterable[AclBinding]) -> None:
-        """Add rules; one that is there already stays as it is.
+        """Add rules; a rule that already exists stays as it is.
 
-        Raises the first KafkaError (InvalidRequest, ClusterAuthorizationFailed, SecurityDisabled on
-        brokers without an authorizer); the other rules of the call are added all the same.
+        Raises the first KafkaError (InvalidRequest, ClusterAuthorizationFailed, or SecurityDisabled
+        if a broker has no authorizer); the other rules of the call are still added.
 
             await admin.create_acls(AclBinding(
                 Pattern(ResourceType.TOPIC, "orders"),
@@ -75,10 +75,10 @@ class AclAdmin(AdminCalls):
             check(result.error_code, f"adding a rule of {creation.principal}", result.error_message)
 
     async def describe_acls(self, wanted: AclFilter | None = None) -> list[AclBinding]:
-        """The rules that a filter matches; all without one.
+        """Return the rules that a filter matches; without a filter, all rules.
 
-        Raises ClusterAuthorizationFailed, SecurityDisabled on brokers without an authorizer, and
-        UnsupportedVersion for rules with a code that this client does not know.
+        Raises ClusterAuthorizationFailed, SecurityDisabled if a broker has no authorizer, or
+        UnsupportedVersion if a rule has a code that this client does not know.
 
             await admin.describe_acls(AclFilter(ResourceType.TOPIC, "orders", PatternType.MATCH))
         """
@@ -108,10 +108,10 @@ class AclAdmin(AdminCalls):
         ]
 
     async def delete_acls(self, filters: AclFilter | Iterable[AclFilter]) -> list[AclBinding]:
-        """Remove the rules that the filters match; returns those that are removed.
+        """Remove the rules that the filters match, and return the removed rules.
 
-        Raises the first KafkaError (ClusterAuthorizationFailed, SecurityDisabled on brokers without
-        an authorizer); what the other filters match is removed all the same.
+        Raises the first KafkaError (ClusterAuthorizationFailed, or SecurityDisabled if a broker has
+        no authorizer); the rules that the other filters match are still removed.
 
             await admin.delete_acls(AclFilter(principal="User:alice"))
         """
@@ -123,7 +123,7 @@ class AclAdmin(AdminCalls):
             return await self._cluster.call_any(DELETE_ACLS, request, DeleteAclsResponse)
 
         answer = await self._persist(attempt)
-        # Two filters may match the same rule: it is returned once.
+        # Two filters may match the same rule; it is returned only once.
         deleted: dict[AclBinding, None] = {}
         for result in answer.filter_results:
             check(result.error_code, "removing rules", result.error_message)
@@ -153,7 +153,7 @@ def _checked_binding(given: object, argument: str) -> AclBinding:
     for code in (pattern.resource_type, pattern.pattern_type, entry.operation, entry.permission):
         if any(code is each for each in _FOR_FILTERS):
             kind = type(code).__name__
-            # Compared by identity: as numbers, ANY and MATCH equal members of the other enums.
+            # Compared by identity: ANY and MATCH equal members of the other enums numerically.
             raise ValueError(f"{argument}: {kind}.{code.name} is for filters, not for rules")
     for text in (pattern.name, entry.principal, entry.host):
         if not arguments.text(text, argument):
@@ -225,7 +225,7 @@ def _entry(acl: AclDescription | DeleteAclsMatchingAcl) -> AclEntry:
 
 
 def _known(kind: type[C], code: int) -> C:
-    # Not left out: without one of its rules a list shows another protection than there is.
+    # Raises instead of skipping the rule: a list without it would misstate the protection.
     try:
         return kind(code)
     except ValueError:

@@ -3,8 +3,8 @@
     async with Admin("localhost:9092") as admin:
         await admin.create_topics([NewTopic("test", num_partitions=3)])
 
-Changes go to the controller. A change whose answer was lost is requested again, so a topic that the
-first attempt created may be reported as TopicAlreadyExists.
+Changes go to the controller. A change whose response was lost is requested again, so a topic that
+the first attempt created may be reported as TopicAlreadyExists.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ __all__ = [
     "TopicDescription",
 ]
 
-_LEAST_TIMESTAMP = -5  # the special ones are negative
-_DELETE_BY_NAME = 5  # the last version of DeleteTopics that only knows names
+_LEAST_TIMESTAMP = -5  # the special timestamps are negative
+_DELETE_BY_NAME = 5  # the last version of DeleteTopics that identifies topics by name only
 
 
 class NewTopic(NamedTuple):
@@ -129,7 +129,7 @@ class NewTopic(NamedTuple):
 
 
 class TopicDescription(NamedTuple):
-    """A topic and its partitions, as the brokers have them."""
+    """A topic and its partitions, as the brokers report them."""
 
     name: str
     topic_id: bytes  # 16 bytes
@@ -138,7 +138,7 @@ class TopicDescription(NamedTuple):
 
 
 class BrokerDescription(NamedTuple):
-    """A broker that is alive, and where clients reach it."""
+    """A live broker and the address at which clients reach it."""
 
     broker_id: int
     host: str
@@ -167,10 +167,10 @@ class Admin(
 ):
     """Reads and changes topics, partitions, configs, groups, transactions and credentials.
 
-    Options are those of every client (see `ClientOptions`). Where a method takes names or
-    partitions, one stands for a list of one. Every method raises TypeError or ValueError for an
-    argument that cannot be, Unreachable after `default.api.timeout.ms` without an answer, and
-    besides what its own text names any other KafkaError of the broker, such as
+    Options are those of every client (see `ClientOptions`). A method that takes names or partitions
+    also accepts a single one. Every method raises TypeError or ValueError if an argument is
+    invalid, Unreachable if no response arrives within `default.api.timeout.ms`, and, in addition to
+    the errors listed with the method, any other KafkaError of the broker, such as
     ClusterAuthorizationFailed. Transient errors are retried for `default.api.timeout.ms`.
 
         async with Admin("localhost:9092") as admin:
@@ -197,7 +197,7 @@ class Admin(
         await self._cluster.start()
 
     async def close(self) -> None:
-        """Disconnect; more calls do nothing."""
+        """Disconnect; further calls do nothing."""
         await self._cluster.close()
 
     async def __aenter__(self) -> Admin:
@@ -221,7 +221,7 @@ class Admin(
 
         Raises the first KafkaError (TopicAlreadyExists, InvalidTopic, InvalidPartitions,
         InvalidReplicationFactor, InvalidReplicaAssignment, InvalidConfig, PolicyViolation); the
-        other topics of the call are created all the same.
+        other topics of the call are still created.
 
             await admin.create_topics(NewTopic("test", 3, configs={"retention.ms": 3_600_000}))
         """
@@ -232,8 +232,8 @@ class Admin(
         )
 
         async def attempt() -> CreateTopicsResponse:
-            # A broker that is no longer the controller refuses every topic with NOT_CONTROLLER:
-            # that alone is worth another attempt, at the controller of fresh metadata.
+            # A broker that is no longer the controller refuses every topic with NOT_CONTROLLER.
+            # Only that error is worth another attempt, at the controller that fresh metadata names.
             answer = await self._cluster.call_controller(
                 CREATE_TOPICS, request, CreateTopicsResponse
             )
@@ -248,7 +248,7 @@ class Admin(
         """Delete topics with all their records.
 
         Raises the first KafkaError, such as UnknownTopicOrPartition; the other topics of the call
-        are deleted all the same.
+        are still deleted.
         """
         request = DeleteTopicsRequest(
             topic_names=admin_arguments.names(names, "names"),
@@ -274,10 +274,10 @@ class Admin(
         *,
         validate_only: bool = False,
     ) -> None:
-        """Raise a topic's number of partitions to `total_count`, or only validate that.
+        """Increase a topic's number of partitions to `total_count`, or only validate the increase.
 
-        `assignments`: the brokers of each new partition, leader first. Keys map to other partitions
-        from then on. Raises InvalidPartitions, InvalidReplicaAssignment, UnknownTopicOrPartition.
+        `assignments`: the brokers of each new partition, leader first. Keys then map to different
+        partitions. Raises InvalidPartitions, InvalidReplicaAssignment or UnknownTopicOrPartition.
         """
         wanted = None
         if assignments is not None:
@@ -309,7 +309,7 @@ class Admin(
             check(result.error_code, f"topic {result.name!r}", result.error_message)
 
     async def list_topics(self, *, include_internal: bool = True) -> list[str]:
-        """The names of all topics, sorted; of Kafka's own only with `include_internal`."""
+        """Return all topic names, sorted; Kafka's internal topics only with `include_internal`."""
         return [
             topic.name
             for topic in await self.describe_topics()
@@ -317,10 +317,10 @@ class Admin(
         ]
 
     async def describe_topics(self, names: Names | None = None) -> list[TopicDescription]:
-        """Partitions, leaders, replicas and ISR of these topics (of all), sorted by name.
+        """Return partitions, leaders, replicas and ISR of these topics (or of all), sorted by name.
 
-        Raises the KafkaError of the first topic that has one, such as UnknownTopicOrPartition: also
-        of a broker that does not know a new topic yet.
+        Raises the first topic's KafkaError, such as UnknownTopicOrPartition. The broker that is
+        asked may also raise it because it does not know a new topic yet.
 
             (topic,) = await admin.describe_topics("test")
             print([(each.partition, each.leader, each.isr) for each in topic.partitions])
@@ -330,7 +330,7 @@ class Admin(
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
         async def attempt() -> ClusterView:
-            # Not into the client's own view, which has the topics that it uses.
+            # Not stored in the client's own view, which holds the topics that the client uses.
             answer = await self._cluster.call_any(METADATA, request, MetadataResponse)
             return ClusterView().after(answer)
 
@@ -351,10 +351,11 @@ class Admin(
     async def list_offsets(
         self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """Each partition's first offset whose record is not older than a time (ms).
+        """Return each partition's first offset whose record is not older than a time (ms).
 
-        Or LATEST, EARLIEST, MAX_TIMESTAMP of `client.offsets`. `read_committed`: the end is the
-        last stable offset. Offset -1: all records are older. Raises the first KafkaError.
+        A time may also be LATEST, EARLIEST or MAX_TIMESTAMP from `client.offsets`. With
+        `read_committed` the end is the last stable offset. Offset -1 means that all records are
+        older. Raises the first KafkaError.
 
             partition = TopicPartition("test", 0)
             end = (await admin.list_offsets({partition: LATEST}))[partition].offset
@@ -366,15 +367,15 @@ class Admin(
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """Delete the records before each offset (-1: all); the new start of each log.
+        """Delete the records before each offset (-1: all), and return the new start of each log.
 
-        Each is an offset of the first record that stays. Raises the first KafkaError:
-        OffsetOutOfRange, PolicyViolation for a compacted topic.
+        Each offset is that of the first record to keep. Raises the first KafkaError:
+        OffsetOutOfRange, or PolicyViolation if the topic is compacted.
 
             await admin.delete_records({TopicPartition("test", 0): 1_000})
         """
         offsets = admin_arguments.numbers_by_partition(offsets, "offsets", least=-1)
-        # Concurrently: each waits until the followers know it, which takes a fetch of theirs.
+        # Concurrently: each deletion waits until the followers learn of it by their next fetch.
         begins = await asyncio.gather(
             *(
                 self._persist(partial(self._delete_records, name, offset))
@@ -383,7 +384,7 @@ class Admin(
             return_exceptions=True,
         )
         found = {}
-        # Gathered before the first error is raised: the other deletions have happened all the same.
+        # Gathered before the first error is raised: the other deletions have been made in any case.
         for name, begin in zip(offsets, begins, strict=True):
             if isinstance(begin, BaseException):
                 raise begin
@@ -435,17 +436,17 @@ class Admin(
         include_synonyms: bool = False,
         include_documentation: bool = False,
     ) -> list[ConfigEntry] | dict[ConfigResource, list[ConfigEntry]]:
-        """The configs of a resource, or of each of a list, in the broker's order.
+        """Return the configs of a resource, or of each resource in a list, in the broker's order.
 
-        `names`: only these configs. `include_synonyms`: all places that set a value;
-        `include_documentation`: a sentence about each. Raises the first KafkaError,
-        BrokerNotAvailable for a broker that is not alive.
+        `names` selects configs. `include_synonyms` adds every place that sets a value;
+        `include_documentation` adds a sentence about each config. Raises the first KafkaError, such
+        as BrokerNotAvailable if the broker is not alive.
 
             for entry in await admin.describe_configs(ConfigResource(BROKER, "0")):
                 print(entry.name, entry.value)
         """
         wanted = None if names is None else admin_arguments.names(names, "names")
-        # One request each: a broker's own configs are only known to that broker.
+        # One request each: only the broker itself knows its own configs.
         described = {
             each: await self._configs.describe(
                 admin_arguments.resource(each), wanted, include_synonyms, include_documentation
@@ -463,12 +464,13 @@ class Admin(
     ) -> None:
         """Set, delete, append to or subtract from configs of a resource, all or nothing.
 
-        A mapping sets its names to its values, or back to the default for None:
+        A mapping sets each name to its value; None restores the default:
 
             await admin.alter_configs(ConfigResource(TOPIC, "test"), {"retention.ms": 3_600_000})
 
-        Raises InvalidConfig, InvalidRequest (for a read-only config), UnknownTopicOrPartition. In a
-        broker of this project the change is effective when this returns, in others soon after.
+        Raises InvalidConfig, InvalidRequest (if a config is read-only) or UnknownTopicOrPartition.
+        On a Barnabas broker the change is effective when this returns; on other brokers, soon
+        after.
         """
         await self._configs.alter(
             admin_arguments.resource(resource),
@@ -479,13 +481,13 @@ class Admin(
     # ---- cluster ----
 
     async def describe_cluster(self) -> ClusterDescription:
-        """The cluster's id, its controller, and the brokers that are alive."""
+        """Return the cluster's id, its controller and its live brokers."""
 
         async def attempt() -> DescribeClusterResponse:
             call = (DESCRIBE_CLUSTER, DescribeClusterRequest(), DescribeClusterResponse)
             try:
                 answer = await self._cluster.call_controller(*call)
-            except ConnectionLost:  # while there is none any broker describes what is left
+            except ConnectionLost:  # without a controller, any broker describes the rest
                 answer = await self._cluster.call_any(*call)
             check(answer.error_code, "describing the cluster", answer.error_message)
             return answer
@@ -495,13 +497,13 @@ class Admin(
             BrokerDescription(each.broker_id, each.host, each.port, each.rack)
             for each in sorted(answer.brokers, key=lambda broker: broker.broker_id)
         )
-        # Kafka sends no message without an error; our controller names brokers in it.
+        # Kafka sends a message only with an error; a Barnabas controller names brokers in it.
         left_out = tuple((answer.error_message or "").splitlines())
         return ClusterDescription(answer.cluster_id, answer.controller_id, brokers, left_out)
 
 
 def _new_topics(topics: object) -> list[NewTopic]:
-    """The topics to create, one or several; each a NewTopic or a name."""
+    """Return the topics to create, given as one or several; each is a NewTopic or a name."""
     given = [topics] if isinstance(topics, NewTopic | str) else arguments.several(topics, "topics")
     return [NewTopic(each) if isinstance(each, str) else _new_topic(each) for each in given]
 
@@ -514,7 +516,7 @@ def _new_topic(topic: object) -> NewTopic:
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
-    """An explicit assignment goes with -1 for both counts: the broker takes them from it."""
+    """Build the request's topic; with an assignment both counts are -1, as it implies them."""
     if topic.assignment is not None and not isinstance(topic.assignment, Mapping):
         kind = type(topic.assignment).__name__
         raise TypeError(f"assignment: must map partitions to lists of brokers, not {kind}")
@@ -525,7 +527,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
         )
         for partition, brokers in (topic.assignment or {}).items()
     ]
-    # Kafka refuses counts next to an assignment, which has both in itself.
+    # Kafka refuses counts next to an assignment, which already implies both.
     num_partitions = admin_arguments.count(topic.num_partitions, "num_partitions")
     replication_factor = admin_arguments.count(topic.replication_factor, "replication_factor")
     return CreatableTopic(

@@ -1,6 +1,6 @@
-"""Checks the arguments of `Admin`'s methods; one name or partition stands for a list of one. Pure.
+"""Checks the arguments of `Admin`'s methods; a single name or partition is treated as a list. Pure.
 
-Errors are those of `client.arguments`: a TypeError or ValueError that names the argument.
+Raises the errors of `client.arguments`: a TypeError or ValueError that names the argument.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from barnabas.client.admin.configs import ConfigOperation, ConfigOperationType, 
 from barnabas.types import TopicPartition
 
 Names = str | Iterable[str]
-"""One name or several: of topics, groups or transactions."""
+"""One name or several, of topics, groups or transactions."""
 
 ConfigText = str | int | float | bool | Sequence[str]
-"""A config's value: what is not text is converted; a sequence is a list of Kafka's."""
+"""A config's value: a value other than text is converted; a sequence becomes a Kafka list."""
 
 ConfigOperations = ConfigOperation | Iterable[ConfigOperation] | Mapping[str, ConfigText | None]
-"""Changes of configs; a mapping sets each name to its value, None sets the default."""
+"""Changes of configs; a mapping sets each name to its value, and None restores the default."""
 
 _INT32_MIN = -(2**31)
 
 
 def names(value: object, argument: str) -> list[str]:
-    """The names, one or several, in the given order."""
+    """Return the names, given as one or several, in the given order."""
     given = [value] if isinstance(value, str) else arguments.several(value, argument)
     return [arguments.text(name, argument) for name in given]
 
 
 def partitions(value: object, argument: str = "partitions") -> list[TopicPartition]:
-    """The partitions, one or several; each a TopicPartition or another pair."""
+    """Return the partitions, given as one or several; each is a TopicPartition or another pair."""
     if isinstance(value, str):
-        return arguments.topic_partitions(value, argument)  # refuses it as what is no list
+        return arguments.topic_partitions(value, argument)  # raises because it is not a list
     return arguments.partitions([value], argument)
 
 
 def brokers(value: object, argument: str) -> list[int]:
-    """Ids of brokers."""
+    """Return the broker ids."""
     return [
         arguments.whole_number(each, argument, most=arguments.INT32_MAX)
         for each in arguments.several(value, argument)
@@ -45,13 +45,13 @@ def brokers(value: object, argument: str) -> list[int]:
 
 
 def producer_ids(value: object) -> list[int]:
-    """Ids of producers, one or several."""
+    """Return the producer ids, given as one or several."""
     given = [value] if isinstance(value, int) else arguments.several(value, "producer_ids")
     return [arguments.whole_number(each, "producer_ids") for each in given]
 
 
 def numbers_by_partition(value: object, argument: str, least: int) -> dict[TopicPartition, int]:
-    """A mapping of partitions to offsets or timestamps, from `least` on."""
+    """Return a mapping of partitions to offsets or timestamps that are at least `least`."""
     return {
         name: arguments.whole_number(number, argument, least=least)
         for name, number in arguments.by_partition(value, argument).items()
@@ -61,7 +61,7 @@ def numbers_by_partition(value: object, argument: str, least: int) -> dict[Topic
 def brokers_by_partition(
     value: object, argument: str = "replicas"
 ) -> dict[TopicPartition, list[int]]:
-    """A mapping of partitions to the ids of brokers."""
+    """Return a mapping of partitions to broker ids."""
     return {
         name: brokers(given, argument)
         for name, given in arguments.by_partition(value, argument).items()
@@ -69,12 +69,12 @@ def brokers_by_partition(
 
 
 def count(value: object, argument: str) -> int:
-    """A count, or -1 for the broker's default; the broker refuses an impossible one."""
+    """Return a count, or -1 for the broker's default; the broker refuses an impossible count."""
     return arguments.whole_number(value, argument, _INT32_MIN, arguments.INT32_MAX)
 
 
 def config_texts(configs: object, argument: str) -> dict[str, str]:
-    """Configs as texts; `True` is `true`, and a sequence has its items between commas."""
+    """Return configs as text: `True` becomes `true`, and a sequence its items joined by commas."""
     if not isinstance(configs, Mapping):
         raise TypeError(f"{argument}: must be a mapping of names, not {type(configs).__name__}")
     return {
@@ -84,7 +84,7 @@ def config_texts(configs: object, argument: str) -> dict[str, str]:
 
 
 def config_text(name: str, value: object, argument: str) -> str:
-    """One config's value as text."""
+    """Return one config's value as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -100,14 +100,14 @@ def config_text(name: str, value: object, argument: str) -> str:
 
 
 def resource(value: object) -> ConfigResource:
-    """A resource that has configs."""
+    """Return the resource after checking its type."""
     if not isinstance(value, ConfigResource):
         raise TypeError(f"resource: must be a ConfigResource, not {type(value).__name__}")
     return value
 
 
 def operations(value: object) -> list[ConfigOperation]:
-    """Operations on configs: one, several, or a mapping of names to values (None: the default)."""
+    """Return config operations, given as one, several, or a mapping (None: the default)."""
     argument = "operations"
     if isinstance(value, Mapping):
         return [

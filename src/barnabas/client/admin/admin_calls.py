@@ -14,15 +14,15 @@ T = TypeVar("T")
 
 
 class AdminCalls:
-    """Gives the parts of `Admin` their ways to brokers."""
+    """Provides the parts of `Admin` with their calls to brokers."""
 
     _cluster: Cluster
 
     async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Retry after transient errors, for `default.api.timeout.ms`."""
+        """Retry transient errors for `default.api.timeout.ms`."""
         return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
     async def _ask_each_broker(self, ask: Callable[[BrokerAddress], Awaitable[None]]) -> None:
-        """Ask all brokers at once, each until it has answered."""
+        """Ask all brokers concurrently, each until it has answered."""
         nodes = self._cluster.metadata.view.nodes.values()
         await asyncio.gather(*(self._persist(partial(ask, node)) for node in nodes))

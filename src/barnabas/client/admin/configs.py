@@ -1,7 +1,7 @@
 """Reads and changes configs of topics and brokers: the config part of `Admin`.
 
-Only a broker itself knows its properties file, so requests about one broker go to it, all others to
-any broker.
+Only a broker itself knows its properties file, so requests about a broker go to that broker. All
+other requests go to any broker.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ CONFIG_TYPES: Final = (
     "class",
     "password",
 )
-"""The names of config types, by their code."""
+"""The names of the config types, by code."""
 
 M = TypeVar("M", bound=Message)
 
@@ -71,13 +71,13 @@ class ConfigOperationType(IntEnum):
     """Says how a ConfigOperation changes its config."""
 
     SET = 0
-    DELETE = 1  # back to the default
-    APPEND = 2  # items to a list
-    SUBTRACT = 3  # items from a list
+    DELETE = 1  # restores the default
+    APPEND = 2  # adds items to a list
+    SUBTRACT = 3  # removes items from a list
 
 
 class ConfigOperation(NamedTuple):
-    """A change of one config; `value` is None for DELETE, comma-separated items for lists."""
+    """A change of one config; `value` is None for DELETE, and comma-separated items for a list."""
 
     name: str
     op: ConfigOperationType = ConfigOperationType.SET
@@ -85,7 +85,7 @@ class ConfigOperation(NamedTuple):
 
 
 class ConfigSynonym(NamedTuple):
-    """One of the places that set a value; the first one wins."""
+    """A place that sets a value; the first place wins."""
 
     name: str
     value: str | None
@@ -93,7 +93,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """A config of a resource, with where its value comes from."""
+    """A config of a resource, and the source of its value."""
 
     name: str
     value: str | None  # None if sensitive
@@ -101,12 +101,12 @@ class ConfigEntry(NamedTuple):
     is_sensitive: bool
     is_read_only: bool
     type: str  # one of CONFIG_TYPES
-    synonyms: tuple[ConfigSynonym, ...]  # strongest first; empty unless asked for
-    documentation: str | None  # None unless asked for
+    synonyms: tuple[ConfigSynonym, ...]  # strongest first; empty unless requested
+    documentation: str | None  # None unless requested
 
 
 class Configs:
-    """Describes and alters configs over the connections of a client."""
+    """Describes and alters configs over a client's connections."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -168,10 +168,10 @@ class Configs:
         return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
     def _node_of(self, resource: ConfigResource) -> BrokerAddress | None:
-        """The broker to ask; None: any."""
+        """Return the broker to ask; None: any broker."""
         if resource.type == TOPIC or (resource.type == BROKER and not resource.name):
             return None
-        # What is no broker's id goes to none: an answer of another broker would be about itself.
+        # An invalid broker id goes to no broker: another broker would answer about itself.
         node = None
         if resource.name.isascii() and resource.name.isdigit():
             node = self._cluster.metadata.view.nodes.get(int(resource.name))
@@ -188,7 +188,7 @@ def _subject(resource: ConfigResource) -> str:
 
 
 def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
-    # A newer broker may have types that this client does not know, which is no reason to fail.
+    # A newer broker may have types that this client does not know; that is not a reason to fail.
     known = 0 <= config.config_type < len(CONFIG_TYPES)
     return ConfigEntry(
         name=config.name,

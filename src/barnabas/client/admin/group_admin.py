@@ -1,6 +1,6 @@
 """Reads and changes groups and their offsets: the group part of `Admin`.
 
-Offsets can only be changed while the group has no members, which would not notice.
+Offsets can be changed only while the group has no members: members would not notice the change.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ from barnabas.types import TopicPartition, by_topic
 
 
 class GroupListing(NamedTuple):
-    """A group in a list of them."""
+    """A group as it appears in a list of groups."""
 
     group_id: str
-    protocol_type: str  # "consumer", "connect" ...; "": only offsets, of a simple consumer
+    protocol_type: str  # "consumer", "connect" ...; "": a simple consumer's offsets only
     state: str  # "Stable", "PreparingRebalance", "CompletingRebalance", "Empty", "Dead"; "": ?
     group_type: str  # "Classic" ...; "": unknown
 
@@ -77,15 +77,15 @@ class MemberDescription(NamedTuple):
     """A member of a group."""
 
     member_id: str
-    instance_id: str | None  # of a static member
+    instance_id: str | None  # None unless the member is static
     client_id: str
     host: str  # as the broker writes it, "/127.0.0.1"
-    topics: tuple[str, ...]  # subscribed to; empty for another protocol type than "consumer"
+    topics: tuple[str, ...]  # subscribed to; empty unless the protocol type is "consumer"
     partitions: tuple[TopicPartition, ...]  # assigned; sorted, empty as above
 
 
 class RebalanceEvent(NamedTuple):
-    """A completed rebalance, as brokers of this project record it."""
+    """A completed rebalance, as Barnabas brokers record it."""
 
     ended_at_ms: int
     duration_ms: int
@@ -93,30 +93,30 @@ class RebalanceEvent(NamedTuple):
     member_count: int
     moved_partitions: int  # -1: unknown
     is_harmless: bool
-    story: str  # a summary of it in one line
+    story: str  # a one-line summary of the rebalance
 
 
 class GroupDescription(NamedTuple):
-    """A group, with its members."""
+    """A group and its members."""
 
     group_id: str
-    state: str  # as in GroupListing; "Dead": there is no such group
+    state: str  # as in GroupListing; "Dead": the group does not exist
     protocol_type: str
     assignor: str  # the protocol that the members voted for
     coordinator: BrokerAddress
     members: tuple[MemberDescription, ...]
-    events: tuple[RebalanceEvent, ...]  # oldest first; empty unless asked for
+    events: tuple[RebalanceEvent, ...]  # oldest first; empty unless requested
 
 
 class GroupAdmin(AdminCalls):
-    """Asks groups' coordinators about groups and their offsets, and changes both."""
+    """Asks group coordinators about groups and their offsets, and changes them."""
 
     _groups: CoordinatorFinder
 
     async def list_groups(self, *, states: Names = (), types: Names = ()) -> list[GroupListing]:
-        """Every group of the cluster, sorted by name; only of these states and types if given.
+        """Return the groups of the cluster, sorted by name; `states` and `types` select groups.
 
-        Raises CoordinatorLoadInProgress when a broker's part stays unknown for
+        Raises CoordinatorLoadInProgress if a broker's groups stay unknown for
         `default.api.timeout.ms`.
         """
         request = ListGroupsRequest(
@@ -128,7 +128,7 @@ class GroupAdmin(AdminCalls):
 
         async def ask(node: BrokerAddress) -> None:
             answer = await self._cluster.call(node, LIST_GROUPS, request, ListGroupsResponse)
-            # Its groups would be missing from the list, so it is asked again.
+            # Its groups would be missing from the list, so the broker is asked again.
             if answer.error_code == CoordinatorLoadInProgress.code:
                 raise CoordinatorLoadInProgress(f"listing groups of {node}: still loading")
             self._groups.check("", answer.error_code, f"listing groups of {node}")
@@ -143,10 +143,10 @@ class GroupAdmin(AdminCalls):
     async def describe_groups(
         self, group_ids: Names, *, include_events: bool = False
     ) -> dict[str, GroupDescription]:
-        """State and members of each group; one that does not exist is in state "Dead".
+        """Return the state and members of each group; a group that does not exist is "Dead".
 
-        `include_events`: its last rebalances too, where the broker is one of this project. Raises
-        the first KafkaError, such as GroupAuthorizationFailed.
+        `include_events` adds the group's last rebalances, if the broker is a Barnabas broker.
+        Raises the first KafkaError, such as GroupAuthorizationFailed.
         """
         described: dict[str, GroupDescription] = {}
 
@@ -167,8 +167,8 @@ class GroupAdmin(AdminCalls):
     async def delete_groups(self, group_ids: Names) -> None:
         """Delete groups without members, with their offsets.
 
-        Raises the first KafkaError: NonEmptyGroup, GroupIdNotFound; the others are deleted all the
-        same.
+        Raises the first KafkaError, such as NonEmptyGroup or GroupIdNotFound; the other groups are
+        still deleted.
         """
 
         async def delete(group_ids: Sequence[str]) -> dict[str, int]:
@@ -183,9 +183,9 @@ class GroupAdmin(AdminCalls):
     async def remove_members(
         self, group_id: str, *, instance_ids: Names = (), member_ids: Names = ()
     ) -> None:
-        """Remove static members (by instance id) or any (by member id) from the group (KIP-345).
+        """Remove static members (by instance id) or any members (by member id) (KIP-345).
 
-        Raises UnknownMemberId for the first unknown one; the others are removed all the same.
+        Raises UnknownMemberId for the first unknown member; the others are still removed.
         """
         arguments.text(group_id, "group_id")
         instances = admin_arguments.names(instance_ids, "instance_ids")
@@ -217,10 +217,10 @@ class GroupAdmin(AdminCalls):
         *,
         require_stable: bool = False,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's committed offsets, of these partitions or of all; sorted.
+        """Return the group's committed offsets of these partitions, or of all; sorted.
 
-        Partitions without one are left out; a group that does not exist has none.
-        `require_stable`: wait for transactions that may still change one (KIP-447). Raises
+        Partitions without an offset are left out; a group that does not exist has no offsets. With
+        `require_stable` it waits for transactions that may still change an offset (KIP-447). Raises
         GroupAuthorizationFailed.
 
             for partition, committed in (await admin.list_group_offsets("readers")).items():
@@ -236,16 +236,16 @@ class GroupAdmin(AdminCalls):
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
     ) -> None:
-        """Set the offsets of a group without members; a new group is created.
+        """Set the offsets of a group without members; the group is created if it does not exist.
 
-        Raises UnknownMemberId if it has members, UnknownTopicOrPartition.
+        Raises UnknownMemberId if the group has members, or UnknownTopicOrPartition.
 
             await admin.alter_group_offsets("readers", {TopicPartition("test", 0): 1_000})
         """
         arguments.text(group_id, "group_id")
         wanted = as_offsets(offsets)
 
-        # Without a member and a generation, which a coordinator accepts of an empty group only.
+        # Without a member and a generation, which a coordinator accepts only for an empty group.
         who = GroupMetadata(group_id)
         unknown = await self._persist(lambda: commit_offsets(self._groups, who, wanted))
         if unknown:
@@ -254,7 +254,7 @@ class GroupAdmin(AdminCalls):
     async def delete_group_offsets(self, group_id: str, partitions: Partitions) -> None:
         """Delete the group's offsets for these partitions (KIP-496).
 
-        Raises GroupIdNotFound, GroupSubscribedToTopic while members read the topic.
+        Raises GroupIdNotFound, or GroupSubscribedToTopic while a member is subscribed to the topic.
         """
         request = OffsetDeleteRequest(
             group_id=arguments.text(group_id, "group_id"),
@@ -279,10 +279,10 @@ class GroupAdmin(AdminCalls):
     async def _at_coordinators(
         self, group_ids: Iterable[str], ask: Callable[[Sequence[str]], Awaitable[dict[str, int]]]
     ) -> None:
-        """Have `ask` question each coordinator about its groups, for an error code of each one.
+        """Use `ask` to query each coordinator about its groups; it returns an error code per group.
 
-        Transient errors are retried, at the group's coordinator of that moment. Raises the first
-        other error, once all have their answer.
+        Transient errors are retried at the group's current coordinator. Raises the first other
+        error once all groups have been answered.
         """
         left = dict.fromkeys(group_ids)
         failures: dict[str, int] = {}
@@ -291,8 +291,8 @@ class GroupAdmin(AdminCalls):
             by_node: dict[BrokerAddress, list[str]] = {}
             for group_id, node in (await self._groups.nodes(left)).items():
                 by_node.setdefault(node, []).append(group_id)
-            # One request per coordinator. Groups that are answered leave `left`, so that another
-            # attempt, after a transient error of some, repeats nothing that was done.
+            # One request per coordinator. Answered groups leave `left`, so an attempt that follows
+            # a transient error of some groups does not repeat work that is done.
             again: dict[str, int] = {}
             for own in by_node.values():
                 for group_id, code in (await ask(own)).items():
@@ -347,7 +347,7 @@ def _member(member: DescribedGroupMember, *, is_consumer: bool) -> MemberDescrip
                 topics = tuple(sorted(subscription.topics))
             partitions = decode_assignment(member.member_assignment)
         except CorruptData:
-            pass  # the members' own bytes: those that cannot be decoded are not shown
+            pass  # the members' own bytes; bytes that cannot be decoded are not shown
     return MemberDescription(
         member_id=member.member_id,
         instance_id=member.group_instance_id,

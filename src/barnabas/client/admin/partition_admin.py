@@ -1,7 +1,7 @@
-"""Elections and reassignments of partitions: parts of `Admin` (KIP-460, KIP-455).
+"""Elects leaders and reassigns partitions: parts of `Admin` (KIP-460, KIP-455).
 
-A reassignment runs by itself: `alter_partition_reassignments` returns before the new replicas
-have copied anything, and `list_partition_reassignments` lists those that are under way.
+A reassignment runs in the background: `alter_partition_reassignments` returns before the new
+replicas have copied anything, and `list_partition_reassignments` lists the reassignments under way.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 from barnabas.types import TopicPartition, by_topic
 
 PREFERRED, UNCLEAN = 0, 1
-"""Types of election: the first replica, if in sync; or, without a leader, any live replica."""
+"""Types of election: the first replica, if in sync; or any live replica, if leaderless."""
 
 
 class Reassignment(NamedTuple):
-    """A partition that is being reassigned."""
+    """A partition under reassignment."""
 
-    replicas: tuple[int, ...]  # the old and the new ones
+    replicas: tuple[int, ...]  # the old and the new replicas
     adding: tuple[int, ...]
     removing: tuple[int, ...]
 
 
 class PartitionAdmin(AdminCalls):
-    """Has the controller elect leaders and move replicas."""
+    """Asks the controller to elect leaders and to move replicas."""
 
     async def elect_leaders(
         self, election_type: int, partitions: Partitions | None = None
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Hold an election, PREFERRED or UNCLEAN, for these partitions or for all that need one.
+        """Hold an election, PREFERRED or UNCLEAN, for these partitions, or all that need one.
 
-        Returns None for each partition, or its error: ElectionNotNeeded,
-        PreferredLeaderNotAvailable, EligibleLeadersNotAvailable, UnknownTopicOrPartition. Raises
+        Returns for each partition None or its error: ElectionNotNeeded,
+        PreferredLeaderNotAvailable, EligibleLeadersNotAvailable or UnknownTopicOrPartition. Raises
         ClusterAuthorizationFailed.
         """
         numbers = None
@@ -97,10 +97,10 @@ class PartitionAdmin(AdminCalls):
     async def alter_partition_reassignments(
         self, replicas: Mapping[TopicPartition, Sequence[int] | None]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Start to move partitions to these replicas, the preferred one first; None cancels.
+        """Start moving partitions to these replicas, preferred replica first; None cancels.
 
-        Returns None for each partition (the move has started, or was complete), or its error:
-        InvalidReplicaAssignment, NoReassignmentInProgress, UnknownTopicOrPartition. Raises
+        Returns for each partition None (the move has started, or was already complete) or its
+        error: InvalidReplicaAssignment, NoReassignmentInProgress or UnknownTopicOrPartition. Raises
         ClusterAuthorizationFailed.
 
             await admin.alter_partition_reassignments({TopicPartition("test", 0): [2, 3]})
@@ -143,7 +143,7 @@ class PartitionAdmin(AdminCalls):
     async def list_partition_reassignments(
         self, partitions: Partitions | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """The reassignments of these partitions (of all) under way, sorted."""
+        """Return the reassignments of these partitions (or of all) that are under way, sorted."""
         numbers = None
         if partitions is not None:
             numbers = by_topic(admin_arguments.partitions(partitions))
@@ -176,8 +176,8 @@ class PartitionAdmin(AdminCalls):
 
 
 def refuse_wrong_controller(codes: Iterable[int]) -> None:
-    """Raise NotController, the only error that another broker may not have."""
-    # All other errors are the outcome of a topic or partition, and left to the caller.
+    """Raise NotController, the only error that another broker might not return."""
+    # Every other error is the outcome of a topic or partition, and is left to the caller.
     for code in codes:
         if code == NotController.code:
             raise NotController

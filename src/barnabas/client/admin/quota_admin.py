@@ -1,4 +1,4 @@
-"""Quotas of users, client ids and addresses: a part of `Admin`."""
+"""Reads and changes quotas of users, client ids and addresses: a part of `Admin`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from barnabas.protocol.messages.describe_client_quotas import (
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Pairs of a type (`user`, `client-id`, `ip`) and a name; None: all without an entry of their
-own."""
+"""Pairs of a type (`user`, `client-id`, `ip`) and a name; None: all names without an entry."""
 
 
 class QuotaAdmin(AdminCalls):
@@ -37,11 +36,11 @@ class QuotaAdmin(AdminCalls):
         types: Collection[str] = (),
         is_strict: bool = False,
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """The quotas that are set, by their entities.
+        """Return the quotas that are set, by entity.
 
-        `entity`: names by type (`user`, `client-id`, `ip`; None: the default) that must be in it;
-        `types`: those that must be in it by any name; `is_strict`: and no other. Raises
-        InvalidRequest.
+        `entity` gives names by type (`user`, `client-id`, `ip`; None: the default) that an entity
+        must contain; `types` gives types that it must contain with any name; with `is_strict` it
+        must contain no other types. Raises InvalidRequest.
 
             await admin.describe_client_quotas({"user": "alice"})
         """
@@ -78,11 +77,12 @@ class QuotaAdmin(AdminCalls):
         *,
         validate_only: bool = False,
     ) -> None:
-        """Set quotas of one entity, by their keys; None removes one.
+        """Set the quotas of an entity, by key; None removes a quota.
 
-        `producer_byte_rate` and `consumer_byte_rate` in bytes per second, `request_percentage` of
-        one core, `controller_mutation_rate` in partitions per second; for an `ip`
-        `connection_creation_rate` per second. Raises InvalidRequest.
+        Units: `producer_byte_rate` and `consumer_byte_rate` in bytes per second,
+        `request_percentage` in percent of a core, `controller_mutation_rate` in partitions per
+        second, and for an `ip` `connection_creation_rate` in connections per second. Raises
+        InvalidRequest.
 
             await admin.alter_client_quotas({"user": "alice"}, {"producer_byte_rate": 1_000_000})
         """
@@ -94,7 +94,7 @@ class QuotaAdmin(AdminCalls):
                         for kind, name in entity.items()
                     ],
                     ops=[
-                        # A quota of 0 is one, and not the same as none.
+                        # A quota of 0 is a quota, unlike None, which removes it.
                         OpData(key=key, value=float(value or 0), remove=value is None)
                         for key, value in quotas.items()
                     ],

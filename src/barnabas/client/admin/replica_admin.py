@@ -1,8 +1,8 @@
-"""Replicas and log directories, asked of the brokers that have them: a part of `Admin`.
+"""Asks brokers about the replicas and log directories that they hold: a part of `Admin`.
 
-The ends of replicas come by a Fetch as a debugging consumer (replica id -2), which followers answer
-as well. It begins at an offset that no log has, in an epoch that no log has seen, so the answer has
-the end of the log and no records.
+The ends of replicas are read with a Fetch as a debugging consumer (replica id -2), which followers
+answer too. The Fetch starts at an offset that no log has, in an epoch that no log has seen, so the
+response contains the end of the log and no records.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from barnabas.protocol.messages.fetch import (
 )
 from barnabas.types import TopicPartition, by_topic
 
-_VERSION = 12  # the first with diverging epochs, the last that names topics
+_VERSION = 12  # the first version with diverging epochs, the last that identifies topics by name
 _ANY_REPLICA = -2
 _BEYOND_ALL = 2**62
 _AFTER_ALL = 2**31 - 1
@@ -47,8 +47,8 @@ class ReplicaEnd(NamedTuple):
     """The end of one broker's replica."""
 
     end_offset: int
-    epoch: int  # of its last batch; -1: it has none
-    high_watermark: int  # as far as this broker knows: a follower learns of it later
+    epoch: int  # of the last batch; -1: there is no batch
+    high_watermark: int  # as far as this broker knows: a follower learns of a new one later
 
 
 class ReplicaSize(NamedTuple):
@@ -71,10 +71,10 @@ class LogDirDescription(NamedTuple):
 
 
 class ReplicaAdmin(AdminCalls):
-    """Asks single brokers about their replicas, and moves these between directories."""
+    """Asks individual brokers about their replicas, and moves replicas between directories."""
 
     async def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
-        """The log directories of every live broker with their replicas, by broker id."""
+        """Return the log directories of every live broker with their replicas, by broker id."""
         described = {}
         for broker_id, node in sorted(self._cluster.metadata.view.nodes.items()):
 
@@ -92,14 +92,15 @@ class ReplicaAdmin(AdminCalls):
     async def alter_replica_log_dirs(
         self, broker_id: int, log_dirs: Mapping[TopicPartition, str]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Start to move a broker's replicas to other ones of its log directories (KIP-113).
+        """Start moving a broker's replicas to other log directories of the broker (KIP-113).
 
-        `log_dirs`: absolute paths, as `describe_log_dirs` has them; there one sees how far the
-        moves are, as `is_future`. A replica's present directory cancels its move. Returns None for
-        each partition (the move has started, or there is nothing to do), or its error:
-        LogDirNotFound, KafkaStorageError (a directory is offline), UnknownTopicOrPartition,
-        ReplicaNotAvailable (it is on other brokers; should it come to this one, it will be created
-        there), ClusterAuthorizationFailed. Raises BrokerNotAvailable if there is no such broker.
+        `log_dirs` gives absolute paths, as `describe_log_dirs` returns them; that method also shows
+        the progress of a move (`is_future`). Naming a replica's present directory cancels its move.
+        Returns for each partition None (the move has started, or there is nothing to do) or its
+        error: LogDirNotFound, KafkaStorageError (a directory is offline), UnknownTopicOrPartition,
+        ReplicaNotAvailable (the replica is on other brokers; if it comes to this broker, it will be
+        created in that directory) or ClusterAuthorizationFailed. Raises BrokerNotAvailable if the
+        broker does not exist.
 
             await admin.alter_replica_log_dirs(1, {TopicPartition("test", 0): "/disk2/kafka"})
         """
@@ -123,7 +124,7 @@ class ReplicaAdmin(AdminCalls):
         async def attempt() -> AlterReplicaLogDirsResponse:
             node = self._cluster.metadata.view.nodes.get(broker_id)
             if node is None:
-                self._cluster.metadata.request_refresh()  # it may be there the next time
+                self._cluster.metadata.request_refresh()  # it may exist at the next attempt
                 raise BrokerNotAvailable(f"there is no broker {broker_id}")
             return await self._cluster.call(
                 node, ALTER_REPLICA_LOG_DIRS, request, AlterReplicaLogDirsResponse
@@ -143,10 +144,11 @@ class ReplicaAdmin(AdminCalls):
     async def replica_ends(
         self, replicas: Mapping[TopicPartition, Sequence[int]]
     ) -> dict[TopicPartition, dict[int, ReplicaEnd]]:
-        """The ends of partitions' replicas on these brokers, by partition and broker.
+        """Return the ends of partitions' replicas on these brokers, by partition and broker.
 
-        A broker that does not answer within `request.timeout.ms`, or does not have the replica, is
-        left out. Brokers of this project answer; Kafka's only if a replica is in a known epoch.
+        A broker is left out if it does not answer within `request.timeout.ms` or does not hold the
+        replica. Barnabas brokers always answer; Kafka brokers answer only if a replica is in a
+        known epoch.
 
             ends = await admin.replica_ends({TopicPartition("test", 0): [1, 2, 3]})
         """
@@ -157,7 +159,7 @@ class ReplicaAdmin(AdminCalls):
                 by_broker.setdefault(broker_id, []).append(name)
         nodes = self._cluster.metadata.view.nodes
         if not by_broker.keys() <= nodes.keys():
-            self._cluster.metadata.request_refresh()  # it may be back the next time
+            self._cluster.metadata.request_refresh()  # it may be back at the next attempt
         answers = await asyncio.gather(
             *(
                 self._ask_ends(nodes[broker_id], names)

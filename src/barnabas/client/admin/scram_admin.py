@@ -1,6 +1,6 @@
-"""The SCRAM credentials of users: a part of `Admin` (KIP-554).
+"""Lists and changes the SCRAM credentials of users: a part of `Admin` (KIP-554).
 
-The password stays here: brokers get it salted and hashed.
+The password stays in this process: brokers receive it salted and hashed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class UserScramCredentialUpsertion(NamedTuple):
 
 
 class UserScramCredentialDeletion(NamedTuple):
-    """Take a user's credential for a mechanism away."""
+    """Remove a user's credential for a mechanism."""
 
     user: str
     mechanism: str = "SCRAM-SHA-256"
@@ -59,14 +59,14 @@ class ScramAdmin(AdminCalls):
     async def describe_user_scram_credentials(
         self, users: Names | None = None
     ) -> dict[str, dict[str, int]]:
-        """The iterations of users' credentials by mechanism; of all users if none is named.
+        """Return the iterations of users' credentials by mechanism; of all users by default.
 
-        Raises ResourceNotFound for a user without any, DuplicateResource for one that is named
-        twice.
+        Raises ResourceNotFound if a user has no credentials, or DuplicateResource if a user is
+        named twice.
 
             await admin.describe_user_scram_credentials("alice")  # {"alice": {"SCRAM-SHA-256": ...
         """
-        # On the wire an empty list means all users, as null does: here it means none.
+        # On the wire an empty list means all users, as null does; here it means no users.
         named = [] if users is None else admin_arguments.names(users, "users")
         if users is not None and not named:
             return {}
@@ -96,10 +96,10 @@ class ScramAdmin(AdminCalls):
     async def alter_user_scram_credentials(
         self, alterations: ScramAlteration | Iterable[ScramAlteration]
     ) -> None:
-        """Set and take away credentials, all of a user's or none.
+        """Set and remove credentials; either all changes of a user are made or none.
 
-        Raises the first KafkaError (UnacceptableCredential, ResourceNotFound, DuplicateResource);
-        the other users of the call are altered all the same.
+        Raises the first KafkaError (UnacceptableCredential, ResourceNotFound or DuplicateResource);
+        the credentials of the other users of the call are still altered.
 
             await admin.alter_user_scram_credentials(
                 UserScramCredentialUpsertion("alice", "secret", "SCRAM-SHA-512")
@@ -134,7 +134,7 @@ def _several(given: ScramAlteration | Iterable[ScramAlteration]) -> list[ScramAl
 
 
 def _request(alterations: list[ScramAlteration]) -> AlterUserScramCredentialsRequest:
-    # Imported here, so that other uses of the admin client load nothing for it.
+    # Imported here so that other uses of the admin client do not load it.
     from barnabas.security.scram import MAX_ITERATIONS, kind_of, new_salt, salted_password
 
     request = AlterUserScramCredentialsRequest()
@@ -151,7 +151,7 @@ def _request(alterations: list[ScramAlteration]) -> AlterUserScramCredentialsReq
         iterations = arguments.whole_number(each.iterations, "iterations", most=MAX_ITERATIONS)
         if not isinstance(each.password, str) or not each.password:
             raise ValueError(f"password: user {user!r} needs one, as text that is not empty")
-        # The password itself never leaves this process; by the salt equal ones look different.
+        # The password never leaves this process; the salt makes equal passwords look different.
         salt = new_salt()
         salted = salted_password(each.mechanism, each.password, salt, max(iterations, 1))
         request.upsertions.append(

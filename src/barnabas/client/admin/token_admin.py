@@ -1,7 +1,7 @@
-"""Delegation tokens: a part of `Admin` (KIP-48).
+"""Manages delegation tokens: a part of `Admin` (KIP-48).
 
-A token's HMAC is a password for SCRAM, its id the user: a client with both is its owner until it
-expires (`tokenauth=true` in `sasl.jaas.config`).
+A token's HMAC is a SCRAM password and its id the user name: a client that has both acts as the
+token's owner until the token expires (`tokenauth=true` in `sasl.jaas.config`).
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class DelegationToken(NamedTuple):
     issue_timestamp_ms: int
     expiry_timestamp_ms: int
     max_timestamp_ms: int
-    requester: str = ""  # who has made it; empty if the broker does not say
+    requester: str = ""  # the token's creator; empty if the broker does not say
 
     @property
     def jaas_config(self) -> str:
-        """The `sasl.jaas.config` of a client that authenticates by it, with a SCRAM mechanism."""
+        """The `sasl.jaas.config` of a client that authenticates with this token by SCRAM."""
         return (
             "org.apache.kafka.common.security.scram.ScramLoginModule required "
             f'username="{self.token_id}" password="{b64encode(self.hmac).decode()}" '
@@ -67,7 +67,7 @@ class DelegationToken(NamedTuple):
 
 
 class TokenAdmin(AdminCalls):
-    """Methods of `Admin`."""
+    """The methods of `Admin` for delegation tokens."""
 
     async def create_delegation_token(
         self,
@@ -76,11 +76,11 @@ class TokenAdmin(AdminCalls):
         renewers: str | Iterable[str] = (),
         max_lifetime_ms: int = -1,
     ) -> DelegationToken:
-        """Make a token by which clients authenticate as `owner`; None: as this client's user.
+        """Create a token with which clients authenticate as `owner`; None: as this client's user.
 
-        `max_lifetime_ms`: -1 means as long as the brokers allow. Raises
+        A `max_lifetime_ms` of -1 means as long as the brokers allow. Raises
         DelegationTokenAuthDisabled, DelegationTokenRequestNotAllowed (this client did not
-        authenticate, or by a token), DelegationTokenAuthorizationFailed.
+        authenticate, or did so with a token) or DelegationTokenAuthorizationFailed.
 
             token = await admin.create_delegation_token(max_lifetime_ms=3_600_000)
             Producer(servers, sasl_jaas_config=token.jaas_config, **options)
@@ -92,8 +92,8 @@ class TokenAdmin(AdminCalls):
             renewers=[CreatableRenewers(principal_type=_USER, principal_name=u) for u in users],
             max_lifetime_ms=arguments.whole_number(max_lifetime_ms, "max_lifetime_ms", least=-1),
         )
-        # One attempt: a token whose answer is lost cannot be read again, and another attempt would
-        # make a second one. It expires by itself.
+        # Only one attempt: a token whose response is lost cannot be read later, and another attempt
+        # would create a second token. The lost token expires by itself.
         answer = await self._cluster.call_any(
             CREATE_DELEGATION_TOKEN, request, CreateDelegationTokenResponse
         )
@@ -112,10 +112,10 @@ class TokenAdmin(AdminCalls):
         )
 
     async def renew_delegation_token(self, hmac: bytes, renew_period_ms: int = -1) -> int:
-        """Let a token live on for this time from now; returns when it expires then.
+        """Renew a token for this period from now, and return its new expiry time.
 
         -1 means the brokers' `delegation.token.expiry.time.ms`. Raises DelegationTokenNotFound,
-        DelegationTokenOwnerMismatch, DelegationTokenExpired.
+        DelegationTokenOwnerMismatch or DelegationTokenExpired.
         """
         request = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=renew_period_ms)
 
@@ -129,9 +129,9 @@ class TokenAdmin(AdminCalls):
         return (await self._persist(attempt)).expiry_timestamp_ms
 
     async def expire_delegation_token(self, hmac: bytes, expiry_period_ms: int = -1) -> int:
-        """End a token after this time, at once if it is negative; returns when it expires.
+        """Expire a token after this period, immediately if it is negative; returns its expiry time.
 
-        Raises as `renew_delegation_token`.
+        Raises the same errors as `renew_delegation_token`.
         """
         request = ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=expiry_period_ms)
         answer = await self._cluster.call_any(
@@ -143,7 +143,7 @@ class TokenAdmin(AdminCalls):
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None
     ) -> list[DelegationToken]:
-        """The tokens of these users (None: of all) that this client's user may see."""
+        """Return the tokens of these users (None: of all users) that this client's user may see."""
         users = None if owners is None else _users(owners, "owners")
         request = DescribeDelegationTokenRequest(
             owners=None

@@ -1,7 +1,7 @@
 """Reads and ends transactions: a part of `Admin` (KIP-664).
 
-A hanging transaction holds back every read_committed consumer of its partitions:
-`describe_producers` finds it (a start offset that stays) and `abort_transaction` ends it.
+A hanging transaction holds back every read_committed consumer of its partitions.
+`describe_producers` finds it (its start offset does not move) and `abort_transaction` ends it.
 """
 
 from __future__ import annotations
@@ -51,44 +51,44 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 from barnabas.types import TopicPartition
 
-_FENCING_TIMEOUT_MS = 1  # of a transaction that will never begin
+_FENCING_TIMEOUT_MS = 1  # the timeout of a transaction that will never begin
 
 
 class TransactionListing(NamedTuple):
-    """A transactional id in a list of them."""
+    """A transactional id as it appears in a list."""
 
     transactional_id: str
     producer_id: int
     state: str  # "Empty", "Ongoing", "PrepareCommit", "CompleteAbort" ... (Kafka's names)
-    coordinator_id: int  # of the broker that keeps it
+    coordinator_id: int  # the broker that keeps the id
 
 
 class TransactionDescription(NamedTuple):
-    """A transactional id, with its open transaction."""
+    """A transactional id and its open transaction."""
 
     transactional_id: str
     state: str  # as in TransactionListing
     producer_id: int
     producer_epoch: int
     timeout_ms: int
-    started_at_ms: int  # -1: none is open
+    started_at_ms: int  # -1: no transaction is open
     partitions: tuple[TopicPartition, ...]  # written to by the open transaction; sorted
     coordinator: BrokerAddress
 
 
 class ProducerState(NamedTuple):
-    """A producer as the leader of one partition sees it."""
+    """A producer as the leader of a partition sees it."""
 
     producer_id: int
     producer_epoch: int
     last_sequence: int  # -1: none
     last_timestamp_ms: int
     coordinator_epoch: int  # of the last marker; -1: none
-    transaction_start_offset: int  # -1: none is open
+    transaction_start_offset: int  # -1: no transaction is open
 
 
 class TransactionAdmin(AdminCalls):
-    """Lists transactions and producers, and ends what hangs."""
+    """Lists transactions and producers, and ends hanging transactions."""
 
     _transactions: CoordinatorFinder
 
@@ -99,10 +99,10 @@ class TransactionAdmin(AdminCalls):
         producer_ids: int | Iterable[int] = (),
         longer_than_ms: int = -1,
     ) -> list[TransactionListing]:
-        """Every transactional id that a coordinator keeps, sorted; or the selected ones.
+        """Return the transactional ids that coordinators keep, all or the selected ones, sorted.
 
-        `longer_than_ms`: only open ones that have lasted for longer (KIP-994; ValueError from a
-        broker older than that).
+        `longer_than_ms` selects transactions that have been open for longer (KIP-994; raises
+        ValueError if a broker does not support it).
         """
         request = ListTransactionsRequest(
             state_filters=admin_arguments.names(states, "states"),
@@ -131,7 +131,7 @@ class TransactionAdmin(AdminCalls):
     async def describe_transactions(
         self, transactional_ids: Names
     ) -> dict[str, TransactionDescription]:
-        """Each transaction's state at its coordinator. Raises TransactionalIdNotFound."""
+        """Return each transaction's state at its coordinator. Raises TransactionalIdNotFound."""
         return {
             transactional_id: await self._persist(partial(self._describe, transactional_id))
             for transactional_id in admin_arguments.names(transactional_ids, "transactional_ids")
@@ -164,7 +164,7 @@ class TransactionAdmin(AdminCalls):
     async def describe_producers(
         self, partitions: Partitions
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
-        """The producers that each partition's leader keeps, by producer id.
+        """Return the producers that each partition's leader keeps, by producer id.
 
         Raises the first KafkaError, such as UnknownTopicOrPartition.
         """
@@ -204,17 +204,17 @@ class TransactionAdmin(AdminCalls):
         producer_epoch: int,
         coordinator_epoch: int = -1,
     ) -> None:
-        """Write an abort marker for this producer into this partition, past its coordinator.
+        """Write an abort marker for this producer to this partition, bypassing its coordinator.
 
-        For a hanging transaction: take the numbers from `describe_producers`. Raises
-        InvalidProducerEpoch, TransactionCoordinatorFenced, ClusterAuthorizationFailed.
+        Meant for a hanging transaction; take the numbers from `describe_producers`. Raises
+        InvalidProducerEpoch, TransactionCoordinatorFenced or ClusterAuthorizationFailed.
         """
         partition = arguments.topic_partition(partition, "partition")
         topic = WritableTxnMarkerTopic(
             name=partition.topic, partition_indexes=[partition.partition]
         )
-        # What a coordinator would send: a leader takes it from anyone with the right to alter the
-        # cluster, unless the epoch of a coordinator has been higher there (KIP-664).
+        # The request that a coordinator would send. A leader accepts it from anyone with the right
+        # to alter the cluster, unless it has seen a higher coordinator epoch (KIP-664).
         marker = WritableTxnMarker(
             producer_id=arguments.whole_number(producer_id, "producer_id"),
             producer_epoch=arguments.whole_number(producer_epoch, "producer_epoch"),
@@ -240,12 +240,12 @@ class TransactionAdmin(AdminCalls):
         await self._persist(write)
 
     async def fence_producers(self, transactional_ids: Names) -> None:
-        """Raise each id's epoch: its producers are fenced, its open transaction is aborted."""
+        """Raise each id's epoch, which fences its producers and aborts its open transaction."""
         for transactional_id in admin_arguments.names(transactional_ids, "transactional_ids"):
             await self._persist(partial(self._fence, transactional_id))
 
     async def _fence(self, transactional_id: str) -> None:
-        # As a new producer of this id would: the epoch rises, and the open transaction is aborted.
+        # Acts like a new producer of this id: the epoch rises, and the open transaction is aborted.
         request = InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS
         )

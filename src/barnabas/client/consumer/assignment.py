@@ -141,7 +141,7 @@ class AssignedPartition:
         self.error = None
 
     def describe(self, chunk: Chunk) -> FetchedBytes:
-        """A chunk as bytes, with the partition's offsets from the broker."""
+        """Return a chunk as bytes, with the partition's offsets from the broker."""
         return FetchedBytes(
             records=chunk.records,
             high_watermark=self.high_watermark,
@@ -209,7 +209,7 @@ class Assignment:
         return list(self._partitions)
 
     def of(self, topic_partition: TopicPartition) -> AssignedPartition:
-        """The partition's state; ValueError if it is not assigned."""
+        """Return the partition's state; ValueError if it is not assigned."""
         state = self._partitions.get(topic_partition)
         if state is None:
             raise ValueError(f"partition {topic_partition} is not assigned to this consumer")

@@ -46,7 +46,7 @@ WhenCommitted = Callable[[dict[TopicPartition, OffsetAndMetadata], BarnabasError
 
 
 def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]:
-    """The position of each partition, with the leader epoch of the record before it."""
+    """Return the position of each partition, with the leader epoch of the record before it."""
     return {
         state.topic_partition: OffsetAndMetadata(state.position, leader_epoch=state.epoch)
         for state in assignment
@@ -91,7 +91,7 @@ class Commits:
     async def fetch(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's offsets; partitions without one are left out."""
+        """Return the group's offsets; partitions without one are left out."""
         names = [TopicPartition(*name) for name in partitions]
         if not names:
             return {}
@@ -270,7 +270,7 @@ class Commits:
         }
 
     def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The positions, but none of a topic that is known to be gone.
+        """Return the positions, but none of a topic that is known to be gone.
 
         A commit names topics, not their ids: in a new topic of that name it would hide the records
         before it from the whole group.

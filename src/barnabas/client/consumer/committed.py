@@ -139,7 +139,7 @@ async def commit_offsets(
 def take_unknown(
     coordinators: CoordinatorFinder, group_id: str, topics: Iterable[AnsweredTopic]
 ) -> list[TopicPartition]:
-    """The partitions that the coordinator does not know. Raises the first other error."""
+    """Return the partitions that the coordinator does not know. Raises the first other error."""
     failed = _error_codes(topics)
     unknown = [name for name in failed if failed[name] == UnknownTopicOrPartition.code]
     for name in unknown:
@@ -153,7 +153,7 @@ def unknown_partitions(
     unknown: Sequence[TopicPartition],
     consequence: str = "all other offsets were committed",
 ) -> KafkaError:
-    """The error for a commit of partitions that do not exist."""
+    """Return the error for a commit of partitions that do not exist."""
     shown = ", ".join(map(str, unknown[:_MOST_SHOWN]))
     rest = f" and {len(unknown) - _MOST_SHOWN} more" if len(unknown) > _MOST_SHOWN else ""
     return broker_error(
@@ -166,7 +166,7 @@ def unknown_partitions(
 def commit_entries(
     offsets: Mapping[TopicPartition, OffsetAndMetadata], partition: type[P]
 ) -> dict[str, list[P]]:
-    """The offsets by topic, each made by `partition` of OffsetCommit or TxnOffsetCommit."""
+    """Return the offsets by topic, each made by `partition` of OffsetCommit or TxnOffsetCommit."""
     topics: dict[str, list[P]] = {}
     for (topic, number), committed in offsets.items():
         entry = partition(
@@ -190,7 +190,7 @@ def raise_first(
 
 
 def _error_codes(topics: Iterable[AnsweredTopic]) -> dict[TopicPartition, int]:
-    """The error codes of the partitions that have one."""
+    """Return the error codes of the partitions that have one."""
     return {
         TopicPartition(topic.name, each.partition_index): each.error_code
         for topic in topics
@@ -210,7 +210,7 @@ def _raise_first(
 def as_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """A user's offsets, plain or with metadata, checked."""
+    """Return a user's offsets, plain or with metadata, checked."""
     return {
         name: OffsetAndMetadata(*arguments.offset(given, "offsets"))
         for name, given in arguments.by_partition(offsets, "offsets").items()
@@ -218,7 +218,7 @@ def as_offsets(
 
 
 def checked_group(group: GroupMetadata | str) -> GroupMetadata:
-    """A group, given as a consumer's metadata or as a bare id."""
+    """Return a group, given as a consumer's metadata or as a bare id."""
     if not isinstance(group, GroupMetadata):
         return GroupMetadata(arguments.text(group, "group"))
     arguments.text(group.group_id, "group")

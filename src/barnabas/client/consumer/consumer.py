@@ -251,7 +251,7 @@ class Consumer(Polls):
         self._cluster.metadata.hold([])
 
     def subscription(self) -> list[str]:
-        """The topics subscribed to; of a pattern the known topics that it matches."""
+        """Return the topics subscribed to; of a pattern the known topics that it matches."""
         return list(self._group.names()) if self._group is not None else []
 
     def assign(self, topic_partitions: arguments.Partitions) -> None:
@@ -312,7 +312,7 @@ class Consumer(Polls):
         await self._positions.find(states)
 
     async def position(self, topic_partition: tuple[str, int]) -> int:
-        """The offset of the next record that `poll` returns of this partition.
+        """Return the offset of the next record that `poll` returns of this partition.
 
         Raises:
             ValueError: it is not assigned.
@@ -324,7 +324,7 @@ class Consumer(Polls):
         return state.position
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The position in each assigned partition, where it is known.
+        """Return the position in each assigned partition, where it is known.
 
         It has the leader epoch of the last record, as `commit_sync()` commits it, for
         `send_offsets_to_transaction`: a consumer that starts there recognizes a leader that has
@@ -348,7 +348,7 @@ class Consumer(Polls):
         return {name: max(ends[name] - await self.position(name), 0) for name in names}
 
     def current_lag(self, topic_partition: tuple[str, int]) -> int | None:
-        """The lag by the last fetch, without asking; None if nothing was fetched yet."""
+        """Return the lag by the last fetch, without asking; None if nothing was fetched yet."""
         state = self._state(topic_partition)
         committed = self._config.isolation_level == "read_committed"
         end = state.last_stable_offset if committed else state.high_watermark
@@ -370,7 +370,7 @@ class Consumer(Polls):
             state.paused = False
 
     def paused(self) -> set[TopicPartition]:
-        """The assigned partitions that are paused."""
+        """Return the assigned partitions that are paused."""
         return {state.topic_partition for state in self._assignment if state.paused}
 
     # ---- the group ----
@@ -407,7 +407,7 @@ class Consumer(Polls):
     async def committed(
         self, *topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The group's committed offsets for these partitions; None where it has none.
+        """Return the group's committed offsets for these partitions; None where it has none.
 
         Args:
             topic_partitions: one, several or a list; they need not be assigned.

@@ -160,7 +160,7 @@ class Chunk:
         )
 
     def iterate(self, *, check_crcs: bool) -> Iterator[ConsumerRecord]:
-        """The records from `offset` on. Raises CorruptData, which names the place."""
+        """Return the records from `offset` on. Raises CorruptData, which names the place."""
         for records in self.lists(check_crcs=check_crcs):
             yield from records
 

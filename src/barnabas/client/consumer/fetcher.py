@@ -188,7 +188,7 @@ class Fetcher:
     # ---- the source of a partition ----
 
     def _source(self, state: AssignedPartition, now_ms: int) -> BrokerAddress | None:
-        """The follower that the leader named, else the leader; None if neither is known."""
+        """Return the follower that the leader named, else the leader; None if neither is known."""
         view = self._cluster.metadata.view
         topic_partition = state.topic_partition
         self._follow(state)

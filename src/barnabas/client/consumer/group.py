@@ -88,7 +88,7 @@ class Group:
         return self._subscription.names if self._subscription is not None else ()
 
     def metadata(self) -> GroupMetadata:
-        """The member and generation of the last assignment.
+        """Return the member and generation of the last assignment.
 
         Kept after the group has removed this member and others read its partitions: a transaction
         with those records must be refused, and a commit without a generation is not (KIP-447).

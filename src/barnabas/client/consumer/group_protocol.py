@@ -71,7 +71,7 @@ def encode_subscription(
     held: Held,
     rack_id: str | None = None,
 ) -> bytes:
-    """A subscription; for sticky with the partitions that the member had."""
+    """Return a subscription; for sticky with the partitions that the member had."""
     user_data = None
     if assignor == STICKY:
         out = bytearray()
@@ -90,7 +90,7 @@ def encode_subscription(
 
 
 def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember:
-    """A member of a join's answer. Raises CorruptData if its subscription is unreadable."""
+    """Return a member of a join's answer. Raises CorruptData if its subscription is unreadable."""
     _, subscription = decode_consumer_protocol(ConsumerProtocolSubscription, member.metadata)
     owned, generation = subscription.owned_partitions, subscription.generation_id
     if assignor == STICKY:
@@ -125,7 +125,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """A member's partitions; empty data means none. Raises CorruptData."""
+    """Return a member's partitions; empty data means none. Raises CorruptData."""
     if not data:
         return []
     _, assignment = decode_consumer_protocol(ConsumerProtocolAssignment, data)

@@ -32,7 +32,7 @@ class Lookups:
     async def beginning_offsets(
         self, topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, int]:
-        """The offset of each partition's first record (of its end, if it is empty).
+        """Return the offset of each partition's first record (of its end, if it is empty).
 
         Args:
             topic_partitions: one or a list; they need not be assigned.
@@ -46,7 +46,7 @@ class Lookups:
     async def end_offsets(
         self, topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, int]:
-        """The offset after each partition's last record that this consumer may read.
+        """Return the offset after each partition's last record that this consumer may read.
 
         With `read_committed` that is where the first open transaction begins. Arguments and errors
         as of `beginning_offsets`.
@@ -81,7 +81,7 @@ class Lookups:
     # ---- topics ----
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions, as a broker has them now.
+        """Return the numbers of a topic's partitions, as a broker has them now.
 
         Raises:
             UnknownTopicOrPartition: there is no such topic; asking does not create it.
@@ -94,7 +94,7 @@ class Lookups:
     partitions_for_topic = partitions_for  # as in other clients
 
     async def available_partitions_for(self, topic: str) -> list[int]:
-        """The numbers of those partitions that have a leader, as the consumer knows them.
+        """Return the numbers of those partitions that have a leader, as the consumer knows them.
 
         It asks a broker only for a topic that it does not know yet. Errors as of `partitions_for`.
         """
@@ -106,7 +106,7 @@ class Lookups:
     available_partitions_for_topic = available_partitions_for  # as in other clients
 
     async def topics(self) -> set[str]:
-        """The names of all topics, internal ones too."""
+        """Return the names of all topics, internal ones too."""
         return set(await self.list_topics())
 
     async def list_topics(self, topics: Iterable[str] | None = None) -> dict[str, list[int]]:
@@ -121,7 +121,7 @@ class Lookups:
         }
 
     async def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
-        """The ids (KIP-516), 16 bytes each, of the existing topics that have one.
+        """Return the ids (KIP-516), 16 bytes each, of the existing topics that have one.
 
         A topic that is deleted and created again has another id.
         """

@@ -64,7 +64,7 @@ class Polls(Lookups):
         self._has_ended = False  # `close` was called
 
     def _state(self, topic_partition: tuple[str, int]) -> AssignedPartition:
-        """The partition's state. Raises TypeError, ValueError if it is not assigned."""
+        """Return the partition's state. Raises TypeError, ValueError if it is not assigned."""
         return self._assignment.of(arguments.topic_partition(topic_partition))
 
     def _states(
@@ -77,7 +77,7 @@ class Polls(Lookups):
     async def poll(
         self, timeout_ms: float = 0, max_records: int | None = None
     ) -> list[ConsumerRecord]:
-        """At most `max.poll.records` records; returns as soon as there is one, else empty.
+        """Return at most `max.poll.records` records; returns as soon as there is one, else empty.
 
         Takes part in the group's rebalances; for auto commit, records of earlier polls count as
         processed.
@@ -153,7 +153,7 @@ class Polls(Lookups):
             raise
 
     def next_buffered(self) -> ConsumerRecord | None:
-        """The next record of an iteration if no poll is due for it, else None.
+        """Return the next record of an iteration if no poll is due for it, else None.
 
         A poll is due after `max.poll.records` records. Needs no event loop.
         """
@@ -172,7 +172,7 @@ class Polls(Lookups):
     def _only(
         self, topic_partitions: tuple[arguments.Partitions, ...]
     ) -> frozenset[TopicPartition] | None:
-        """The partitions that were asked for. Raises ValueError if one is not assigned."""
+        """Return the partitions that were asked for. Raises ValueError if one is not assigned."""
         if not topic_partitions:
             return None
         return frozenset(state.topic_partition for state in self._states(topic_partitions))
@@ -187,7 +187,7 @@ class Polls(Lookups):
         return records
 
     async def fetch_batches(self, timeout_ms: float = 0) -> dict[TopicPartition, FetchedBytes]:
-        """Whole record batches as bytes, of each partition that has some; else empty.
+        """Return whole record batches as bytes, of each partition that has some; else empty.
 
         Positions move past them, as with `poll`. The first batch may begin before the position:
         skip records below `FetchedBytes.offset`. Checksums are not verified here.
@@ -336,7 +336,7 @@ class Polls(Lookups):
     def _take(
         self, most: int, only: Container[TopicPartition] | None = None
     ) -> list[ConsumerRecord]:
-        """Up to `most` buffered records; raises a pending error only if there are none."""
+        """Return up to `most` buffered records; raises a pending error only if there are none."""
         records: list[ConsumerRecord] = []
         if self._group is not None and self._group.is_revoking:
             return records

@@ -64,7 +64,7 @@ class Reading:
         self._at = 0  # the next of them
 
     def next_record(self) -> ConsumerRecord | None:
-        """The next record of the batch in use; None if `take_into` has to be asked."""
+        """Return the next record of the batch in use; None if `take_into` has to be asked."""
         state = self.state
         if (
             self._at >= len(self._records)

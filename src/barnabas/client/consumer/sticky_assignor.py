@@ -32,7 +32,7 @@ def assign_sticky(topics: Mapping[str, int], members: Sequence[GroupMember]) -> 
 
 
 def withhold_moving(assignment: GroupAssignment, members: Sequence[GroupMember]) -> GroupAssignment:
-    """The assignment without partitions that another member still owns."""
+    """Return the assignment without partitions that another member still owns."""
     owned = {member.member_id: frozenset(member.owned) for member in members}
     claims: dict[TopicPartition, int] = {}
     for partitions in owned.values():
@@ -66,7 +66,7 @@ class _Distribution:
         self._shelves: list[_Shelf] = []  # while partitions move
 
     def _owners(self) -> dict[TopicPartition, int]:
-        """The owner of each partition: of several claims the one of the latest generation.
+        """Return the owner of each partition: of several claims the one of the latest generation.
 
         Two claims of the same generation contradict each other: then it has no owner.
         """
@@ -185,7 +185,7 @@ class _Distribution:
         return steps
 
     def _direct(self, giver: int, limit: int) -> _Step | None:
-        """The first step that the search would look at, if it is all that is needed.
+        """Return the first step that the search would look at, if it is all that is needed.
 
         Mostly it is, and then the other topics of the giver need not be looked at.
         """

@@ -38,7 +38,7 @@ def require(method: str, libraries: Sequence[str]) -> None:
 def table_of(
     fetched: Mapping[TopicPartition, FetchedBytes], *, with_headers: bool, check_crcs: bool
 ) -> pa.Table:
-    """The records of these chunks, partition after partition. Raises CorruptData."""
+    """Return the records of these chunks, partition after partition. Raises CorruptData."""
     import pyarrow as pa
 
     schema = _schema(with_headers)

@@ -185,7 +185,7 @@ class Accumulator:
         return queue
 
     def _begin(self) -> int:
-        """The number of a new batch. Raises as `check_loop`."""
+        """Return the number of a new batch. Raises as `check_loop`."""
         self.check_loop()
         return self._batches_made * NUMBER_STEP
 
@@ -228,7 +228,7 @@ class Accumulator:
         return Ready(queues, next_ms)
 
     def _most_of(self, queue: PartitionQueue) -> int:
-        """The number of its batches that may be in flight."""
+        """Return the number of its batches that may be in flight."""
         # From a producer that it does not know a leader accepts any first sequence, so the first
         # batch goes alone: see the invariants of `partition_queue`.
         is_first = self._config.enable_idempotence and not queue.is_known

@@ -157,7 +157,7 @@ class ProducerBatch:
     def of_bytes(
         cls, topic_partition: TopicPartition, number: int, encoded: bytes, created_ms: int
     ) -> ProducerBatch:
-        """An encoded batch, to which no record can be added."""
+        """Return an encoded batch, to which no record can be added."""
         batch = cls(topic_partition, number, 0, created_ms)
         batch.records, batch.encoded = None, encoded
         batch.sealed_count = read_header(encoded).record_count
@@ -169,7 +169,7 @@ class ProducerBatch:
     def of_records(
         cls, topic_partition: TopicPartition, number: int, records: SealedRecords, created_ms: int
     ) -> ProducerBatch:
-        """A batch of encoded records, to which no other can be added."""
+        """Return a batch of encoded records, to which no other can be added."""
         batch = cls(topic_partition, number, 0, created_ms)
         batch.records = records
         batch.size_bytes = HEADER_BYTES + len(records.body)
@@ -204,7 +204,7 @@ class ProducerBatch:
         return parts
 
     def _part(self, first: int, codec: int) -> ProducerBatch:
-        """An empty batch for the records from the place `first` on."""
+        """Return an empty batch for the records from the place `first` on."""
         part = ProducerBatch(self.topic_partition, self.number + first, codec, self.created_ms)
         part.in_doubt = self.in_doubt
         part.last_failure = self.last_failure
@@ -220,7 +220,7 @@ class ProducerBatch:
             self._finish()
 
     def at(self, index: int) -> tuple[ProducerBatch, int]:
-        """The batch that has the record of this place, and its place there."""
+        """Return the batch that has the record of this place, and its place there."""
         batch = self
         while batch.parts:
             for part in batch.parts:
@@ -251,7 +251,7 @@ class ProducerBatch:
         return index
 
     def encode(self, *, is_transactional: bool = False) -> bytes:
-        """The bytes to send, with the current identity and sequence.
+        """Return the bytes to send, with the current identity and sequence.
 
         Records are encoded (and compressed) once. A retry sends the same bytes; only a renumbered
         batch gets a new header.
@@ -271,7 +271,7 @@ class ProducerBatch:
         return self.encoded
 
     def _with_identity(self, header: BatchHeader, is_transactional: bool) -> BatchHeader:
-        """The header with identity and sequence, if the batch has any."""
+        """Return the header with identity and sequence, if the batch has any."""
         if self.base_sequence < 0:
             return header
         return header._replace(

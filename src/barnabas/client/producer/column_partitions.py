@@ -18,7 +18,7 @@ _LONGEST: Final = 1_024  # bytes; longer keys are hashed one by one
 
 
 def given_partitions(partition: Any, count: int) -> Integers:
-    """The partition of each row: one number for all, or one for each."""
+    """Return the partition of each row: one number for all, or one for each."""
     numbers = whole_numbers(partition, count, "partition")
     if count and int(numbers.max()) > arguments.INT32_MAX:
         raise ValueError(f"partition: {numbers.max()} is not in 0 to {arguments.INT32_MAX}")
@@ -28,7 +28,7 @@ def given_partitions(partition: Any, count: int) -> Integers:
 def chosen_partitions(
     partitioner: Partitioner, topic: str, choice: Partitions, rows: ColumnRows
 ) -> Integers:
-    """The partition of each row, by its key or without one."""
+    """Return the partition of each row, by its key or without one."""
     sizes = rows.sizes()
     if rows.keys is None:
         return _keyless(partitioner, topic, choice, sizes)
@@ -88,7 +88,7 @@ def partitions_for_keys(keys: ByteColumn, partition_count: int) -> Integers:
 def _word(
     data: np.ndarray[tuple[int], np.dtype[np.uint8]], at: Integers
 ) -> np.typing.NDArray[np.uint32]:
-    """The four bytes at each position, little-endian."""
+    """Return the four bytes at each position, little-endian."""
     found = data[at].astype(np.uint32)
     for place in range(1, 4):
         found |= data[at + place].astype(np.uint32) << np.uint32(8 * place)

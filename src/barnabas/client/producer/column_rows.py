@@ -42,7 +42,7 @@ class ColumnRows(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, keys: Any, timestamps_ms: Any, max_request_size: int) -> Self:
-        """All rows; `timestamps_ms` is one number for all, or one for each.
+        """Return all rows; `timestamps_ms` is one number for all, or one for each.
 
         Raises TypeError, ValueError, MessageTooLarge, which name the argument and the row.
         """
@@ -65,23 +65,23 @@ class ColumnRows(NamedTuple):
         return rows
 
     def sizes(self) -> Integers:
-        """The most bytes that each record can have."""
+        """Return the most bytes that each record can have."""
         sizes = self.values.lengths + RECORD_OVERHEAD_BYTES
         return sizes if self.keys is None else sizes + self.keys.lengths
 
     def part(self, first: int, end: int) -> Self:
-        """The rows from `first` to before `end`."""
+        """Return the rows from `first` to before `end`."""
         keys = None if self.keys is None else self.keys.part(first, end)
         times, numbers = self.times[first:end], self.numbers[first:end]
         return type(self)(self.values.part(first, end), keys, times, numbers)
 
     def take(self, rows: Integers) -> Self:
-        """The rows of these numbers, in their order."""
+        """Return the rows of these numbers, in their order."""
         keys = None if self.keys is None else self.keys.take(rows)
         return type(self)(self.values.take(rows), keys, self.times[rows], rows)
 
     def by_partition(self, chosen: Integers) -> Iterator[tuple[int, Self]]:
-        """The rows of each partition, in the order of the partitions' numbers."""
+        """Return the rows of each partition, in the order of the partitions' numbers."""
         if len(chosen) and int(chosen.min()) == int(chosen.max()):
             yield int(chosen[0]), self
             return
@@ -93,7 +93,7 @@ class ColumnRows(NamedTuple):
             yield partition, self.take(order[first:end])
 
     def batches(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
-        """All rows, in batches of at most that size, but of one record at least."""
+        """Return all rows, in batches of at most that size, but of one record at least."""
         first = 0
         for end in _cuts(self.sizes(), _SLICE_BYTES, _MOST_SLICE_ROWS):
             yield from self.part(first, end)._encode(batch_size, codec)
@@ -121,7 +121,7 @@ class ColumnRows(NamedTuple):
 
 
 def whole_numbers(given: Any, count: int, argument: str) -> Integers:
-    """One number for all rows, or one for each; none is negative."""
+    """Return one number for all rows, or one for each; none is negative."""
     if not hasattr(given, "__len__"):
         return np.full(count, arguments.whole_number(given, argument), np.int64)
     numbers = np.asarray(given)
@@ -141,7 +141,7 @@ def _sequence(numbers: Integers | range) -> Sequence[int]:
 
 
 def _cuts(sizes: Integers, limit: int, most_rows: int = 2**31) -> Iterator[int]:
-    """The ends of parts of at most `limit` bytes, but of one row at least."""
+    """Return the ends of parts of at most `limit` bytes, but of one row at least."""
     sums = np.cumsum(sizes)
     first, before = 0, 0
     while first < len(sizes):

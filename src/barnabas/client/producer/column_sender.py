@@ -108,7 +108,7 @@ class ColumnSender:
 def _records(
     topic: str, values: Any, keys: Any, partition: Any, timestamps_ms: Any
 ) -> Iterator[ProducerRecord]:
-    """The rows as records, each cell as Python has it."""
+    """Return the rows as records, each cell as Python has it."""
     cells = _cells(values, "values")
     columns = {"keys": keys, "partition": partition, "timestamps_ms": timestamps_ms}
     others = []

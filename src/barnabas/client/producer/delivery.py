@@ -59,7 +59,7 @@ class Delivery:
         return self.batch.done
 
     def result(self) -> RecordMetadata:
-        """The record's place, or raises its error. Only once `done()`."""
+        """Return the record's place, or raises its error. Only once `done()`."""
         error = self.exception()
         if error is not None:
             raise error.with_traceback(None)
@@ -89,7 +89,7 @@ class Delivery:
             return error
 
     def _place(self) -> tuple[ProducerBatch, int]:
-        """The batch that had the record in the end, and its place there."""
+        """Return the batch that had the record in the end, and its place there."""
         batch = self.batch
         return batch.at(self.index) if batch.parts else (batch, self.index)
 
@@ -103,7 +103,7 @@ class Delivery:
         self.batch.when_done(partial(call_back, callback, self))
 
     def place(self) -> str:
-        """The record's partition, with its offset if known, as text."""
+        """Return the record's partition, with its offset if known, as text."""
         batch, index = self._place()
         if batch.base_offset >= 0:
             return f"{batch.topic_partition} at offset {batch.base_offset + index}"
@@ -133,7 +133,7 @@ def call_back(callback: Callable[[D], Any], delivery: D) -> None:
 
 
 def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
-    """A future of the running loop that is set once the batch has its outcome.
+    """Return a future of the running loop that is set once the batch has its outcome.
 
     Raises ClientClosed on another loop than the producer's, which would never wake this one.
     """

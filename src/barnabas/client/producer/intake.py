@@ -81,7 +81,7 @@ class BufferMemory:
             self._accumulator.flushing -= 1
 
     def full(self, topic: str, limit_ms: int) -> BufferFull:
-        """The error of a record that got none in that time."""
+        """Return the error of a record that got none in that time."""
         return BufferFull(
             f"no room for a record for {topic} within {limit_ms} ms (max.block.ms): "
             f"{self._accumulator.used_bytes} bytes are waiting for brokers (buffer.memory)"
@@ -240,7 +240,7 @@ class Intake:
             self.partitioner.on_appended(topic, left_bytes)
 
     def check(self, record: ProducerRecord) -> CheckedRecord:
-        """The record to send, with copies of mutable fields (PR-1); in any thread.
+        """Return the record to send, with copies of mutable fields (PR-1); in any thread.
 
         Interceptors and serializers are called. Raises as `send` for a record that cannot be sent,
         or not now.
@@ -332,18 +332,18 @@ class Intake:
         return self.preparation is not None
 
     async def topic(self, name: str) -> TopicView:
-        """The topic's metadata. Raises as `send`."""
+        """Return the topic's metadata. Raises as `send`."""
         self.check_open()
         return await self._cluster.metadata.topic(
             arguments.topic_name(name), self.config.max_block_ms
         )
 
     def unfinished_count(self) -> int:
-        """The records that were accepted and have no outcome."""
+        """Return the records that were accepted and have no outcome."""
         return sum(batch.record_count for batch in self.accumulator.unfinished_batches)
 
     def acknowledged_count(self) -> int:
-        """The records that were acknowledged since the start."""
+        """Return the records that were acknowledged since the start."""
         return self.accumulator.statistics.acknowledged_records
 
     def wall_ms(self) -> int:

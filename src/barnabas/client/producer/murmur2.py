@@ -13,7 +13,7 @@ _MASK = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The hash as an unsigned 32-bit number (Java prints the same bits as a signed one)."""
+    """Return the hash as an unsigned 32-bit number (Java prints the same bits as a signed one)."""
     size = len(data)
     hashed = _SEED ^ size
     whole = size >> 2

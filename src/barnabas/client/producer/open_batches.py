@@ -118,7 +118,7 @@ class OpenBatches:
         return batch
 
     def _for_key(self, topic: str, key: Any) -> ProducerBatch | None:
-        """The batch that is open for this key, if any."""
+        """Return the batch that is open for this key, if any."""
         if not self._by_partition or type(key) is not bytes:
             return None
         view = self._metadata.view.topics.get(topic)

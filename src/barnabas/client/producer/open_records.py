@@ -36,7 +36,7 @@ class OpenRecords:
 
     @classmethod
     def of_values(cls, values: Sequence[bytes], timestamp_ms: int, codec: int) -> OpenRecords:
-        """Records without keys and headers, all of one time."""
+        """Return records without keys and headers, all of one time."""
         records = cls(codec)
         records.values = list(values)
         records.timestamps = [timestamp_ms] * len(values)
@@ -57,7 +57,7 @@ class OpenRecords:
         self.values.append(value)
 
     def build(self) -> tuple[BatchHeader, bytes]:
-        """The header of a batch without an identity, and the records, compressed."""
+        """Return the header of a batch without an identity, and the records, compressed."""
         times = self.timestamps
         last, base = max(times, default=NO_TIMESTAMP), times[0] if times else NO_TIMESTAMP
         body = self._values_alone(base) or self._any(base)
@@ -66,7 +66,7 @@ class OpenRecords:
         return new_header(self.codec, len(times), base, last), body
 
     def _values_alone(self, base_ms: int) -> bytes | None:
-        """The records, if they have values and nothing else, as most have.
+        """Return the records, if they have values and nothing else, as most have.
 
         What stands around the offset delta depends on the time and the value's size alone. The end
         of the record before, its header count of 0, begins each.

@@ -66,7 +66,7 @@ class PartitionQueue:
         return self.last_acknowledged >= 0
 
     def open_batch(self) -> ProducerBatch | None:
-        """The batch that more records may join, if there is one that was never taken."""
+        """Return the batch that more records may join, if there is one that was never taken."""
         if self.waiting:
             last = self.waiting[-1]
             if last.limit_bytes:
@@ -211,7 +211,7 @@ class PartitionQueue:
             batch.base_sequence = -1
 
     def _sent(self) -> Iterator[ProducerBatch]:
-        """The batches that wait for a retry, oldest first: they precede all others."""
+        """Return the batches that wait for a retry, oldest first: they precede all others."""
         for batch in self.waiting:
             if batch.base_sequence < 0:
                 return

@@ -158,7 +158,7 @@ class Partitioner:
         return self._custom is not None
 
     def partition(self, topic: str, key: bytes | None, partitions: Partitions) -> int:
-        """The number of the partition for a record without an explicit one."""
+        """Return the number of the partition for a record without an explicit one."""
         if self._custom is not None:
             chosen = self._custom(topic, key, range(partitions.partition_count))
             # Any int passes here: the error for a wrong one below names the topic.

@@ -201,7 +201,7 @@ class Producer:
     # ---- transactions ----
 
     def transaction(self) -> TransactionScope:
-        """A transaction as a block: `async with producer.transaction(): ...`.
+        """Return a transaction as a block: `async with producer.transaction(): ...`.
 
         Begins one (after `init_transactions`, if that was not called), commits it at the end of the
         block, and aborts it if the block raises, or a record fails: that error is raised. An end of

@@ -188,7 +188,7 @@ def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoi
 
 
 async def _token(provider: Callable[[], Any]) -> str:
-    """A fresh token; a plain function runs in a thread, since it may ask a server.
+    """Return a fresh token; a plain function runs in a thread, since it may ask a server.
 
     Raises ConnectionLost if the provider fails: its server may be back the next time.
     """

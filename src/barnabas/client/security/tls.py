@@ -48,7 +48,7 @@ class ClientTls:
 
 @lru_cache(maxsize=_CLIENTS_KEPT)
 def client_tls(settings: TlsSettings) -> ClientTls:
-    """The same for the same settings: to read a truststore takes some milliseconds."""
+    """Return the same for the same settings: to read a truststore takes some milliseconds."""
     return ClientTls(settings)
 
 

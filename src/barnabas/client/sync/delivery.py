@@ -64,7 +64,7 @@ class SyncDelivery:
         self._producer.call_when_done(self, arguments.callback(callback, "callback"))
 
     def place(self) -> str:
-        """The record's partition, with its offset if known, as text."""
+        """Return the record's partition, with its offset if known, as text."""
         if self.delivery is None:
             return f"topic {self.record.topic}, which was not queued"
         return self.delivery.place()

@@ -114,7 +114,7 @@ class Outbox:
             )
 
     def count(self) -> int:
-        """The records that are here: neither with the producer nor failed."""
+        """Return the records that are here: neither with the producer nor failed."""
         with self._lock:
             lines = sum(len(line.deliveries) for line in self._lines.values())
             return len(self._waiting) + len(self._passing) + lines

@@ -186,7 +186,7 @@ class SyncProducer(BlockingClient[Producer]):
         return self._thread.run(self._send_columns(topic, values, keys, rest))
 
     def _on_thread(self, on_delivery: Any) -> Callable[[Any], None]:
-        """The callback as the loop is to call it."""
+        """Return the callback as the loop is to call it."""
         arguments.callback(on_delivery, "on_delivery")
         callbacks = self._callbacks
         callbacks.start()
@@ -406,7 +406,7 @@ async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread)
 
 
 def _ends_at(timeout_ms: float | None) -> float | None:
-    """The loop's time after that; None: never."""
+    """Return the loop's time after that; None: never."""
     if timeout_ms is None:
         return None
     limit_s = arguments.duration(timeout_ms, "timeout_ms") / 1000

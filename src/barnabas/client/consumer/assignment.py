@@ -1,12 +1,12 @@
 """A consumer's partitions: the position in each, and the state from its last fetch. Pure.
 
-Two offsets per partition: `position`, the next record for the user, and `fetch_offset`, the next
-one to fetch, which is ahead by the buffered records. A seek starts a new generation: the results of
-older fetches are dropped.
+Each partition has two offsets: `position`, the next record for the user, and `fetch_offset`, the
+next record to fetch, which is ahead by the buffered records. A seek starts a new generation; the
+results of older fetches are dropped.
 
-With the position goes the leader epoch of the record before it. A newer leader may never have had
-that record (an unclean election, a lost disk): the position is doubtful until the leader has
-answered where that epoch ends in its log, and nothing is fetched before (KIP-320).
+The position is kept together with the leader epoch of the record before it. A newer leader may
+never have had that record (an unclean election, a lost disk). The position is then doubtful until
+the leader has answered where that epoch ends in its log; until then nothing is fetched (KIP-320).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.types import TopicPartition
 
 
 class AssignedPartition:
-    """One partition's offsets, its leader as far as it is known, and why it may not be fetched.
+    """One partition's offsets, its leader if known, and the reasons not to fetch it.
 
     reset set --(looked up)--> position known --> fetched, buffered, read
         ^                           |
@@ -53,11 +53,11 @@ class AssignedPartition:
     def __init__(self, topic_partition: TopicPartition, reset: str) -> None:
         self.topic_partition = topic_partition
         self.position = -1  # -1: unknown
-        self.epoch = -1  # the leader epoch of the last record before the position; -1: not known
+        self.epoch = -1  # the leader epoch of the last record before the position; -1: unknown
         self.fetch_offset = -1
-        self.topic_id = b""  # of the topic that the position belongs to; empty: unknown
+        self.topic_id = b""  # of the topic to which the position belongs; empty: unknown
         self.leader_epoch = -1  # of the leader to fetch from
-        self.refused_in = -1  # the metadata's generation when the position was out of range
+        self.refused_in = -1  # the metadata generation in which the position was out of range
         self.is_doubtful = False  # that leader's log may not reach the position
         self.reset: str | None = reset  # where to start: earliest, latest or none; None: known
         self.generation = 0
@@ -65,7 +65,7 @@ class AssignedPartition:
         self.is_dropped = False  # no longer assigned
         self.paused = False
         self.fetching = False
-        self.buffered = 0  # chunks that are waiting for the user
+        self.buffered = 0  # chunks waiting for the user
         self.not_before_ms = 0
         self.error: BarnabasError | None = None  # for the user's next poll
         self.high_watermark = -1
@@ -73,28 +73,28 @@ class AssignedPartition:
         self.log_start_offset = -1
 
     def seek(self, offset: int, epoch: int = -1) -> None:
-        """Continue at this offset; `epoch`: that of the record before it, if known."""
+        """Continue at this offset; `epoch` is that of the record before it, if known."""
         self._go_to(offset, epoch)
         self.reset = None
 
     def seek_by(self, reset: str) -> None:
-        """Look up the position again, by this rule, before the next fetch."""
+        """Look up the position by this rule before the next fetch."""
         self._go_to(-1, -1)
         self.reset = reset
 
     def refetch(self) -> None:
-        """Drop records that were fetched and not given to the user."""
+        """Drop the records that were fetched but not given to the user."""
         self._restart()
 
     def follow(self, topic_id: bytes, leader_epoch: int) -> bool:
         """Follow the partition's leader in the current metadata.
 
-        False if the topic was deleted and created again: position and epoch belong to the old
-        topic, and the caller decides where to start in the new one. An id of zeros is unknown and
-        says nothing.
+        Returns False if the topic was deleted and recreated: position and epoch then belong to the
+        old topic, and the caller decides where to start in the new topic. An id of zeros means
+        unknown and is ignored.
         """
         if not any(topic_id):
-            topic_id = self.topic_id  # a broker from before KIP-516
+            topic_id = self.topic_id  # the broker is older than KIP-516
         if topic_id != self.topic_id:
             is_other_topic = self.topic_id != b""
             self.topic_id = topic_id
@@ -102,13 +102,13 @@ class AssignedPartition:
                 self.leader_epoch = leader_epoch
                 self.epoch = -1
                 self.is_doubtful = False
-                # A position that is still to be looked up is not the old topic's.
+                # A position that has yet to be looked up does not belong to the old topic.
                 return self.reset is not None
         elif leader_epoch == self.leader_epoch:
             return True
         self.leader_epoch = leader_epoch
-        # The leader that wrote the last record read needs no question. Of another one, newer or
-        # older, it is not known that its log has that record (KIP-320).
+        # The leader that wrote the last record read need not be asked. Any other leader, newer or
+        # older, may lack that record in its log (KIP-320).
         if 0 <= leader_epoch != self.epoch >= 0:
             self._restart()
             self.is_doubtful = True
@@ -117,7 +117,7 @@ class AssignedPartition:
         return True
 
     def advance(self, offset: int, epoch: int) -> None:
-        """Move past records given to the user; epochs only grow along a log."""
+        """Move past records given to the user; epochs never decrease along a log."""
         self.position = offset
         self.epoch = max(self.epoch, epoch)
 
@@ -128,7 +128,7 @@ class AssignedPartition:
     def _go_to(self, offset: int, epoch: int) -> None:
         self.position = offset
         self.epoch = epoch
-        self.leader_epoch = -1  # to be compared with the epoch again
+        self.leader_epoch = -1  # forces a comparison of the epochs
         self.is_doubtful = False
         self._restart()
 
@@ -164,14 +164,14 @@ class AssignedPartition:
         )
 
     def lags(self) -> bool:
-        """Return whether the last answer showed more records than have been fetched."""
+        """Return whether the last response showed more records than have been fetched."""
         return self.fetch_offset < self.high_watermark
 
 
 def changes(
     before: Sequence[TopicPartition], after: Sequence[TopicPartition]
 ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """Return what stays and what is new, each in its own order."""
+    """Return the partitions that stay and the partitions that are new, each in its own order."""
     owned, wanted = frozenset(before), frozenset(after)
     kept = [name for name in before if name in wanted]
     new = [name for name in after if name not in owned]
@@ -179,17 +179,17 @@ def changes(
 
 
 class Assignment:
-    """The partitions by name, in the order in which they were assigned."""
+    """The partitions by name, in the order of their assignment."""
 
     def __init__(self, auto_offset_reset: str) -> None:
         self._auto_offset_reset = auto_offset_reset
         self._partitions: dict[TopicPartition, AssignedPartition] = {}
 
     def replace(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Assign these; those that were assigned before keep their positions."""
+        """Assign these partitions; partitions that were already assigned keep their positions."""
         before = self._partitions
-        # Fetches under way hold the states, not the names: those that go are marked, so that
-        # their answers count for nothing.
+        # Fetches under way hold the states, not the names. Removed states are marked so that their
+        # responses are ignored.
         for state in before.values():
             state.is_dropped = True
         self._partitions = {
@@ -209,7 +209,7 @@ class Assignment:
         return list(self._partitions)
 
     def of(self, topic_partition: TopicPartition) -> AssignedPartition:
-        """Return the partition's state; ValueError if it is not assigned."""
+        """Return the partition's state; raises ValueError if it is not assigned."""
         state = self._partitions.get(topic_partition)
         if state is None:
             raise ValueError(f"partition {topic_partition} is not assigned to this consumer")

@@ -3,8 +3,8 @@
     topics (name -> number of partitions), members (subscriptions, what they own) -> assignment
 
 The leader of a group calls the assignor that the members voted for. The same members and topics
-give the same assignment, in whatever order they come. A topic without partitions (it does not
-exist) is not assigned.
+give the same assignment, regardless of their order. A topic without partitions does not exist and
+is not assigned.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Assign = Callable[[Mapping[str, int], Sequence[GroupMember]], GroupAssignment]
 
 
 class Assignor(NamedTuple):
-    name: str  # as members vote for it
-    java_name: str  # Kafka's class, which `partition.assignment.strategy` may name as well
+    name: str  # the name that members vote for
+    java_name: str  # Kafka's class, which `partition.assignment.strategy` may also name
     assign: Assign
     is_cooperative: bool = False  # members keep their partitions while they join (KIP-429)
 
 
 def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
-    """Per topic, a run of partitions for each subscriber; the first ones take the rest (AS-2)."""
+    """Assign each subscriber a range of each topic; the first subscribers take the rest (AS-2)."""
     assignment = _nothing(members)
     ranked = sorted(members, key=lambda member: member.rank)
     subscribed: dict[str, list[GroupMember]] = {}
@@ -40,7 +40,8 @@ def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> G
         subscribers = subscribed.get(topic)
         if not subscribers:
             continue
-        # Topic by topic, as in Kafka: with k topics the first members have up to k more (AS-2).
+        # Topic by topic, as in Kafka: with k topics the first members get up to k partitions more
+        # (AS-2).
         share, rest = divmod(topics[topic], len(subscribers))
         start = 0
         for place, member in enumerate(subscribers):
@@ -51,7 +52,7 @@ def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> G
 
 
 def assign_roundrobin(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
-    """All partitions of all topics dealt in turn, past members that do not subscribe (AS-3)."""
+    """Deal all partitions of all topics in turn, skipping members that do not subscribe (AS-3)."""
     partitions = [
         partition
         for topic in sorted(topics)
@@ -66,8 +67,8 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
     subscribed = [frozenset(member.topics) for member in members]
     turn = 0
     for partition in partitions:
-        # The turn stays with the member after the last taker: members that do not subscribe are
-        # passed over without losing a later turn (AS-3).
+        # The turn goes to the member after the last taker: skipped members, which do not subscribe,
+        # do not lose a later turn (AS-3).
         for step in range(len(members)):
             place = (turn + step) % len(members)
             if partition.topic in subscribed[place]:
@@ -80,10 +81,10 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
 def assign_cooperatively(
     topics: Mapping[str, int], members: Sequence[GroupMember]
 ) -> GroupAssignment:
-    """Sticky, in two steps: a partition that moves is unassigned until it is revoked (AS-6).
+    """Assign like sticky, in two steps: a moving partition stays unassigned until revoked (AS-6).
 
-    The old owner sees that it lost the partition, revokes it and joins again; that rebalance
-    assigns it to the new owner (KIP-429).
+    The old owner sees that it lost the partition, revokes it and rejoins; that rebalance assigns
+    the partition to the new owner (KIP-429).
     """
     return withhold_moving(assign_sticky(topics, members), members)
 
@@ -111,9 +112,9 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(
 
 
 def chosen_assignors(strategy: str) -> tuple[Assignor, ...]:
-    """`partition.assignment.strategy`: names or Kafka's classes, by commas, in order of preference.
+    """Return the assignors of `partition.assignment.strategy`, in order of preference.
 
-    Raises ConfigError.
+    The option lists names or Kafka's classes, separated by commas. Raises ConfigError.
     """
     by_name = {**ASSIGNORS, **{assignor.java_name: assignor for assignor in ASSIGNORS.values()}}
     chosen: dict[str, Assignor] = {}

@@ -1,8 +1,9 @@
-"""The fetched chunks that no poll has taken yet, and how many bytes they hold. Pure.
+"""Queues the fetched chunks that no poll has taken yet, and counts their bytes. Pure.
 
-Invariant: the chunks of a partition leave in the order in which they came, whatever others are
-taken from between them. A chunk counts as long as its partition is in the generation in which it
-was fetched: a seek or a rebalance makes it stale, and it is dropped when it is come upon.
+Invariant: the chunks of a partition leave in the order of their arrival, even if chunks of other
+partitions are taken from between them. A chunk counts as long as its partition is in the generation
+in which the chunk was fetched. A seek or a rebalance makes it stale; a stale chunk is dropped when
+the queue reaches it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from barnabas.client.consumer.assignment import AssignedPartition
 from barnabas.client.consumer.fetched import Chunk
 from barnabas.types import TopicPartition
 
-_Entry = tuple[AssignedPartition, int, Chunk]  # with the generation that it was fetched in
+_Entry = tuple[AssignedPartition, int, Chunk]  # with the generation in which the chunk was fetched
 
 
 class ChunkQueue:
-    """Keeps chunks, oldest first; `AssignedPartition.buffered` counts those of a partition."""
+    """Keeps chunks, oldest first; `AssignedPartition.buffered` counts a partition's chunks."""
 
     def __init__(self) -> None:
         self._entries: deque[_Entry] = deque()
@@ -33,9 +34,9 @@ class ChunkQueue:
     def take(
         self, only: Container[TopicPartition] | None = None
     ) -> tuple[AssignedPartition, Chunk] | None:
-        """Take the oldest chunk that still counts, of a partition that is not paused.
+        """Take the oldest chunk that still counts and whose partition is not paused.
 
-        `only`: of one of these partitions; None: of any.
+        `only`: the partitions to take from; None: any partition.
         """
         passed: list[_Entry] = []
         found: tuple[AssignedPartition, Chunk] | None = None
@@ -49,12 +50,12 @@ class ChunkQueue:
                 self.size_bytes -= len(chunk.records)
                 state.buffered -= 1
                 found = state, chunk
-        # Back in front, not behind: a paused partition may have another chunk further on.
+        # Put back in front, not behind: a paused partition may have another chunk further back.
         self._entries.extendleft(reversed(passed))
         return found
 
     def take_each(self) -> list[tuple[AssignedPartition, Chunk]]:
-        """Take the oldest such chunk of each partition; what follows it is for the next call."""
+        """Take the oldest such chunk of each partition; later chunks are left for the next call."""
         taken: dict[TopicPartition, tuple[AssignedPartition, Chunk]] = {}
         for _ in range(len(self._entries)):
             state, generation, chunk = entry = self._entries.popleft()
@@ -68,7 +69,7 @@ class ChunkQueue:
         return list(taken.values())
 
     def drop_paused(self) -> None:
-        """Drop what paused partitions have, which is fetched again after `resume`."""
+        """Drop the chunks of paused partitions, which are refetched after `resume`."""
         for state, generation, _ in self._entries:
             if state.paused and state.is_current(generation):
                 state.refetch()

@@ -1,6 +1,6 @@
 """The commits of a consumer: on demand, and automatic ones from poll to poll (CO-4).
 
-Commits of one consumer reach the coordinator one after the other, in the order of the calls: an
+Commits of one consumer reach the coordinator one after another, in the order of the calls, so an
 older position never overwrites a newer one.
 """
 
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 WhenCommitted = Callable[[dict[TopicPartition, OffsetAndMetadata], BarnabasError | None], None]
-"""Called with the offsets, and the error if there was one."""
+"""The callback of a commit: called with the offsets, and the error if the commit failed."""
 
 
 def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -55,7 +55,7 @@ def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]
 
 
 class Commits:
-    """Commits a consumer's offsets, and remembers which of them need no other commit."""
+    """Commits a consumer's offsets, and remembers the offsets that need no further commit."""
 
     def __init__(
         self,
@@ -70,33 +70,33 @@ class Commits:
         self._assignment = assignment
         self._clock = cluster.seams.clock
         self._commits_itself = config.enable_auto_commit
-        self._line = asyncio.Lock()  # commits in the background, in the order of the calls
+        self._line = asyncio.Lock()  # orders the commits in the background like the calls
         self._running: dict[asyncio.Task[None], None] = {}
         self._settling: asyncio.Task[None] | None = None
         self._refusals = RetryLog()
-        self._committed: dict[TopicPartition, int] = {}  # by auto commit, to leave out repetitions
+        self._committed: dict[TopicPartition, int] = {}  # by auto commit, to skip repetitions
         self._due_ms = self._clock.monotonic_ms() + config.auto_commit_interval_ms
         self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)
-        """The group, for a commit. Raises CommitFailed, RebalanceInProgress if it cannot be now."""
+        """Returns the group for a commit. Raises CommitFailed or RebalanceInProgress."""
         self.on_refused: Callable[[GroupMetadata, KafkaError], None] = lambda who, error: None
-        """The coordinator refused the member's generation. May raise a better error."""
+        """Called if the coordinator refused the member's generation; may raise a better error."""
         self.on_committed: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], None] | None = (
             None
         )
         self.follow_topics: Callable[[], None] = lambda: None
-        """Gives up the positions in topics that were deleted and created again."""
+        """Gives up the positions in topics that were deleted and recreated."""
 
     # ---- reading ----
 
     async def fetch(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the group's offsets; partitions without one are left out."""
+        """Return the group's offsets; partitions without an offset are left out."""
         names = [TopicPartition(*name) for name in partitions]
         if not names:
             return {}
-        # An open transaction may still move an offset, so a reader of committed records waits for
-        # its end (KIP-447).
+        # An open transaction may still move an offset, so a read_committed consumer waits for its
+        # end (KIP-447).
         stable = self._config.isolation_level == "read_committed"
         return await self._cluster.persist(
             lambda: fetch_committed(
@@ -108,11 +108,11 @@ class Commits:
     # ---- on demand ----
 
     async def commit(self, offsets: Offsets | None, timeout_ms: int | None = None) -> None:
-        """Commit these, or the positions; retries transient errors, raises others."""
+        """Commit these offsets, or the positions; retries transient errors and raises others."""
         wanted = self._positions() if offsets is None else as_offsets(offsets)
         if timeout_ms is None:
             timeout_ms = self._cluster.config.default_api_timeout_ms
-        # Commits in the background were called for earlier, so they reach the coordinator earlier.
+        # Commits in the background were called earlier, so they reach the coordinator first.
         await self._idle()
         if self._settling is not None:
             await shielded(asyncio.gather(self._settling, return_exceptions=True))
@@ -150,20 +150,20 @@ class Commits:
     async def _outcome(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> tuple[list[TopicPartition], BarnabasError | None]:
-        """One attempt, in its turn: the partitions that do not exist, and the error of the rest."""
+        """Attempt a commit, in order; returns the unknown partitions and the error of the rest."""
         try:
             async with self._line:
                 return await self._attempt(offsets), None
         except BarnabasError as failure:
             return [], failure
-        except Exception as failure:  # a bug of ours, which the callback gets as well
+        except Exception as failure:  # a bug of ours, which the callback also receives
             self._cluster.tasks.fail("a commit", failure)
             return [], self._cluster.tasks.error
 
     async def _attempt(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> list[TopicPartition]:
-        """One attempt; returns the partitions that do not exist, and have no offset now."""
+        """Attempt a commit; returns the partitions that do not exist and so have no offset now."""
         if not offsets:
             return []
         who = self.who()
@@ -187,7 +187,7 @@ class Commits:
     # ---- automatic ----
 
     def auto_commit(self) -> None:
-        """Commit, if it is due, at the start of a poll: records of earlier polls are processed."""
+        """Commit, if due, at the start of a poll: earlier polls' records are processed."""
         now_ms = self._clock.monotonic_ms()
         if not self._commits_itself or now_ms < self._due_ms:
             return
@@ -202,7 +202,7 @@ class Commits:
                 self._on_accepted(wanted, unknown)
                 return
             _log.warning("auto commit of %s failed: %s", counted(len(wanted), "offset"), error)
-            # What passes is tried again soon, and not only after auto.commit.interval.ms.
+            # A transient error is retried soon rather than after auto.commit.interval.ms.
             if isinstance(error, Unreachable | RebalanceInProgress) or (
                 isinstance(error, KafkaError) and error.retriable
             ):
@@ -217,9 +217,9 @@ class Commits:
     async def settle(self, deadline_ms: int | None = None) -> bool:
         """Wait for commits under way, then auto commit the rest, before partitions are revoked.
 
-        Returns False if that is not done at the deadline: the next call waits for it again.
+        Returns False if that is not done by the deadline; the next call continues to wait.
         """
-        # A task of its own: a poll whose time is up returns, and the commit must not end with it.
+        # A separate task: a poll that runs out of time returns, and must not end the commit.
         if self._settling is None:
             self._settling = self._cluster.tasks.start("the last commit", self._settle())
         settling = self._settling
@@ -235,12 +235,12 @@ class Commits:
 
     async def _settle(self) -> None:
         await self._idle()
-        self.follow_topics()  # those that are revoked are followed no longer: say it now
+        self.follow_topics()  # revoked partitions are no longer followed: report changed topics now
         wanted = self._uncommitted_positions() if self._commits_itself else {}
         if wanted:
             timeout_ms = self._cluster.config.request_timeout_ms
             try:
-                async with self._line:  # a later commit must not be overwritten by this one
+                async with self._line:  # this commit must not overwrite a later commit
                     unknown = await self._cluster.persist(lambda: self._attempt(wanted), timeout_ms)
                 self._on_accepted(wanted, unknown)
             except BarnabasError as error:
@@ -253,7 +253,7 @@ class Commits:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         unknown: Sequence[TopicPartition],
     ) -> None:
-        """Note what an auto commit has written, and log the partitions that do not exist."""
+        """Record the offsets that an auto commit wrote, and log the unknown partitions."""
         refused = frozenset(unknown)
         self._note({name: at for name, at in offsets.items() if name not in refused})
         now_ms = self._clock.monotonic_ms()
@@ -270,16 +270,16 @@ class Commits:
         }
 
     def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the positions, but none of a topic that is known to be gone.
+        """Return the positions, leaving out topics that are known to be deleted.
 
-        A commit names topics, not their ids: in a new topic of that name it would hide the records
-        before it from the whole group.
+        A commit names topics, not their ids: in a new topic of the same name it would hide the
+        records before the offset from the whole group.
         """
         self.follow_topics()
         return positions(self._assignment)
 
     def forget(self, name: TopicPartition) -> None:
-        """The partition is another one now: no offset in it has been committed."""
+        """Forget the partition's committed offset: the partition now belongs to another topic."""
         self._committed.pop(name, None)
 
     def start_at(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -292,7 +292,7 @@ class Commits:
 
     async def _idle(self) -> None:
         """Return when no commit is under way in the background."""
-        # One that is over leaves the list a turn later, and waiting for it would give no turn.
+        # A finished commit leaves the list one turn later; awaiting it would not yield a turn.
         while under_way := [task for task in self._running if not task.done()]:
             await shielded(asyncio.gather(*under_way, return_exceptions=True))
 

@@ -1,6 +1,6 @@
 """Reads and writes a group's offsets at its coordinator (CO-4).
 
-A committed offset is that of the next record to read: the last processed one plus one.
+A committed offset is the offset of the next record to read: the last processed record's plus one.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitPartitio
 from barnabas.types import TopicPartition, by_topic
 
 _MANY_FROM = 8  # the first OffsetFetch for several groups (KIP-709)
-_STABLE_FROM = 7  # ... and can insist on offsets that no open transaction will change (KIP-447)
+_STABLE_FROM = 7  # ... and for offsets that no open transaction will change (KIP-447)
 _MOST_SHOWN = 3  # partitions in an error's message
 
 P = TypeVar("P", OffsetCommitPartition, TxnOffsetCommitPartition)
 
 
 class AnsweredPartition(Protocol):
-    """The outcome for one partition in an answer of the coordinator."""
+    """The outcome for one partition in a coordinator's response."""
 
     @property
     def partition_index(self) -> int: ...
@@ -45,7 +45,7 @@ class AnsweredPartition(Protocol):
 
 
 class AnsweredTopic(Protocol):
-    """A topic's outcomes: the shape of OffsetCommit's, TxnOffsetCommit's, OffsetDelete's."""
+    """A topic's outcomes: the common shape of OffsetCommit, TxnOffsetCommit and OffsetDelete."""
 
     @property
     def name(self) -> str: ...
@@ -56,16 +56,16 @@ class AnsweredTopic(Protocol):
 class OffsetAndMetadata(NamedTuple):
     """A group's offset in a partition."""
 
-    offset: int  # of the next record to read
+    offset: int  # the offset of the next record to read
     metadata: str = ""  # the group's own note
     leader_epoch: int = -1  # of the last record read; -1: unknown
 
 
 class GroupMetadata(NamedTuple):
-    """The member that commits, and its generation: a stale one is refused (KIP-447)."""
+    """The member that commits, and its generation: a stale generation is refused (KIP-447)."""
 
     group_id: str
-    generation: int = -1  # -1: not a member; the group must have none
+    generation: int = -1  # -1: not a member; the group must have no members
     member_id: str = ""
     instance_id: str | None = None
 
@@ -77,19 +77,20 @@ async def fetch_committed(
     *,
     require_stable: bool = False,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """The group's offsets for these partitions (for all); partitions without one are left out.
+    """Return the group's offsets for these partitions, or all; those without one are omitted.
 
-    One attempt. Raises the first KafkaError, such as the retriable UnstableOffsetCommit, or
-    Unreachable.
+    Makes one attempt. Raises Unreachable or the first KafkaError, such as the retriable
+    UnstableOffsetCommit.
     """
     topics: list[OffsetFetchTopic] | None = None
     if partitions is not None:
-        # An empty list means none; only null means all, from version 2 on.
+        # An empty list means no partitions; only null means all, from version 2 on.
         topics = [
             OffsetFetchTopic(name=topic, partition_indexes=numbers)
             for topic, numbers in by_topic(partitions).items()
         ]
-    # The version decides the request's form, so the channel comes first; `call` uses the same one.
+    # The version decides the request's form, so the channel is opened first; `call` uses the same
+    # one.
     version = (await coordinators.channel(group_id)).version(OFFSET_FETCH)
     request = OffsetFetchRequest(require_stable=require_stable and version >= _STABLE_FROM)
     if version >= _MANY_FROM:
@@ -116,11 +117,11 @@ async def commit_offsets(
     who: GroupMetadata,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> list[TopicPartition]:
-    """Commit these offsets; one attempt. Raises the first KafkaError, Unreachable.
+    """Commit these offsets in one attempt. Raises the first KafkaError, or Unreachable.
 
-    The coordinator accepts or refuses each partition separately: those without an error are
-    committed. Returns the ones that it does not know, for a deleted topic does not come back while
-    a commit is repeated, and the others need not wait (see `unknown_partitions`).
+    The coordinator accepts or refuses each partition separately; partitions without an error are
+    committed. Returns the partitions that the coordinator does not know: a repeated commit does not
+    bring back a deleted topic, and the other partitions need not wait (see `unknown_partitions`).
     """
     request = OffsetCommitRequest(
         group_id=who.group_id,
@@ -166,7 +167,7 @@ def unknown_partitions(
 def commit_entries(
     offsets: Mapping[TopicPartition, OffsetAndMetadata], partition: type[P]
 ) -> dict[str, list[P]]:
-    """Return the offsets by topic, each made by `partition` of OffsetCommit or TxnOffsetCommit."""
+    """Return the offsets by topic; `partition` is the class of OffsetCommit or TxnOffsetCommit."""
     topics: dict[str, list[P]] = {}
     for (topic, number), committed in offsets.items():
         entry = partition(
@@ -182,15 +183,15 @@ def commit_entries(
 def raise_first(
     coordinators: CoordinatorFinder, group_id: str, topics: Iterable[AnsweredTopic]
 ) -> None:
-    """Raise for the first partition with an error; a permanent error goes first.
+    """Raise the error of the first partition that has one; permanent errors take precedence.
 
-    A retriable one would have the caller repeat the request, and never see the other.
+    After a retriable error the caller would repeat the request and never see the permanent one.
     """
     _raise_first(coordinators, group_id, _error_codes(topics))
 
 
 def _error_codes(topics: Iterable[AnsweredTopic]) -> dict[TopicPartition, int]:
-    """Return the error codes of the partitions that have one."""
+    """Return the error codes of the partitions that have an error."""
     return {
         TopicPartition(topic.name, each.partition_index): each.error_code
         for topic in topics
@@ -210,7 +211,7 @@ def _raise_first(
 def as_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return a user's offsets, plain or with metadata, checked."""
+    """Return a user's offsets, plain or with metadata, after checking them."""
     return {
         name: OffsetAndMetadata(*arguments.offset(given, "offsets"))
         for name, given in arguments.by_partition(offsets, "offsets").items()
@@ -218,7 +219,7 @@ def as_offsets(
 
 
 def checked_group(group: GroupMetadata | str) -> GroupMetadata:
-    """Return a group, given as a consumer's metadata or as a bare id."""
+    """Return a group, given as a consumer's metadata or as a plain id."""
     if not isinstance(group, GroupMetadata):
         return GroupMetadata(arguments.text(group, "group"))
     arguments.text(group.group_id, "group")

@@ -1,11 +1,12 @@
-"""The consumer: reads partitions that it names (`assign`) or that its group assigns (`subscribe`).
+"""The consumer: reads partitions that the user (`assign`) or the group (`subscribe`) chooses.
 
     async with Consumer("localhost:9092", group_id="readers") as consumer:
         consumer.subscribe(["test"])
         records = await consumer.poll(1_000)
 
-Records of a partition come in order, each once, from its position on: the group's committed offset,
-if there is one, else that of `auto.offset.reset`. Used by one task at a time.
+Records of a partition come in order, each once, starting at its position: the group's committed
+offset if there is one, otherwise the offset that `auto.offset.reset` selects. The consumer serves
+one task at a time.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ class Consumer(Polls):
     """Reads partitions, within one event loop, for one task at a time.
 
     Args:
-        bootstrap_servers: "host:port,..." or a list of them; or a mapping of options that has
-            `bootstrap.servers` among them.
+        bootstrap_servers: "host:port,..." or a list of such texts; or a mapping of options that
+            includes `bootstrap.servers`.
         options: Kafka's, with underscores or dots (see `ConsumerOptions`).
 
     Raises:
         ConfigError: an option is unknown or has an impossible value; the error names it.
 
-    Methods that take partitions take one, several or a list alike, each a TopicPartition or a plain
+    Methods that take partitions accept one, several or a list, each a TopicPartition or a plain
     pair of topic and number.
     """
 
@@ -74,7 +75,8 @@ class Consumer(Polls):
         self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
         self._clock = self._cluster.seams.clock
         self._api_timeout_ms = common.default_api_timeout_ms
-        # A group's offset decides where to start; the rule is for partitions without one (CO-5).
+        # A group's offset decides where to start; the rule is for partitions without an offset
+        # (CO-5).
         self._assignment = Assignment(
             COMMITTED if self._config.group_id else self._config.auto_offset_reset
         )
@@ -107,7 +109,7 @@ class Consumer(Polls):
         key, value = self._config.key_deserializer, self._config.value_deserializer
         if key is None and value is None:
             return None
-        from barnabas.client.serialization import deserializer  # only for who uses it
+        from barnabas.client.serialization import deserializer  # only for those who use it
 
         return deserialization(
             None if key is None else deserializer(key, "key.deserializer"),
@@ -141,10 +143,10 @@ class Consumer(Polls):
     # ---- life ----
 
     async def start(self) -> None:
-        """Connect, which `async with` does by itself.
+        """Connect; `async with` does so by itself.
 
         Raises:
-            NoBrokersAvailable: none of `bootstrap.servers` answered, each being asked once.
+            NoBrokersAvailable: none of `bootstrap.servers` answered; each was asked once.
             ClientClosed: after `close`.
         """
         self._check_open()
@@ -152,11 +154,11 @@ class Consumer(Polls):
         self._has_started = True
 
     async def close(self, *, autocommit: bool = True) -> None:
-        """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave, disconnect.
+        """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave and disconnect.
 
-        A static member does not leave: it may be back within `session.timeout.ms`. To leave is
-        best effort, and waits a second for its answer. Ends the iteration or the poll of another
-        task, the latter by ClientClosed. More calls do nothing.
+        A static member does not leave, since it may be back within `session.timeout.ms`. Leaving is
+        best effort and waits at most a second for a response. An iteration in another task ends,
+        and a poll there raises ClientClosed. Further calls do nothing.
         """
         if not arguments.flag(autocommit, "autocommit"):
             self.stop_auto_commit()
@@ -165,8 +167,8 @@ class Consumer(Polls):
         self._cluster.metadata.check_loop()
         self._has_ended = self._is_closed = True
         await self.interrupt()
-        # Commit and leave while all connections are still there; then end the tasks from the user's
-        # side towards the network, so that none outlives what it uses.
+        # Commit and leave while all connections are still open. Then end the tasks from the user's
+        # side towards the network, so that no task outlives what it uses.
         try:
             with self._cluster.tasks.slow(
                 f"close waits for the coordinator of group {self._config.group_id!r}: to commit, "
@@ -185,7 +187,7 @@ class Consumer(Polls):
     stop = close  # as in other clients
 
     async def interrupt(self) -> None:
-        """End the poll of another task, by ClientClosed, and refuse more: `close` follows."""
+        """End another task's poll with ClientClosed and refuse further polls; `close` follows."""
         self._credit = 0
         self._is_closed = True
         if self._poller is None or self._poller is asyncio.current_task():
@@ -195,7 +197,7 @@ class Consumer(Polls):
         await shielded(self._poll_over)
 
     def stop_auto_commit(self) -> None:
-        """Stop auto commit: records that were read may not have been processed."""
+        """Stop auto commit, because records that were read may not have been processed."""
         if self._commits is not None:
             self._commits.stop_auto_commit()
 
@@ -209,7 +211,7 @@ class Consumer(Polls):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close; after an exception without auto commit: not all records may be processed."""
+        """Close; after an exception without auto commit, as some records may not be processed."""
         await self.close(autocommit=kind is None)
 
     # ---- what to read ----
@@ -221,17 +223,18 @@ class Consumer(Polls):
     ) -> None:
         """Share these topics with the other members of the group, from the next `poll` on.
 
-        Replaces the last subscription.
+        Replaces the previous subscription.
 
         Args:
-            topics: names, or a compiled pattern that must match a whole name: topics created later
+            topics: names, or a compiled pattern that must match a whole name; topics created later
                 are found within `metadata.max.age.ms`.
             listener: called in `poll`, `unsubscribe` and `close` with partitions that come and go.
 
         Raises:
-            InvalidGroupId: without a `group.id`.
-            ValueError: no topics, or partitions are assigned by hand.
-            InvalidTopicName, TypeError: not a topic's name; not a list of names.
+            InvalidGroupId: there is no `group.id`.
+            ValueError: there are no topics, or partitions are assigned by hand.
+            InvalidTopicName: a name is not a valid topic name.
+            TypeError: `topics` is neither names nor a pattern.
         """
         from barnabas.client.consumer.subscription import Subscription, checked_listener
 
@@ -251,15 +254,15 @@ class Consumer(Polls):
         self._cluster.metadata.hold([])
 
     def subscription(self) -> list[str]:
-        """Return the topics subscribed to; of a pattern the known topics that it matches."""
+        """Return the subscribed topics; for a pattern, the known topics that it matches."""
         return list(self._group.names()) if self._group is not None else []
 
     def assign(self, topic_partitions: arguments.Partitions) -> None:
-        """Read these partitions from now on; those assigned before keep their positions.
+        """Read these partitions from now on; those already assigned keep their positions.
 
-        Other consumers do not matter: a `group.id` only selects the offsets to start at and to
-        commit. A partition that cannot be read yet (its topic does not exist, it has no leader)
-        holds up no other one: it is looked for, with a warning in the log.
+        Other consumers have no influence: a `group.id` only selects the offsets to start at and to
+        commit. A partition that cannot be read yet (its topic does not exist, or it has no leader)
+        does not delay other partitions; the consumer keeps looking for it and logs a warning.
 
         Raises:
             ValueError: after `subscribe`.
@@ -275,7 +278,7 @@ class Consumer(Polls):
         self._cluster.metadata.hold([topic for topic, _ in names], create=True)
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions that are read: assigned by hand, or by the group in the last poll."""
+        """Return the partitions being read: assigned by hand, or by the group in the last poll."""
         return self._assignment.names()
 
     def seek(self, topic_partition: tuple[str, int], offset: int) -> None:
@@ -287,18 +290,18 @@ class Consumer(Polls):
         self._state(topic_partition).seek(arguments.whole_number(offset, "offset"))
 
     async def seek_to_beginning(self, *topic_partitions: arguments.Partitions) -> None:
-        """Go to the first record of these partitions (of all, if none is given)."""
+        """Go to the first record of these partitions (or of all, if none are given)."""
         await self._seek_by("earliest", topic_partitions)
 
     async def seek_to_end(self, *topic_partitions: arguments.Partitions) -> None:
-        """Go to the end of these partitions (of all, if none is given)."""
+        """Go to the end of these partitions (or of all, if none are given)."""
         await self._seek_by("latest", topic_partitions)
 
     async def seek_to_committed(self, *topic_partitions: arguments.Partitions) -> None:
-        """Go to the group's offsets, or by `auto.offset.reset` where it has none; as at the start.
+        """Go to the group's offsets; by `auto.offset.reset` where there are none, as at the start.
 
         Raises:
-            InvalidGroupId: without a `group.id`.
+            InvalidGroupId: there is no `group.id`.
         """
         self._required_group()
         await self._seek_by(COMMITTED, topic_partitions)
@@ -312,11 +315,11 @@ class Consumer(Polls):
         await self._positions.find(states)
 
     async def position(self, topic_partition: tuple[str, int]) -> int:
-        """Return the offset of the next record that `poll` returns of this partition.
+        """Return the offset of the next record of this partition that `poll` returns.
 
         Raises:
-            ValueError: it is not assigned.
-            NoOffsetForPartition: it has none yet, and `auto.offset.reset` is none.
+            ValueError: the partition is not assigned.
+            NoOffsetForPartition: it has no position yet, and `auto.offset.reset` is none.
         """
         state = self._state(topic_partition)
         if state.reset is not None:
@@ -324,23 +327,23 @@ class Consumer(Polls):
         return state.position
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the position in each assigned partition, where it is known.
+        """Return the position in each assigned partition whose position is known.
 
-        It has the leader epoch of the last record, as `commit_sync()` commits it, for
-        `send_offsets_to_transaction`: a consumer that starts there recognizes a leader that has
+        Each position has the leader epoch of the last record, as in `commit_sync()`. It is meant
+        for `send_offsets_to_transaction`: a consumer that starts there recognizes a leader that has
         been replaced, and waits for its successor (KIP-320).
         """
         from barnabas.client.consumer.commits import (
-            positions,  # only for groups, as in the constructor
+            positions,  # needed only for groups, as in the constructor
         )
 
         return positions(self._assignment)
 
     async def lag(self, *topic_partitions: arguments.Partitions) -> dict[TopicPartition, int]:
-        """How many offsets lie between the position and the end, as the brokers say now.
+        """Return how many offsets lie between the position and the end that the brokers report now.
 
         Args:
-            topic_partitions: assigned ones; none: all that are assigned.
+            topic_partitions: assigned partitions; if none are given, all that are assigned.
         """
         states = self._states(topic_partitions) if topic_partitions else list(self._assignment)
         names = [state.topic_partition for state in states]
@@ -348,14 +351,14 @@ class Consumer(Polls):
         return {name: max(ends[name] - await self.position(name), 0) for name in names}
 
     def current_lag(self, topic_partition: tuple[str, int]) -> int | None:
-        """Return the lag by the last fetch, without asking; None if nothing was fetched yet."""
+        """Return the lag as of the last fetch, without a request; None before the first fetch."""
         state = self._state(topic_partition)
         committed = self._config.isolation_level == "read_committed"
         end = state.last_stable_offset if committed else state.high_watermark
         return None if end < 0 or state.position < 0 else max(end - state.position, 0)
 
     def highwater(self, topic_partition: tuple[str, int]) -> int | None:
-        """The partition's high watermark by the last fetch; None if nothing was fetched yet."""
+        """Return the high watermark as of the last fetch; None before the first fetch."""
         found = self._state(topic_partition).high_watermark
         return None if found < 0 else found
 
@@ -365,7 +368,7 @@ class Consumer(Polls):
             state.paused = True
 
     def resume(self, *topic_partitions: arguments.Partitions) -> None:
-        """Return records of these partitions again."""
+        """Resume returning records of these partitions."""
         for state in self._states(topic_partitions):
             state.paused = False
 
@@ -376,18 +379,19 @@ class Consumer(Polls):
     # ---- the group ----
 
     async def commit_sync(self, offsets: Offsets | None = None) -> None:
-        """Commit; returns when the offsets are safe (CO-4).
+        """Commit the offsets, and return once they are stored (CO-4).
 
         Args:
             offsets: of the next record to read, by partition, as int or OffsetAndMetadata; None:
                 the position in every assigned partition.
 
         Raises:
-            CommitFailed: the group has given the partitions to others.
-            RebalanceInProgress: it is about to: poll until that is over, then commit again.
-            UnknownTopicOrPartition: one was deleted; the offsets of all others are committed.
-            InvalidGroupId: without a `group.id`.
-            Unreachable, KafkaError: not done within `default.api.timeout.ms`.
+            CommitFailed: the group has given the partitions to other members.
+            RebalanceInProgress: the group is about to do so; poll until the rebalance is over, then
+                commit again.
+            UnknownTopicOrPartition: a partition was deleted; all other offsets are committed.
+            InvalidGroupId: there is no `group.id`.
+            Unreachable, KafkaError: the commit failed or took longer than `default.api.timeout.ms`.
         """
         await self._required_commits().commit(offsets)
 
@@ -396,9 +400,10 @@ class Consumer(Polls):
     def commit_async(
         self, offsets: Offsets | None = None, when_done: WhenCommitted | None = None
     ) -> None:
-        """Commit in the background, by one attempt, in the order of the calls.
+        """Commit in the background, in one attempt and in the order of the calls.
 
-        `when_done(offsets, error)` is called by the event loop; without it an error is only logged.
+        The event loop calls `when_done(offsets, error)`; without a callback an error is only
+        logged.
         """
         if when_done is not None:
             arguments.callback(when_done, "when_done")
@@ -407,26 +412,27 @@ class Consumer(Polls):
     async def committed(
         self, *topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the group's committed offsets for these partitions; None where it has none.
+        """Return the group's committed offsets for these partitions; None where there is no offset.
 
         Args:
             topic_partitions: one, several or a list; they need not be assigned.
 
         Raises:
-            InvalidGroupId: without a `group.id`.
+            InvalidGroupId: there is no `group.id`.
         """
         names = arguments.partitions(topic_partitions)
         found = await self._required_commits().fetch(names)
         return {name: found.get(name) for name in names}
 
     def group_metadata(self) -> GroupMetadata:
-        """This consumer's membership of its group, for `send_offsets_to_transaction`."""
+        """Return this consumer's membership of its group, for `send_offsets_to_transaction`."""
         return self._required_group().metadata()
 
     async def _let_go(self, reason: str) -> None:
         if self._group is not None and self._group.is_subscribed:
             await self._group.leave(reason)
-        # Assigned by hand, the offsets are the group's as well. Generation 0: never connected.
+        # With partitions assigned by hand, the offsets are also the group's. Generation 0: never
+        # connected.
         elif self._commits is not None and self._cluster.metadata.view.generation:
             await self._commits.settle()
 

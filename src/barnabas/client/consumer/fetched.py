@@ -1,9 +1,9 @@
-"""One partition's part of a fetch answer, and the records in it. Pure.
+"""One partition's part of a fetch response, and the records in it. Pure.
 
-A chunk is whole batches; the first one may begin before the requested offset, because brokers send
-whole batches. With `read_committed` the records of aborted transactions are left out:
-the broker names the aborted producers and where each one's transaction began, and the abort marker
-in the data ends it (KIP-98).
+A chunk consists of whole batches, because brokers send whole batches; so the first batch may begin
+before the requested offset. With `read_committed` the records of aborted transactions are left out:
+the broker lists the aborted producers and where each aborted transaction began; the abort marker in
+the data ends it (KIP-98).
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class ConsumerRecord(NamedTuple):
 
     @property
     def timestamp(self) -> int:
-        """`timestamp_ms`, under the name that other clients have for it."""
+        """The same as `timestamp_ms`, under the name that other clients use."""
         return self.timestamp_ms
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition that the record was read of."""
+        """The partition from which the record was read."""
         return TopicPartition(self.topic, self.partition)
 
 
@@ -55,9 +55,9 @@ class AbortedTransaction(NamedTuple):
 
 
 class FetchedBytes(NamedTuple):
-    """Raw record batches of one partition, and the broker's offsets with them.
+    """The raw record batches of one partition, and the broker's offsets with them.
 
-    `records` is a view of the answer, and keeps the whole of it in memory.
+    `records` is a view of the response and keeps all of it in memory.
     """
 
     records: memoryview  # whole batches; skip records below `offset`
@@ -65,12 +65,12 @@ class FetchedBytes(NamedTuple):
     log_start_offset: int
     last_stable_offset: int
     offset: int  # the requested offset
-    next_offset: int  # where the next fetch begins
+    next_offset: int  # the offset at which the next fetch begins
     aborted: tuple[AbortedTransaction, ...] = ()  # with read_committed
 
 
 class _Taken(NamedTuple):
-    """How far a chunk's batches were taken."""
+    """The point up to which a chunk's batches were taken."""
 
     end: int
     next_offset: int
@@ -78,7 +78,7 @@ class _Taken(NamedTuple):
 
 
 class Chunk:
-    """A partition's part of one fetch answer."""
+    """A partition's part of one fetch response."""
 
     __slots__ = (
         "aborted",
@@ -101,49 +101,51 @@ class Chunk:
         self.topic_partition = topic_partition
         self.offset = offset
         self.next_offset = offset
-        self.epoch = -1  # the leader epoch of the last record that `iterate` has given
+        self.epoch = -1  # the leader epoch of the last record that `iterate` returned
         self.last_epoch = -1  # ... of the last batch
         end = self._end_of_order(records, high_watermark)
-        self.records = records[:end]  # without the torn batch at the end that a fetch may have
+        self.records = records[:end]  # without the torn batch that a fetch may have at the end
         self.aborted = tuple(aborted)
 
     def _end_of_order(self, records: memoryview, high_watermark: int) -> int:
-        """Find where the intact batches end whose offsets can be right; `next_offset` follows them.
+        """Find the end of the intact batches with plausible offsets; `next_offset` follows them.
 
         No checksum covers a batch's length and base offset. Compaction leaves gaps, but batches
-        never overlap, and nothing is above the high watermark: so a batch behind a gap counts when
-        the next one agrees. The last one is left to the next fetch, which begins with it.
-        Raises CorruptData if the first batch is damaged.
+        never overlap, and no batch is above the high watermark. So a batch after a gap counts if
+        the next batch agrees. The last batch after a gap is left to the next fetch, which begins
+        with it. Raises CorruptData if the first batch is damaged.
         """
         end, reason = 0, ""
-        before: _Taken | None = None  # up to a batch that follows a gap, and is in doubt
+        before: _Taken | None = None  # up to a batch that follows a gap and is in doubt
         try:
             for position, header in iterate_batches(records):
                 base_offset, last_offset = header.base_offset, header.last_offset
                 if last_offset < self.offset == self.next_offset and before is None:
-                    # It lies wholly below the position, so nothing of it is read; but if no other
-                    # batch follows, it is the reason why the fetch brought nothing.
+                    # The whole batch is below the position, so none of it is read; but if no other
+                    # batch follows, it is the reason why the fetch returned nothing.
                     end = position + header.size_bytes  # some brokers begin a little earlier
                     reason = f"it ends at {last_offset}"
                     continue
                 if header.magic < 2:
-                    base_offset = min(last_offset, self.next_offset)  # only its end is known
+                    base_offset = min(last_offset, self.next_offset)  # only the end is known
                 is_first = self.next_offset == self.offset
                 if last_offset < base_offset or (base_offset < self.next_offset and not is_first):
                     reason = f"offset {base_offset} cannot follow {self.next_offset - 1}"
                     break
                 before, reason = None, ""
-                # A gap: compaction made it, or the batch's offset is damaged. The next batch tells.
+                # A gap: either compaction made it or the batch's offset is damaged. The next batch
+                # decides.
                 if base_offset > self.next_offset:
                     before = _Taken(end, self.next_offset, self.last_epoch)
                 end = position + header.size_bytes
                 self.next_offset = last_offset + 1
                 self.last_epoch = header.partition_leader_epoch
         except CorruptData as error:
-            # The intact batches come first; the next fetch begins with the damaged one.
+            # The intact batches come first; the next fetch begins with the damaged batch.
             if not end:
                 raise self._damage_error(str(error)) from error
-        # The last batch follows a gap. One that ends at the high watermark needs no other witness.
+        # The last batch follows a gap. A batch that ends at the high watermark needs no other
+        # evidence.
         if before is not None and self.next_offset != high_watermark:
             if _UNKNOWN < high_watermark < self.next_offset:
                 reason = f"it ends at {self.next_offset - 1}, the log at {high_watermark}"
@@ -160,13 +162,15 @@ class Chunk:
         )
 
     def iterate(self, *, check_crcs: bool) -> Iterator[ConsumerRecord]:
-        """Return the records from `offset` on. Raises CorruptData, which names the place."""
+        """Yield the records from `offset` on. Raises CorruptData, which names the location."""
         for records in self.lists(check_crcs=check_crcs):
             yield from records
 
     def lists(self, *, check_crcs: bool) -> Iterator[list[ConsumerRecord]]:
-        """The records of each batch, from `offset` on. Raises CorruptData, as `iterate`, after the
-        records before the damaged one."""
+        """Yield the records of each batch, from `offset` on.
+
+        Raises CorruptData, as `iterate` does, after yielding the records before the damaged record.
+        """
         try:
             for position, header in self._visible_batches(check_crcs):
                 self.epoch = header.partition_leader_epoch
@@ -182,13 +186,13 @@ class Chunk:
             raise CorruptData(f"partition {self.topic_partition}: {error}") from error
 
     def _read(self, position: int, header: BatchHeader, found: list[ConsumerRecord]) -> None:
-        """Append the records of one batch, those before a damaged one too."""
+        """Append the records of one batch, including those that precede a damaged record."""
         if header.magic != 2:
             records = records_of(self.records, position, header)
         else:
             plain = plain_records(self.records, position, header)
             alike = read_uniform(header, plain)
-            # Records of one size and shape are read by columns.
+            # Records of one size and shape are read column by column.
             if alike is not None:
                 kind = int(header.has_log_append_time)
                 rows = zip(
@@ -198,7 +202,7 @@ class Chunk:
                     strict=False,
                 )
                 found += map(_new_record, rows)
-                # Brokers send whole batches: the first may begin before the position.
+                # Brokers send whole batches: the first batch may begin before the position.
                 if header.base_offset < self.offset:
                     del found[: self.offset - header.base_offset]
                 return
@@ -215,9 +219,10 @@ class Chunk:
         )
 
     def _visible_batches(self, check_crcs: bool) -> Iterator[tuple[int, BatchHeader]]:
-        """The batches whose records are for the user: no markers, nothing that was aborted."""
-        # The broker lists the aborted transactions by where they began. A producer is inside of one
-        # from there until its abort marker; a later transaction of the same producer counts again.
+        """Yield the batches whose records are for the user: no markers and no aborted records."""
+        # The broker lists the aborted transactions by their first offsets. A producer is inside an
+        # aborted transaction from there until its abort marker; a later transaction of the producer
+        # counts again.
         ahead = sorted(self.aborted, key=lambda aborted: aborted.first_offset, reverse=True)
         aborting: dict[int, None] = {}  # producers inside an aborted transaction
         for position, header in iterate_batches(self.records):
@@ -231,7 +236,8 @@ class Chunk:
             while ahead and ahead[-1].first_offset <= header.last_offset:
                 aborting[ahead.pop().producer_id] = None
             if header.is_control:
-                # Markers are never for the user. One of a commit ends no aborted transaction.
+                # Markers are never for the user. A commit marker does not end an aborted
+                # transaction.
                 marker = read_marker(self.records, position, header)
                 if marker is not None and marker.type == ABORT:
                     aborting.pop(header.producer_id, None)

@@ -1,17 +1,17 @@
-"""Fetches for the assigned partitions, ahead of the user by a little (CO-1).
+"""Fetches the assigned partitions, slightly ahead of the user (CO-1).
 
 One request per broker is in flight at a time, for every partition led there that has too little
-buffered; while the user processes one chunk the next one is fetched. Fetch sessions are not used
+buffered: while the user processes one chunk, the next chunk is fetched. Fetch sessions are not used
 (session id 0, epoch -1): every request lists all its partitions.
 
-With `client.rack` a leader may name a follower to read from instead (KIP-392). It is used for
-`metadata.max.age.ms`, or until it fails: then the leader is asked again. The leader would name an
-unreachable follower again and again, so for a while it is asked without the rack.
+With `client.rack` a leader may name a follower to read from instead (KIP-392). The follower is used
+for `metadata.max.age.ms`, or until it fails; then the leader is asked again. The leader would keep
+naming an unreachable follower, so for a while it is asked without the rack.
 
-What has been fetched and not been polled yet is bounded by `queued.max.messages.kbytes` in all:
-what a request may bring is reserved, and when there is no room none is sent ahead. A user who waits
-gets a fetch in any case, if need be at the cost of what is buffered for paused partitions, which is
-fetched again.
+`queued.max.messages.kbytes` bounds all data that has been fetched but not yet polled. The largest
+possible response is reserved before a request; if there is no room, no request is sent ahead. For a
+waiting user a fetch is sent in any case. If necessary, the data buffered for paused partitions
+makes room for it and is refetched later.
 
 A doubtful position is validated at its leader before that broker gets any fetch.
 """
@@ -55,9 +55,9 @@ from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-_LAST_WITH_NAMES = 12  # later versions of Fetch name topics by their ids (KIP-516)
+_LAST_WITH_NAMES = 12  # later versions of Fetch identify topics by id (KIP-516)
 _LEADERS_ONLY_MS = 30_000
-_MOST_BUFFERED = 2  # chunks per partition: the one in use and the next
+_MOST_BUFFERED = 2  # chunks per partition: the chunk in use and the next
 
 Requested = list[tuple[AssignedPartition, int, int]]  # state, its generation, fetch offset
 
@@ -87,7 +87,7 @@ class Fetcher:
         self._leaders_only_until_ms = 0
         self._followed = 0  # the metadata generation of the leaders in use
         self._leaderless: list[AssignedPartition] = []  # paused until new metadata
-        self._reserved_bytes = 0  # for the answers of fetches in flight
+        self._reserved_bytes = 0  # for the responses of fetches in flight
         self.chunks = ChunkQueue()
         cluster.metadata.add_listener(self._resume_leaderless)
         self.on_new_topic: Callable[[TopicPartition], None] = lambda name: None
@@ -101,7 +101,7 @@ class Fetcher:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def follow_leaders(self) -> None:
-        """Apply new leaders: buffered records of a position in doubt are dropped."""
+        """Apply new leaders; buffered records of a doubtful position are dropped."""
         view = self._cluster.metadata.view
         if view.generation != self._followed:
             self._followed = view.generation
@@ -109,15 +109,15 @@ class Fetcher:
                 self._follow(state)
 
     def send_fetches(self, *, ahead: bool = False) -> None:
-        """Send a fetch to each broker with partitions that want more, unless one is in flight.
+        """Send a fetch to each broker whose partitions want more, unless a fetch is in flight.
 
-        `ahead`: only for records that are known to exist. A request for future records would be
-        parked at the broker, and hold up the partitions that the user reads next.
+        With `ahead` it fetches only records that are known to exist. The broker would park a
+        request for future records, and so delay the partitions that the user reads next.
         """
         room = self._room()
         if room <= 0 and ahead:
             return
-        # A user who waits gets a fetch: records of paused partitions make room for it.
+        # A waiting user gets a fetch: records of paused partitions make room for it.
         if room <= 0 < self.chunks.size_bytes:
             self.chunks.drop_paused()
             room = self._room()
@@ -129,7 +129,7 @@ class Fetcher:
                 continue
             source = self._source(state, now_ms)
             if source is None:
-                # Tracked again, since a topic that was idle or deleted may have been forgotten.
+                # Tracked again, because an idle or deleted topic may have been forgotten.
                 metadata.track([state.topic_partition.topic])
                 metadata.request_refresh()
                 self._pause(state)
@@ -137,16 +137,16 @@ class Fetcher:
                 self._warn(state, now_ms)
                 continue
             self._unserved.over(state.topic_partition)
-            # One fetch per broker at a time: a second one would wait behind it, parked or not.
+            # One fetch per broker at a time: a second fetch would wait behind it, parked or not.
             if source.node_id not in self._fetches:
                 by_node.setdefault(source, []).append(state)
         for node, states in by_node.items():
             doubtful = [state for state in states if state.is_doubtful]
             if doubtful:
-                # A fetch sent first would be parked, and hold the question up (KIP-320).
+                # A fetch sent first would be parked and delay the validation (KIP-320).
                 work = self._work(node, doubtful, self._truncation.settle)
             else:
-                # A batch larger than this comes all the same, alone (KIP-74).
+                # A larger batch still comes, alone (KIP-74).
                 each = self._config.max_partition_fetch_bytes
                 most = max(room // len(by_node), each)
                 most = min(most, self._config.fetch_max_bytes, len(states) * each)
@@ -159,13 +159,14 @@ class Fetcher:
         return limit_bytes - self.chunks.size_bytes - self._reserved_bytes
 
     async def wait(self, until_ms: int) -> bool:
-        """Wait for a chunk, an error, or the end of a backoff. False: time is up."""
+        """Wait for a chunk, an error, or the end of a backoff. Returns False if time is up."""
         now_ms = self._clock.monotonic_ms()
         wake_ms = until_ms
         for state in self._assignment:
             if now_ms < state.not_before_ms < wake_ms and not state.fetching:
                 wake_ms = state.not_before_ms
-        # Not cleared before the wait: what arrived since the last look ends it at once.
+        # Not cleared before the wait: anything that arrived since the last check ends it
+        # immediately.
         try:
             async with asyncio.timeout(max(wake_ms - now_ms, 0) / 1000):
                 await self._arrived.wait()
@@ -188,7 +189,7 @@ class Fetcher:
     # ---- the source of a partition ----
 
     def _source(self, state: AssignedPartition, now_ms: int) -> BrokerAddress | None:
-        """Return the follower that the leader named, else the leader; None if neither is known."""
+        """Return the follower named by the leader, else the leader; None if neither is known."""
         view = self._cluster.metadata.view
         topic_partition = state.topic_partition
         self._follow(state)
@@ -197,7 +198,7 @@ class Fetcher:
             # Only a leader can validate a position.
             self._preferred.pop(topic_partition, None)
             if state.leader_epoch < state.epoch:
-                return None  # a leader from before the position cannot judge it
+                return None  # a leader older than the position cannot validate it
         elif preferred is not None:
             node = view.nodes.get(preferred.broker_id)
             if node is not None and now_ms < preferred.until_ms:
@@ -206,7 +207,7 @@ class Fetcher:
         return view.leader(topic_partition)
 
     def _warn(self, state: AssignedPartition, now_ms: int) -> None:
-        """Log why this partition is not fetched, and what its user can do."""
+        """Log why this partition is not fetched, and what the user can do."""
         is_ahead = state.is_doubtful and state.leader_epoch < state.epoch
         kind = FencedLeaderEpoch if is_ahead else LeaderNotAvailable
         if not self._unserved.is_news(state.topic_partition, kind, now_ms):
@@ -230,9 +231,10 @@ class Fetcher:
             self._start_in_new_topic(state)
 
     def _start_in_new_topic(self, state: AssignedPartition) -> None:
-        """CO-5: the topic was deleted and created again, so no record of it has been read yet.
+        """CO-5: start from the beginning, because the topic was deleted and recreated.
 
-        The new log may already be longer than the old position, which would hide its beginning.
+        No record of the new topic has been read yet. Its log may already be longer than the old
+        position, which would hide its beginning.
         """
         self.on_new_topic(state.topic_partition)
         reset = self._config.auto_offset_reset
@@ -256,10 +258,10 @@ class Fetcher:
         """Read from the follower that the leader has named (KIP-392)."""
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._leaders_only_until_ms:
-            return  # one has failed since the request
+            return  # a follower has failed since the request
         if broker_id not in self._cluster.metadata.view.nodes:
             self._cluster.metadata.request_refresh()
-            self._pause(state)  # at once, the leader would answer the same
+            self._pause(state)  # an immediate request would get the same answer
             return
         until_ms = now_ms + self._cluster.config.metadata_max_age_ms
         self._preferred[state.topic_partition] = _Preferred(broker_id, until_ms)
@@ -273,20 +275,21 @@ class Fetcher:
         ask: Callable[[BrokerAddress, list[AssignedPartition]], Awaitable[None]],
         reserved_bytes: int = 0,
     ) -> None:
-        """Send one request about these partitions, and handle its failure."""
+        """Send a request about these partitions, and handle its failure."""
         for state in states:
             state.fetching = True
         try:
             await ask(node, states)
         except AUTHENTICATION_ERRORS as error:
-            # Final, and so an error for the user's next poll; all others are retried here.
+            # A final error, which the user's next poll raises; all other errors are retried here.
             for state in states:
                 state.error = error
         except BarnabasError as error:
             _log.info("%s", error)
             self._cluster.metadata.request_refresh()
             if any(state.topic_partition in self._preferred for state in states):
-                # Its leader would name the same follower again: ask without the rack for a while.
+                # Its leader would name the same follower again; it is asked without the rack for a
+                # while.
                 self._preferred.clear()
                 lasts_ms = min(_LEADERS_ONLY_MS, self._cluster.config.metadata_max_age_ms)
                 self._leaders_only_until_ms = self._clock.monotonic_ms() + lasts_ms
@@ -303,7 +306,7 @@ class Fetcher:
         self, most_bytes: int, node: BrokerAddress, states: Sequence[AssignedPartition]
     ) -> None:
         requested: Requested = [(state, state.generation, state.fetch_offset) for state in states]
-        # By id, a broker refuses a position in a topic that was deleted and created again.
+        # With topic ids, a broker refuses a position in a topic that was deleted and recreated.
         at_most = None if all(state.topic_id for state in states) else _LAST_WITH_NAMES
         names = {state.topic_id: state.topic_partition.topic for state in states}
         response = await self._cluster.call(
@@ -336,7 +339,7 @@ class Fetcher:
                 FetchTopic(topic=topic, topic_id=topic_id or bytes(16), partitions=wanted)
                 for (topic, topic_id), wanted in topics.items()
             ],
-            # Without a rack the leader names no follower, and answers by itself (KIP-392).
+            # Without a rack the leader names no follower and answers itself (KIP-392).
             rack_id="" if is_for_leaders else config.client_rack,
         )
 
@@ -351,7 +354,8 @@ class Fetcher:
                 if key not in by_partition:
                     continue
                 state, generation, offset = by_partition[key]
-                # A seek since the request, or a rebalance: the records are of the old position.
+                # The user called seek since the request, or a rebalance happened: the records are
+                # outdated.
                 if not state.is_current(generation):
                     continue
                 if data.error_code:
@@ -379,8 +383,8 @@ class Fetcher:
             state.error = error
             return
         if not chunk.records:
-            # A torn batch and nothing else. A broker that has KIP-74 sends the first batch whole,
-            # whatever the limits; an older one needs the user's help.
+            # Only a torn batch. A broker with KIP-74 sends the first batch whole, whatever the
+            # limits; with an older broker the user has to raise the limit.
             state.error = MessageTooLarge(
                 f"the batch at offset {offset} of {state.topic_partition} is larger than "
                 f"{self._config.max_partition_fetch_bytes} bytes: raise max.partition.fetch.bytes"
@@ -391,14 +395,15 @@ class Fetcher:
 
     def _on_error(self, state: AssignedPartition, offset: int, code: int) -> None:
         kind = error_for_code(code)
-        # Whatever a follower answers, the leader is asked next: it may name another one, or itself.
+        # Whatever a follower answers, the leader is asked next: it may name another follower, or
+        # itself.
         was_preferred = self._preferred.pop(state.topic_partition, None) is not None
         if kind is OffsetOutOfRange and was_preferred:
-            self._pause(state)  # a follower may lag: only the leader's answer counts
+            self._pause(state)  # a follower may lag: only the leader's response counts
         elif kind is OffsetOutOfRange:
             self._out_of_range(state, offset)
         elif kind is CorruptMessage:
-            # As in Java: another fetch meets it again, and only the user may skip records.
+            # As in Java: another fetch would find it again, and only the user may skip records.
             subject = f"fetching from offset {offset} of {state.topic_partition}"
             state.error = broker_error(code, subject, "the stored batch is damaged; seek past it")
         elif kind.retriable:
@@ -408,14 +413,14 @@ class Fetcher:
             state.error = broker_error(code, f"fetching from {state.topic_partition}")
 
     def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
-        """CO-5: the position is out of range, confirmed by the leader in new metadata.
+        """CO-5: handle an out-of-range position once the leader confirms it in new metadata.
 
-        A leader that does not know of its successor refuses offsets that its successor has written.
+        A leader that does not know its successor refuses offsets that the successor has written.
         """
         reset = self._config.auto_offset_reset
         metadata = self._cluster.metadata
         if state.position < state.fetch_offset:
-            self._pause(state)  # the buffered records come first; then it is fetched again
+            self._pause(state)  # the buffered records come first; then the partition is refetched
         elif state.refused_in in (-1, metadata.view.generation):
             # Not before new metadata confirms that this broker still leads the partition.
             state.refused_in = metadata.view.generation
@@ -438,7 +443,7 @@ class Fetcher:
             state.seek_by(reset)
 
     def _resume_leaderless(self) -> None:
-        """Metadata is new: end the backoff of partitions that waited for a leader."""
+        """End the backoff of partitions waiting for a leader, because the metadata is new."""
         for state in self._leaderless:
             state.not_before_ms = 0
         if self._leaderless:

@@ -6,9 +6,9 @@
     cooperative-sticky: join, and read on meanwhile -> take the assignment: revoke what moves to
           another member, add what is new; join again if something was revoked (KIP-429)
 
-All of it happens inside of `poll`, so partitions change only between two polls; the join itself
-continues between them. Also watches the topics: for a pattern the matching ones, for the group's
-leader their numbers of partitions (AS-1).
+All of this happens inside `poll`, so partitions change only between two polls; only the join itself
+continues between polls. The module also watches the topics: with a pattern, the matching topics;
+for the group's leader, their numbers of partitions (AS-1).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Group:
         self._joining: asyncio.Task[list[TopicPartition]] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._moving_to: list[TopicPartition] | None = None  # cooperative: not yet taken
-        self.is_revoking = False  # the commit before is under way: what is read now is lost
+        self.is_revoking = False  # its commit is under way; records read now are lost
         self._clock = cluster.seams.clock
         cluster.metadata.add_listener(self._on_metadata)
         commits.on_refused = self._on_commit_refused
@@ -79,7 +79,7 @@ class Group:
         return self._subscription is not None
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Subscribe from the next poll on, which revokes the partitions of the last one."""
+        """Subscribe from the next poll on, which revokes the last subscription's partitions."""
         self._subscription = subscription
         self._may_create = subscription.pattern is None
         self._commits.who = self._who
@@ -90,8 +90,9 @@ class Group:
     def metadata(self) -> GroupMetadata:
         """Return the member and generation of the last assignment.
 
-        Kept after the group has removed this member and others read its partitions: a transaction
-        with those records must be refused, and a commit without a generation is not (KIP-447).
+        They are kept after the group has removed this member and others read its partitions: a
+        transaction with those records must be refused, but a commit without a generation would be
+        accepted (KIP-447).
         """
         return self._read_as
 
@@ -121,16 +122,17 @@ class Group:
     # ---- polling ----
 
     async def poll(self, deadline_ms: int) -> bool:
-        """Become a member with an assignment, or stay one; False if it is not when time is up.
+        """Become or stay a member with an assignment; returns False if time runs out.
 
         Raises the error that keeps this consumer out of its group, such as FencedInstanceId, and
         the exceptions of the listener.
         """
         membership = self._membership
-        # One step in each turn, by the state that the one before has left: give up, exchange, join.
+        # Each turn makes one step, which the state after the previous step selects: give up,
+        # exchange, join.
         while True:
             if membership.is_fenced:
-                # Another consumer has this name and its partitions: they are lost (KIP-345).
+                # Another consumer has this name and these partitions: they are lost (KIP-345).
                 await self._give_up()
                 membership.check_fenced()
             if membership.error is not None:
@@ -161,12 +163,12 @@ class Group:
             await self._finish_join(joining)
 
     async def _finish_join(self, joining: asyncio.Task[list[TopicPartition]]) -> None:
-        """Take the outcome of a join that is over."""
+        """Apply the outcome of a finished join."""
         try:
             assigned = joining.result()
         except MEMBERSHIP_OVER as error:
-            # Only with partitions that it kept: they have other readers, so the listener is called
-            # with them as lost, and the next turn joins as a new member.
+            # Only if it kept partitions: others read them now, so the listener is called with them
+            # as lost, and the next turn joins as a new member.
             _log.warning("group %r: partitions are lost: %s", self._group_id, error)
             await self._give_up()
             return
@@ -175,18 +177,18 @@ class Group:
             raise
         if self._membership.is_cooperative and self._membership.is_member:
             self._begin_exchange(assigned)
-        # If the group or the subscription has changed since, the next turn joins again.
+        # If the group or the subscription has changed since, the next turn rejoins.
         elif not self._must_join():
             await self._take(assigned)
 
     async def _wait(self, joining: asyncio.Task[list[TopicPartition]], deadline_ms: int) -> None:
-        """Wait until the join is over, or time is up; it continues by itself then."""
+        """Wait until the join is over or time is up; in the latter case it continues by itself."""
         over = asyncio.gather(joining, return_exceptions=True)
         try:
             async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await shielded(over)
         except TimeoutError:
-            return  # over or not: both may happen at once
+            return  # the join may or may not be over: both may happen at once
 
     def poll_began(self) -> None:
         self._membership.poll_began()
@@ -209,14 +211,14 @@ class Group:
             timeout_ms = self._cluster.config.default_api_timeout_ms
             await self._cluster.persist(lambda: self._look(subscription), timeout_ms)
         self._joined_for = subscription.names
-        # Only now, and not at a later join: a topic that is deleted stays so.
+        # Only now, and not at a later join: a deleted topic must stay deleted.
         create, self._may_create = self._may_create, False
         self._cluster.metadata.hold(subscription.names, create=create)
         owned = self._assignment.names()
         return await self._membership.join(subscription.names, self._count_partitions, owned)
 
     async def _give_up_before_join(self, until_ms: int) -> bool:
-        """Give up all partitions; cooperative, those of topics that are no longer subscribed to."""
+        """Give up all partitions; if cooperative, only those of topics no longer subscribed to."""
         subscription = self._subscription
         assert subscription is not None
         kept: list[TopicPartition] = []
@@ -227,9 +229,10 @@ class Group:
     async def _give_up(
         self, kept: Sequence[TopicPartition] = (), until_ms: int | None = None
     ) -> bool:
-        """Give all partitions but these up to other members.
+        """Give up all partitions except `kept` to other members.
 
-        Returns False if the commit before that is not done when time is up: call again.
+        Returns False if the preceding commit is not done when time is up; the caller then calls
+        again.
         """
         remaining = frozenset(kept)
         gone = [name for name in self._assignment.names() if name not in remaining]
@@ -247,7 +250,7 @@ class Group:
             else:
                 await self._call(listener.on_partitions_lost, gone)
         finally:
-            # Whatever the listener raises, the partitions are no longer this member's.
+            # Whatever the listener raises, the partitions no longer belong to this member.
             self._assignment.replace(kept)
         return True
 
@@ -261,16 +264,17 @@ class Group:
     def _begin_exchange(self, assigned: list[TopicPartition]) -> None:
         self._read_as = self._membership.metadata
         self._moving_to = assigned
-        # Revoked partitions reach their new owners in the rebalance that follows (KIP-429).
+        # Revoked partitions reach their new owners in the next rebalance (KIP-429).
         moved = len(frozenset(self._assignment.names()) - frozenset(assigned))
         if moved:
             self._membership.ask_rejoin(f"revoked {counted(moved, 'partition')}")
 
     async def _exchange(self, assigned: Sequence[TopicPartition], until_ms: int) -> bool:
-        """Revoke what is no longer this member's, and add what is new (KIP-429).
+        """Revoke the partitions that this member has lost, and add the new ones (KIP-429).
 
-        What was revoked is free for its new owner only once this member has joined without it.
-        Returns False if the commit before that is not done when time is up: call again.
+        A revoked partition is free for its new owner only once this member has joined without it.
+        Returns False if the preceding commit is not done when time is up; the caller then calls
+        again.
         """
         kept, new = changes(self._assignment.names(), assigned)
         if not await self._give_up(kept, until_ms):
@@ -284,9 +288,9 @@ class Group:
     async def _call(
         self, method: Callable[[list[TopicPartition]], ListenerResult], names: list[TopicPartition]
     ) -> None:
-        """Call the listener, during which max.poll.interval.ms counts, as between two polls.
+        """Call the listener; max.poll.interval.ms counts meanwhile, as between two polls.
 
-        A member whose listener hangs leaves the group, as the Java client does.
+        A member whose listener hangs leaves the group, as in the Java client.
         """
         is_polling = self._membership.is_polling
         self.poll_ended()
@@ -307,7 +311,7 @@ class Group:
     def _who(self) -> GroupMetadata:
         self._membership.check_fenced()
         if self._joining is not None and len(self._assignment):
-            return self._read_as  # cooperative: what is kept can be committed until the join ends
+            return self._read_as  # cooperative: can commit kept partitions until the join ends
         if self._joining is not None:
             raise RebalanceInProgress(
                 f"group {self._group_id!r} is rebalancing: poll until that is over"
@@ -320,7 +324,7 @@ class Group:
         return self._membership.metadata
 
     def _on_commit_refused(self, who: GroupMetadata, error: KafkaError) -> None:
-        """Judge a refused commit; one that a rebalance has overtaken says nothing else."""
+        """Judge a refused commit; once a rebalance has overtaken it, nothing else is wrong."""
         membership = self._membership
         is_overtaken = membership.is_member and who != membership.metadata
         if self._joining is not None or is_overtaken:
@@ -335,7 +339,7 @@ class Group:
     # ---- watching the topics ----
 
     async def _count_partitions(self, topics: Sequence[str]) -> dict[str, int]:
-        # The leader looks for the topics of all members, which may subscribe to different ones.
+        # The leader looks up the topics of all members, which may subscribe to different topics.
         self._cluster.metadata.hold([*self.names(), *topics])
         view = await self._cluster.metadata.refresh()
         return {name: len(view.topics[name].partitions) for name in topics if name in view.topics}
@@ -350,7 +354,7 @@ class Group:
         view = self._cluster.metadata.view
         for topic, count in (self._membership.counts or {}).items():
             known = view.topics.get(topic)
-            # A topic without a view may be without a leader for a moment: that is no change.
+            # A topic without a view may have lost its leader for a moment; that is not a change.
             if known is not None:
                 now = len(known.partitions)
             else:
@@ -363,7 +367,8 @@ class Group:
 
     async def _look(self, subscription: Subscription) -> None:
         """Look up the topics that match the pattern now."""
-        # Every topic: in the classic protocol a pattern is matched here, and no broker knows it.
+        # All topics: in the classic protocol the client matches the pattern, and brokers do not
+        # know it.
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         response = await self._cluster.call_any(METADATA, request, MetadataResponse)
         known = {

@@ -1,7 +1,7 @@
-"""The errors of the client's side of the wire.
+"""Defines the errors that arise on the client's side of the connection.
 
 A broker's error is a `KafkaError`; these are the others. Each message names the address or the
-partition, and what to do about it, if anything.
+partition and, if possible, a remedy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.errors import (
 from barnabas.types import TopicPartition
 
 AUTHENTICATION_ERRORS = (SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState)
-"""A broker does not let this client in: trying again changes nothing."""
+"""The broker does not admit this client; a retry changes nothing."""
 
 
 class Unreachable(BarnabasError):
@@ -27,15 +27,15 @@ class Unreachable(BarnabasError):
 
 
 class ConnectionLost(Unreachable):
-    """The connection could not be made, or ended during a request: its outcome is unknown."""
+    """The connection could not be made, or ended during a request: the outcome is unknown."""
 
 
 class CorruptAnswer(ConnectionLost, CorruptData):
-    """An answer could not be read, which ended the connection: the outcome is unknown."""
+    """A response could not be read, which ended the connection: the outcome is unknown."""
 
 
 class NoAnswer(Unreachable):
-    """No answer within `request.timeout.ms`: the outcome is unknown."""
+    """No response came within `request.timeout.ms`: the outcome is unknown."""
 
 
 class NoBrokersAvailable(Unreachable):
@@ -43,11 +43,11 @@ class NoBrokersAvailable(Unreachable):
 
 
 class DeliveryTimedOut(BarnabasError):
-    """A batch was not acknowledged within `delivery.timeout.ms`; it may be stored all the same."""
+    """A batch was not acknowledged within `delivery.timeout.ms`; it may nevertheless be stored."""
 
 
 class BufferFull(BarnabasError):
-    """No room in `buffer.memory` within `max.block.ms`."""
+    """There was no room in `buffer.memory` within `max.block.ms`."""
 
 
 class InvalidTopicName(InvalidTopic, ValueError, code=InvalidTopic.code, name=InvalidTopic.name):
@@ -55,7 +55,7 @@ class InvalidTopicName(InvalidTopic, ValueError, code=InvalidTopic.code, name=In
 
 
 class SerializationError(BarnabasError, ValueError):
-    """A key or value that its serializer or deserializer cannot convert."""
+    """A serializer or deserializer cannot convert a key or value."""
 
 
 class RecordDeserializationError(SerializationError):
@@ -74,14 +74,14 @@ class UnknownPartition(BarnabasError):
 
 
 class NoOffsetForPartition(BarnabasError):
-    """No position to read from, and `auto.offset.reset` is `none`."""
+    """There is no position to read from, and `auto.offset.reset` is `none`."""
 
 
 class LogTruncated(NoOffsetForPartition):
     """The log lost records that were read, and `auto.offset.reset` is `none` (KIP-320).
 
     A replica that was behind was elected, or a disk lost the log's end. `diverged_at` is the first
-    offset where the log differs from what was read, if known.
+    offset at which the log differs from the records that were read, if known.
     """
 
     topic_partition: TopicPartition
@@ -90,35 +90,37 @@ class LogTruncated(NoOffsetForPartition):
 
 
 class CommitFailed(BarnabasError):
-    """The group has removed this member; another member reads its last records again."""
+    """The group has removed this member; another member will reread its last records."""
 
 
 class TransactionAborted(BarnabasError):
-    """The record was not sent because its transaction was aborted before."""
+    """The record was not sent because its transaction was aborted first."""
 
 
 class RecordsPurged(BarnabasError):
-    """The record was not sent because `purge` was called before; or it is in doubt, if it was sent
-    and would have been sent again."""
+    """The record was not sent because `purge` was called.
+
+    Its outcome is unknown if it had been sent before and was waiting for a retry.
+    """
 
 
 class ClientClosed(BarnabasError):
-    """The client was used after `close`, or closed before this was done."""
+    """The client was used after `close`, or was closed before the call finished."""
 
 
 class ClientFailed(BarnabasError):
-    """A task of the client failed by a bug, its `__cause__`: close the client, report the bug.
+    """A task of the client failed due to a bug, its `__cause__`: close the client, report the bug.
 
-    Records without an outcome and waiting callers fail with this.
+    Records without an outcome and waiting callers fail with this error.
     """
 
 
 class ConcurrentUse(BarnabasError):
-    """Another thread or task is using the consumer, which serves one at a time."""
+    """Another thread or task is using the consumer, which serves only one at a time."""
 
 
 def closed_too_early() -> ClientClosed:
-    """Return the error of a record without an outcome when `close` had no more time."""
+    """Return the error of a record that had no outcome when the time of `close` was up."""
     return ClientClosed(
         "the producer was closed before the record was acknowledged, after the timeout_ms of "
         "close(): give it more; a record that was sent may be stored all the same"
@@ -140,7 +142,7 @@ def log_truncated(
 
 
 def broker_error(code: int, subject: str, message: str | None = None) -> KafkaError:
-    """A broker's error code as an exception: the subject, and the broker's message or a meaning."""
+    """Return a broker's error code as an exception, with its message or meaning."""
     kind = error_for_code(code)
     return kind(f"{subject}: {message or kind.meaning}")
 

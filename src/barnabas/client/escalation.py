@@ -1,4 +1,4 @@
-"""Carries SystemExit and its like from a user's code to the caller that runs the event loop."""
+"""Carries SystemExit and the like from a user's code to the caller that runs the event loop."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NoReturn
 
 
 def raise_on_loop(error: BaseException) -> None:
-    """Have the running loop raise `error` in a turn of its own; without a loop, raise it here.
+    """Make the running loop raise `error` in a separate turn; without a loop, raise it here.
 
-    So what the present turn still has to do is done: other callbacks, other batches of an answer.
+    So the current turn can finish its work: other callbacks, other batches of a response.
     """
     try:
         loop = asyncio.get_running_loop()

@@ -1,12 +1,12 @@
-"""The interceptors of a client (`interceptor.classes`, PR-10): a user's code on every record.
+"""Calls a client's interceptors (`interceptor.classes`, PR-10): a user's code for every record.
 
     producer: on_send(record) -> record    on_acknowledgement(metadata, error)
     consumer: on_consume(records) -> records    on_commit(offsets)
     both: close()
 
-An interceptor has any of its client's methods. They are called in the order of the option, each
-with what the one before returned. One that raises is logged and skipped, and the record stays as it
-was.
+An interceptor has any of its client's methods. Interceptors are called in the order of the option,
+each with the result of the previous one. If one raises, the error is logged and the record stays
+unchanged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Method = Callable[..., Any]
 
 
 class Interceptors:
-    """The interceptors of one client, in order; false if it has none."""
+    """The interceptors of one client, in order; false if there are none."""
 
     def __init__(self, interceptors: Sequence[object]) -> None:
         self._all = interceptors
@@ -39,27 +39,27 @@ class Interceptors:
         return bool(self._all)
 
     def on_send(self, record: T) -> T:
-        """Return the record to send; called before serializers and partitioner."""
+        """Return the record to send; called before the serializers and the partitioner."""
         return self._pass_through(self._methods("on_send"), record)
 
     def on_acknowledgement(self, metadata: object, error: BaseException | None) -> None:
-        """Notify of a record's outcome: its RecordMetadata (offset -1 if it failed), and its error.
+        """Report a record's outcome: its RecordMetadata (offset -1 if it failed) and its error.
 
-        Called on the client's loop: it must be quick.
+        Called on the client's loop, so it must be quick.
         """
         self._notify(self._methods("on_acknowledgement"), metadata, error)
 
     def on_consume(self, records: T) -> T:
-        """Return the records to return from a poll."""
+        """Return the records that a poll is to return."""
         return self._pass_through(self._methods("on_consume"), records)
 
     def on_commit(self, offsets: object) -> None:
-        """Notify of offsets that were committed."""
+        """Report offsets that were committed."""
         self._notify(self._methods("on_commit"), offsets)
 
     def close(self) -> None:
-        """Call each one's `close`, if it has one; more calls do nothing."""
-        # Records that fail from here on are no longer reported: their interceptors are closed.
+        """Call `close` of each interceptor that has it; further calls do nothing."""
+        # Records that fail from here on are not reported: their interceptors are closed.
         methods = self._methods("close")
         self._all = ()
         self._notify(methods)
@@ -72,7 +72,7 @@ class Interceptors:
         for method in methods:
             try:
                 changed = method(given)
-                # One that forgets its `return` must not turn the record into None.
+                # An interceptor without a `return` must not turn the record into None.
                 if not isinstance(changed, type(given)):
                     kinds = type(given).__name__, type(changed).__name__
                     raise TypeError("it must return {}, not {}".format(*kinds))
@@ -87,7 +87,7 @@ class Interceptors:
                 method(*news)
             except Exception:  # a user's code may raise anything
                 _log.exception("interceptor %s failed and is skipped", _name(method))
-            except BaseException as error:  # SystemExit, while a batch has more to notify
+            except BaseException as error:  # SystemExit, while the batch has others to notify
                 raise_on_loop(error)
 
 
@@ -96,10 +96,11 @@ def interceptor_classes(given: object, methods: Sequence[str]) -> Interceptors:
 
     Args:
         given: objects, classes, or text such as "package.module:Class" or "package.module.Class";
-            one, a list, or a text of several with commas. Classes are called without arguments.
-        methods: `PRODUCER_METHODS` or `CONSUMER_METHODS`, of which each must have one.
+            one, a list, or a text with several, separated by commas. Classes are called without
+            arguments.
+        methods: `PRODUCER_METHODS` or `CONSUMER_METHODS`; each interceptor must have one of them.
 
-    Raises ConfigError for what cannot be found or made, or has none of the methods.
+    Raises ConfigError if an interceptor cannot be found or created, or has none of the methods.
     """
     if isinstance(given, str):
         given = [text for text in map(str.strip, given.split(",")) if text]

@@ -1,10 +1,10 @@
-"""Options with which our clients behave as those of Kafka 2.3 do by default.
+"""Provides options with which our clients behave like those of Kafka 2.3 by default.
 
     from barnabas.client import SyncProducer, kafka_2_3
 
     producer = SyncProducer("localhost:9092", **kafka_2_3.PRODUCER)
 
-Put options of your own on top: `**{**kafka_2_3.PRODUCER, "acks": "all"}`.
+Put your own options on top: `**{**kafka_2_3.PRODUCER, "acks": "all"}`.
 """
 
 from __future__ import annotations

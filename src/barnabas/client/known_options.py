@@ -1,8 +1,8 @@
-"""The names that a file of client configs may have: those of any client of Kafka's.
+"""Knows the names that a file of client configs may contain: those of any Kafka client.
 
-A file serves several programs, so a command's client takes what is for every client and leaves out
-the rest without a word. Only a name that no client of Kafka 3.9 has is worth one: it is mistyped,
-and what it was to set stays as it was.
+A file serves several programs, so a command's client takes the options of every client and silently
+ignores the others. It only warns of a name that no client of Kafka 3.9 has: the name is mistyped,
+and the option that it should have set is unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KAFKAS: Final = frozenset(
         "partitioner_ignore_keys",
     }
 )
-"""Lists those of Kafka's producer, consumer and admin that are in no table of ours."""
+"""Kafka's producer, consumer and admin options that none of our tables contains."""
 
 _KNOWN: Final = frozenset(
     {
@@ -42,16 +42,16 @@ _KNOWN: Final = frozenset(
 
 
 _PREFIXES: Final = (*SECURITY_PREFIXES, "config_providers_", "metrics_context_")
-"""Begin names of security, of which the client refuses unknown ones, and those of plug-ins."""
+"""Prefixes of security options, which are refused if unknown, and of plug-in options."""
 
 
 def unknown_options(names: Iterable[str]) -> Iterator[str]:
-    """Return a line for each name that no client has, with the nearest one that some client has."""
+    """Yield a line for each name that no client has, with the nearest known name."""
     for name in names:
         own = name.strip().replace(".", "_")
         if own in _KNOWN or own.startswith(_PREFIXES):
             continue
-        from difflib import get_close_matches  # only imported for a mistake
+        from difflib import get_close_matches  # imported only on a mistake
 
         near = get_close_matches(own.lower(), sorted(_KNOWN), n=1, cutoff=0.7)
         hint = f"; did you mean {near[0].replace('_', '.')}?" if near else ""

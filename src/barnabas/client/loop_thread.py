@@ -1,7 +1,8 @@
-"""An event loop in a daemon thread, and calls into it from other threads.
+"""Runs an event loop in a daemon thread, and makes calls into it from other threads.
 
 A user's code that runs there (a partitioner, an interceptor) may raise SystemExit, which would end
-the loop and leave every caller waiting. So the loop runs on, and the next caller gets it.
+the loop and leave every caller waiting. So the loop runs on, and the next caller gets the
+exception.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Run `work` on the loop and wait for it; an interrupt here cancels it there."""
+        """Run `work` on the loop and wait for it; an interrupt here cancels the work there."""
         return self.result(self.submit(work), timeout_s)
 
     def result(self, future: Future[T], timeout_s: float | None = None) -> T:
-        """Wait for work that was submitted, as `run` does."""
+        """Wait for submitted work, as `run` does."""
         try:
-            # A thread cannot wait for longer than this.
+            # A thread cannot wait longer than this.
             limit_s = None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX)
             result = future.result(limit_s)
         except CancelledError:
             raise ClientClosed("the client was closed before this was done") from None
         except BaseException as error:
-            # An interrupt, or a timeout: without a caller the work would run on for nothing.
+            # An interrupt or a timeout: without a caller the work would continue for nothing.
             self._drop_kept(error)
             future.cancel()
             raise
@@ -52,25 +53,25 @@ class LoopThread:
         return result
 
     def keep(self, error: BaseException) -> None:
-        """Have the next call raise this error of a user's code, which no other caller gets."""
+        """Make the next call raise this error of a user's code; no other caller gets it."""
         self._kept.append(error)
 
     def raise_kept(self) -> None:
-        """Raise the first error that was kept, if any; those since then have the same cause."""
+        """Raise the first kept error, if any; later kept errors have the same cause."""
         kept, self._kept = self._kept, []
         if kept:
             raise kept[0]
 
     def _drop_kept(self, error: BaseException) -> None:
-        """A task that raises SystemExit gives it to its caller and to the loop: once is enough."""
+        """Drop an error that a task gave to both its caller and the loop: once is enough."""
         self._kept = [kept for kept in self._kept if kept is not error]
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run `work` on the loop, for a caller that waits for the future itself."""
+        """Run `work` on the loop for a caller that waits for the future itself."""
         try:
             self.check()
         except BaseException:
-            work.close()  # or Python warns that it was never awaited
+            work.close()  # otherwise Python warns that it was never awaited
             raise
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
@@ -95,12 +96,12 @@ class LoopThread:
 
     @property
     def is_own(self) -> bool:
-        """This is the process that made the loop, and not a fork of it."""
+        """This process created the loop, and is not a fork."""
         return os.getpid() == self._process_id
 
     @property
     def is_alive(self) -> bool:
-        """The loop runs, in this process."""
+        """The loop is running in this process."""
         return self._thread.is_alive()
 
     def call(self, work: Callable[[], T]) -> T:
@@ -122,17 +123,17 @@ class LoopThread:
             self._thread.join()
 
     def end(self) -> None:
-        """Stop the loop from within it, without a wait for the thread."""
+        """Stop the loop from within, without waiting for the thread."""
         self._is_stopping = True
         self.loop.stop()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the thread to end; False if it has not within that time."""
+        """Wait for the thread to end; returns False if it has not ended within that time."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def _run_on(self) -> None:
-        """Run the loop until it is to end, whatever the callbacks raise."""
+        """Run the loop until it is stopped, whatever the callbacks raise."""
         while not self._is_stopping:
             try:
                 self.loop.run_forever()
@@ -143,12 +144,12 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         try:
             self._run_on()
-            # By name, not by address: the order of a set differs from run to run.
+            # By name, not by address: a set's order differs from run to run.
             left = asyncio.all_tasks(self.loop)
             for task in sorted(left, key=lambda task: task.get_name()):
                 task.cancel()
             self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            with suppress(RuntimeError):  # at the interpreter's end no thread can be started
+            with suppress(RuntimeError):  # at interpreter exit no thread can be started
                 self.loop.run_until_complete(self.loop.shutdown_default_executor())
         finally:
             self.loop.close()

@@ -1,15 +1,15 @@
 """Keeps the client's view of the cluster up to date (PR-9).
 
-One task refreshes it for all: at `metadata.max.age.ms`, and as soon as `request_refresh` is called
-(a leader moved, a connection was lost, a topic is new). The first broker that answers will do; the
-servers of `bootstrap.servers` come last. A failed refresh fails those who wait for it and is
-repeated with backoff; the old view stays in use.
+One task refreshes the view for all callers: at `metadata.max.age.ms`, and as soon as
+`request_refresh` is called (a leader moved, a connection was lost, a topic is new). The response of
+any one broker suffices; the servers of `bootstrap.servers` are tried last. A failed refresh fails
+the callers waiting for it and is repeated with backoff; the old view stays in use.
 
-A request for metadata may create a topic. So one that is merely known is never asked for with
-leave to create: only one that a send or a subscription waits for (`create`), in a request of its
-own, until it has been described once. Topics that are read stay (`hold`), others leave after
-`metadata.max.idle.ms` (KIP-526); a topic that is read and does not exist yet is asked for at the
-pace of the retry backoff.
+A request for metadata may create a topic. So creation is never allowed for a topic that is merely
+known. It is allowed only for a topic that a send or a subscription is waiting for (`create`), in a
+separate request, until the topic has been described once. Topics being read stay (`hold`); others
+are dropped after `metadata.max.idle.ms` (KIP-526). A topic that is being read but does not exist
+yet is requested at the pace of the retry backoff.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from barnabas.shielded import again
 
 # Brokers that do not know this version may return an old leader epoch with a new leader.
 _EPOCHS_VERSION = 9
-_CREATION_VERSION = 4  # Metadata before it always creates unknown topics
-# How long a topic may stay unknown before that is the answer: a creation takes far less to reach
-# all brokers, and waiting max.block.ms for a mistyped name is of no use.
+_CREATION_VERSION = 4  # earlier versions of Metadata always create unknown topics
+# How long a topic may stay unknown before that is the answer: a creation reaches all brokers much
+# sooner, and waiting max.block.ms for a mistyped name is useless.
 _UNKNOWN_TOPIC_MS = 1_000
 _UNMADE_TOPIC_MS = 5_000  # ... when the request creates it
-_LEAST_PAUSE_MS = 20  # between two looks for a topic, whatever the backoff
+_LEAST_PAUSE_MS = 20  # between two look-ups of a topic, whatever the backoff
 
 
 class Metadata:
-    """Owns the view of the cluster, the topics to ask for, and the task that asks."""
+    """Owns the view of the cluster, the topics to request, and the task that requests them."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Metadata:
         seams: Seams,
         tasks: Tasks,
     ) -> None:
-        # Bootstrap servers have connections of their own, since their ids are not known yet.
+        # Bootstrap servers have separate connections, since their ids are not known yet.
         self._servers = [
             BrokerAddress(-1 - i, host, port) for i, (host, port) in enumerate(servers)
         ]
@@ -76,17 +76,17 @@ class Metadata:
         tasks.add_failure_listener(self._fail_waiters)
         self.view = ClusterView()
         self.creates_topics = False
-        # The topics to ask for, in order of first use, with the time of the last one.
+        # The topics to request, in order of first use, with the time of the last use.
         self._tracked: dict[str, int] = {}
-        self._held: dict[str, None] = {}  # those that are read: never idle
-        self._wanted: dict[str, None] = {}  # those that a request may create
+        self._held: dict[str, None] = {}  # topics being read: never idle
+        self._wanted: dict[str, None] = {}  # topics that a request may create
         self._waiters: list[asyncio.Future[ClusterView]] = []
-        self._asking: list[asyncio.Future[ClusterView]] = []  # waiters of the refresh under way
+        self._asking: list[asyncio.Future[ClusterView]] = []  # waiting for the refresh under way
         self._listeners: list[Callable[[], None]] = []
         self._wake = asyncio.Event()
         self._urgent = False  # a new topic is tracked: no backoff after the last refresh
         self._refreshed_at_ms = 0
-        self._looked_at_ms = 0  # when topics that do not exist yet were last asked for
+        self._looked_at_ms = 0  # when missing topics were last requested
         self._looks = 0  # ... how often in a row
         self._failures = 0
         self._task: asyncio.Task[None] | None = None
@@ -95,7 +95,7 @@ class Metadata:
     # ---- life ----
 
     async def start(self) -> None:
-        """Learn the brokers. Raises NoBrokersAvailable after one try of each server."""
+        """Learn the brokers. Raises NoBrokersAvailable after trying each server once."""
         self._accept(await self._ask_all())
         self._task = self._tasks.start("the metadata refresh", self._keep())
 
@@ -106,11 +106,11 @@ class Metadata:
         self._fail_waiters(ClientClosed("the client is closed"))
 
     def take_loop(self) -> None:
-        """Belong to the event loop that runs here. Raises ClientClosed if none does."""
+        """Bind to the event loop that is running. Raises ClientClosed if none is running."""
         self._loop = _running_loop()
 
     def check_loop(self) -> None:
-        """Raise ClientClosed unless it is called on the event loop that the client runs on."""
+        """Raise ClientClosed unless called on the client's event loop."""
         if self._loop is not None and self._loop is not _running_loop():
             raise ClientClosed(
                 "this client was started on another event loop, which its connections belong to: "
@@ -124,13 +124,13 @@ class Metadata:
     # ---- queries ----
 
     def track(self, topics: Iterable[str], *, create: bool = False) -> None:
-        """Ask for these topics from the next refresh on; for one that is new, without backoff.
+        """Request these topics from the next refresh on; a new topic is requested without backoff.
 
-        `create`: until it has been described, a request may create it (if this client may).
+        `create`: until a topic has been described, a request may create it (if this client may).
         """
         now_ms = self._clock.monotonic_ms()
         for topic in topics:
-            # A caller waits for a new topic; for a known one the backoff is soon over.
+            # A caller is waiting for a new topic; for a known topic the backoff is soon over.
             if topic not in self._tracked:
                 self._urgent = True
             self._tracked[topic] = now_ms
@@ -138,9 +138,9 @@ class Metadata:
                 self._wanted[topic] = None
 
     def hold(self, topics: Iterable[str], *, create: bool = False) -> None:
-        """Read these topics from now on: they are not idle, and looked for until they exist.
+        """Read these topics from now on: they are never idle, and are requested until they exist.
 
-        Those that were held before and are not among them are forgotten.
+        Topics that were held before and are not among them are forgotten.
         """
         held = dict.fromkeys(topics)
         new = [topic for topic in held if topic not in self._held]
@@ -153,7 +153,7 @@ class Metadata:
             self._wake.set()
 
     def is_awaited(self, topic: str) -> bool:
-        """Return whether the topic is looked for until it exists."""
+        """Return whether the topic is being requested until it exists."""
         return topic in self._held
 
     def on_use(self, topic: str) -> None:
@@ -162,11 +162,11 @@ class Metadata:
             self._tracked[topic] = self._clock.monotonic_ms()
 
     def request_refresh(self) -> None:
-        """Refresh soon, without waiting for it: the view proved wrong."""
+        """Request a refresh without waiting for it, because the view proved wrong."""
         self._wake.set()
 
     async def refresh(self) -> ClusterView:
-        """Return the view after a refresh requested from now on. Raises NoBrokersAvailable."""
+        """Return the view after a refresh that starts from now on. Raises NoBrokersAvailable."""
         self._tasks.check()
         self.check_loop()
         if self._task is None or self._task.done():
@@ -177,12 +177,12 @@ class Metadata:
         return await waiter
 
     async def topic(self, name: str, timeout_ms: int, *, create: bool = True) -> TopicView:
-        """Return the topic's partitions; refreshes until they are known.
+        """Return the topic's partitions, refreshing until they are known.
 
-        `create`: an unknown one may be created, if this client creates topics.
+        `create`: an unknown topic may be created, if this client creates topics.
 
-        Raises the topic's KafkaError (UnknownTopicOrPartition after some seconds at most), or
-        Unreachable, once `timeout_ms` is over.
+        Raises the topic's KafkaError (UnknownTopicOrPartition after a few seconds at most), or
+        Unreachable after `timeout_ms`.
         """
         known = self.view.topics.get(name)
         if known is not None:
@@ -201,7 +201,7 @@ class Metadata:
                     except Unreachable as error:
                         failure = error
         except TimeoutError:
-            # The brokers' last word on the topic says more than that the time is up.
+            # The brokers' last error for the topic says more than a timeout would.
             last_said = self.view.topic_error(name)
             self.forget(name)
             raise last_said or failure from None
@@ -209,10 +209,10 @@ class Metadata:
     async def _wait_until_described(
         self, name: str, unknown_until_ms: int, *, create: bool
     ) -> TopicView:
-        """Return the topic, once it is known, or is still unknown at that instant."""
+        """Return the topic once it is known; raises if it is still unknown at that instant."""
         pause_ms = 0
         while True:
-            # Each time, since a caller that gives up forgets it.
+            # Repeated each time, since a caller that gives up forgets the topic.
             self.track([name], create=create)
             self._urgent = True
             view = await self.refresh()
@@ -221,19 +221,19 @@ class Metadata:
             error = view.topic_error(name) or broker_error(
                 UnknownTopicOrPartition.code, f"topic {name!r}"
             )
-            # Retriable, and yet the answer after a while: no broker has heard of such a topic.
+            # Retriable, but after a while it is the answer: no broker knows such a topic.
             is_unknown = isinstance(error, UnknownTopicOrPartition)
             is_late = is_unknown and self._clock.monotonic_ms() >= unknown_until_ms
             if is_late or not error.retriable:
                 self.forget(name)
                 raise error
-            # A topic that is being created has a leader in a moment; one that has lost it may be
-            # without for long.
+            # A topic being created gets a leader in a moment; a topic that has lost its leader may
+            # be without one for a long time.
             await asyncio.sleep(pause_ms / 1000)
             pause_ms = min(2 * pause_ms + 1, self._config.retry_backoff_ms)
 
     def forget(self, topic: str) -> None:
-        """Drop a topic's state, and stop tracking it unless it is read."""
+        """Drop a topic's state, and stop tracking it unless it is being read."""
         self._drop([topic])
 
     def _drop(self, dropped: Sequence[str]) -> None:
@@ -245,7 +245,7 @@ class Metadata:
             self.view = self.view.without(frozenset(dropped))
 
     async def any_channel(self) -> Channel:
-        """Return a channel to any broker: an open one, else the first that opens."""
+        """Return a channel to any broker: an open channel, otherwise the first that opens."""
         nodes = self._candidates()
         for node in nodes:
             opened = self._pool.ready_channel(node)
@@ -266,7 +266,7 @@ class Metadata:
             due_ms = self._refreshed_at_ms + self._config.metadata_max_age_ms
             looks_at_ms = self._looks_at_ms(due_ms)
             await self._sleep(min(due_ms, looks_at_ms))
-            # Nothing but missing topics is due: ask for them alone, which is cheap.
+            # Only missing topics are due: request only those, which is cheap.
             if not self._wake.is_set() and looks_at_ms < due_ms:
                 await self._look()
                 continue
@@ -276,14 +276,14 @@ class Metadata:
                 self._config.retry_backoff_max_ms,
                 self._random,
             )
-            # Refreshes on demand back off, too: a leaderless topic would cause a storm.
+            # Refreshes on demand also back off: a leaderless topic would cause a storm.
             wait_ms = self._refreshed_at_ms + pause_ms - self._clock.monotonic_ms()
             if wait_ms > 0 and not self._urgent:
                 await asyncio.sleep(wait_ms / 1000)
             self._urgent = False
             self._wake.clear()
-            # A caller from here on waits for the next refresh: this one's answer may be older than
-            # what makes the caller ask.
+            # A caller that arrives from here on waits for the next refresh: this response may be
+            # older than the reason for its request.
             self._asking, self._waiters = self._waiters, []
             try:
                 responses = await self._ask_all()
@@ -299,14 +299,14 @@ class Metadata:
     def _on_failure(self, error: BarnabasError) -> None:
         self._failures += 1
         self._refreshed_at_ms = self._clock.monotonic_ms()
-        # Tried again after the backoff; with refused credentials only on demand.
+        # Retried after the backoff; with refused credentials only on demand.
         if not isinstance(error, AUTHENTICATION_ERRORS):
             self._wake.set()
 
     # ---- topics that do not exist yet ----
 
     def _missing(self) -> list[str]:
-        """Return the topics that are read and do not exist, as far as is known."""
+        """Return the topics that are being read and, as far as is known, do not exist."""
         topics, errors = self.view.topics, self.view.errors
         unknown = UnknownTopicOrPartition.code
         return [
@@ -316,7 +316,7 @@ class Metadata:
         ]
 
     def _looks_at_ms(self, latest_ms: int) -> int:
-        """When to look for missing topics again; `latest_ms` if there are none."""
+        """Return when to request the missing topics again; `latest_ms` if there are none."""
         if not self._missing():
             self._looks = 0
             return latest_ms
@@ -329,7 +329,7 @@ class Metadata:
         return self._looked_at_ms + max(pause_ms, _LEAST_PAUSE_MS)
 
     async def _look(self) -> None:
-        """Ask for the missing topics alone; if there is news of one, refresh the whole view."""
+        """Request only the missing topics; if any of them has news, refresh the whole view."""
         self._looks += 1
         missing = self._missing()
         try:
@@ -338,7 +338,7 @@ class Metadata:
             self._on_failure(error)
             return
         errors = self.view.errors
-        # Not taken over from here: the refresh has all topics of the same instant.
+        # Not applied here: the refresh gets all topics as of the same instant.
         if any(
             topic.error_code != errors.get(topic.name or "")
             for response in responses
@@ -359,7 +359,7 @@ class Metadata:
             return
 
     async def _ask_all(self) -> list[MetadataResponse]:
-        """Ask for all topics but those that have been idle, which are forgotten."""
+        """Request all topics except idle ones, which are forgotten."""
         idle_since_ms = self._clock.monotonic_ms() - self._config.metadata_max_idle_ms
         self._drop(
             [
@@ -371,11 +371,11 @@ class Metadata:
         return await self._ask_about(list(self._tracked))
 
     async def _ask_about(self, topics: Sequence[str]) -> list[MetadataResponse]:
-        """One request for these topics, and another one for those of them to be created."""
+        """Request these topics, and in a separate request those of them that may be created."""
         wanted = [topic for topic in topics if topic in self._wanted]
         others = [topic for topic in topics if topic not in self._wanted]
         responses = []
-        # An empty list asks for the brokers alone (version 1 and later).
+        # An empty list requests only the brokers (version 1 and later).
         if others or not wanted:
             responses.append(await self._ask(others, create=False))
         if wanted:
@@ -383,7 +383,7 @@ class Metadata:
         return responses
 
     async def _ask(self, topics: Sequence[str], *, create: bool) -> MetadataResponse:
-        """Return one Metadata request to the first broker that answers."""
+        """Send one Metadata request to the first broker that answers."""
         failures: dict[str, str] = {}
         for node in self._candidates():
             try:
@@ -404,9 +404,10 @@ class Metadata:
         raise _no_brokers(failures)
 
     def _candidates(self) -> list[BrokerAddress]:
-        """Open channels first, then the known brokers from a random one on, then the servers."""
+        """Return brokers with open channels, then those known, from a random one, then servers."""
         known = list(self.view.nodes.values())
-        # From another broker each time, or the first one would serve the metadata of all clients.
+        # From a different broker each time, or the first broker would serve the metadata of all
+        # clients.
         if known:
             start = self._random.below(len(known))
             known = known[start:] + known[:start]
@@ -415,7 +416,7 @@ class Metadata:
 
     def _accept(self, responses: Sequence[MetadataResponse]) -> None:
         for response in responses:
-            # Without those that were forgotten meanwhile: they would not be asked for again.
+            # Without the topics that were forgotten meanwhile: they would not be requested again.
             response.topics = [each for each in response.topics if each.name in self._tracked]
             self.view = self.view.after(response)
             for topic in response.topics:
@@ -423,7 +424,7 @@ class Metadata:
                     self._wanted.pop(topic.name or "", None)
         self._refreshed_at_ms = self._looked_at_ms = self._clock.monotonic_ms()
         self._failures = 0
-        # Such a topic has been created a moment ago: its leader is being elected.
+        # The topic was created a moment ago, and its leader is being elected.
         incomplete = any(
             self.view.errors.get(topic) == LeaderNotAvailable.code for topic in self._tracked
         )
@@ -433,7 +434,7 @@ class Metadata:
             listener()
 
     def _fail_waiters(self, error: BarnabasError) -> None:
-        """Fail those who wait for a refresh: the client is closed, or has failed."""
+        """Fail the callers waiting for a refresh: the client is closed, or has failed."""
         waiters, self._waiters = [*self._asking, *self._waiters], []
         _fail(waiters, error)
 
@@ -461,5 +462,5 @@ def _fail(waiters: Sequence[asyncio.Future[ClusterView]], error: BarnabasError) 
 
 
 def _no_brokers(failures: Mapping[str, str]) -> NoBrokersAvailable:
-    """`failures`: by address, for a known broker may be one of the bootstrap servers, too."""
+    """Return the error of these failures, which are by address: a server may occur twice."""
     return NoBrokersAvailable(f"no broker could be reached: {'; '.join(failures.values())}")

@@ -1,7 +1,7 @@
-"""Offsets by time: the start and end of a partition, and the first record since an instant.
+"""Finds offsets by time: a partition's start and end, and the first record since an instant.
 
-One ListOffsets per leader, with its epoch in the metadata: a deposed leader refuses it. Transient
-errors are retried.
+One ListOffsets goes to each leader, with its epoch in the metadata: a deposed leader refuses it.
+Transient errors are retried.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class OffsetAndTimestamp(NamedTuple):
-    offset: int  # -1: no record is that young
-    timestamp_ms: int  # of the record at the offset; -1 unless a time was asked for
+    offset: int  # -1: no record is that recent
+    timestamp_ms: int  # of the record at the offset; -1 unless a time was requested
     leader_epoch: int
 
 
@@ -46,15 +46,15 @@ class OffsetFinder:
     async def find(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: int
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """For each partition the first offset whose record is not older than the timestamp.
+        """Return for each partition the first offset whose record is not older than the timestamp.
 
-        `timestamps`: ms since the epoch, or LATEST, EARLIEST, MAX_TIMESTAMP. Raises the KafkaError
-        of a partition that has none, Unreachable, after `timeout_ms` at most.
+        `timestamps`: ms since the epoch, or LATEST, EARLIEST or MAX_TIMESTAMP. Raises Unreachable
+        or the KafkaError of a partition without an offset, after `timeout_ms` at most.
         """
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
 
         async def attempt() -> None:
-            # A partition that was answered is not asked for again: leaders fail one by one.
+            # A partition that was answered is not requested again: leaders fail one by one.
             missing = {tp: at for tp, at in timestamps.items() if tp not in found}
             by_leader = await self._by_leader(missing, timeout_ms)
             answers = await asyncio.gather(
@@ -71,7 +71,7 @@ class OffsetFinder:
                     else:
                         found[topic_partition] = at
             if errors:
-                raise min(errors, key=is_passing)  # permanent errors go first
+                raise min(errors, key=is_passing)  # permanent errors take precedence
 
         await self._cluster.persist(attempt, timeout_ms)
         return {tp: found[tp] for tp in timestamps}
@@ -97,7 +97,7 @@ class OffsetFinder:
     async def ask(
         self, node: BrokerAddress, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | KafkaError]:
-        """A leader's answers; one attempt. Raises Unreachable, KafkaError if it gives none."""
+        """Ask a leader once. Raises Unreachable, or KafkaError if the whole request fails."""
         view = self._cluster.metadata.view
         topics: dict[str, list[ListOffsetsPartition]] = {}
         for topic_partition, timestamp in timestamps.items():

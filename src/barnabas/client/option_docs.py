@@ -1,6 +1,6 @@
-"""A unit and a sentence for each option of the clients, for the page of client options. Pure.
+"""Holds a unit and a sentence for each option of the clients, for the page of client options. Pure.
 
-Stands next to the options of `client.config`, in their order; a test compares the two.
+Lists the options in the order of `client.config`; a test compares the two.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The channels of one client, one per broker: opened on demand, reopened after a loss.
+"""Keeps the channels of one client, one per broker: opened on demand, reopened after a loss.
 
-At most one attempt per broker runs at a time, for all callers; after a failure the next attempt
-waits (`reconnect.backoff.ms`, doubled up to `reconnect.backoff.max.ms`, with a fifth of jitter, so
+At most one attempt per broker runs at a time, shared by all callers. After a failure the next
+attempt waits (`reconnect.backoff.ms`, doubled up to `reconnect.backoff.max.ms`, with 20 % jitter so
 that a thousand clients do not reconnect at the same instant).
 """
 
@@ -21,14 +21,14 @@ def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> in
     """Return the wait after this many failures in a row: exponential, +-20 % (KIP-144, KIP-580)."""
     if failures <= 0 or first_ms <= 0:
         return 0
-    # The shift is bounded, as a number of thousands of bits would be made otherwise.
+    # The shift is bounded; otherwise it would create a number of thousands of bits.
     plain = min(first_ms << min(failures - 1, 30), most_ms)
     fifth = plain // 5
     return plain - fifth + random.below(2 * fifth + 1)
 
 
 class _Slot:
-    """The pool's state of one broker."""
+    """The pool's state for one broker."""
 
     __slots__ = ("attempt", "channel", "failures", "retry_at_ms")
 
@@ -53,11 +53,11 @@ class Pool:
         slot = self._slots.get(node.node_id)
         if slot is None or slot.channel is None or not slot.channel.is_open:
             return None
-        # A broker that has come back at another address is connected to again, under the same id.
+        # If a broker is back at another address, it is reconnected there under the same id.
         return slot.channel if slot.channel.node == node else None
 
     async def channel(self, node: BrokerAddress) -> Channel:
-        """The broker's channel, opened if need be (after its backoff). Raises Unreachable."""
+        """Return the broker's channel; opens it if need be, after a backoff. Raises Unreachable."""
         opened = self.ready_channel(node)
         if opened is not None:
             return opened
@@ -69,7 +69,7 @@ class Pool:
             slot.attempt.add_done_callback(retrieve_error)
         attempt = slot.attempt
         try:
-            # Shielded: others may wait for the same attempt.
+            # Shielded: other callers may be waiting for the same attempt.
             return await shielded(attempt)
         except asyncio.CancelledError:
             if self._closed and attempt.cancelled():

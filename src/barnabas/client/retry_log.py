@@ -1,6 +1,6 @@
 """Decides when to log the errors that a client retries: once per cause, then at intervals. Pure.
 
-A cause is a kind of error, together with the group, transactional id or partition that has it.
+A cause is a kind of error together with the group, transactional id or partition that has it.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Hashable
 from barnabas.errors import BarnabasError
 
 MOMENT_MS = 1_000
-"""About the time in which a coordinator is elected and loads: not worth a log line."""
+"""About the time in which a coordinator is elected and loads: too short for a log line."""
 _REPEAT_MS = 30_000
 
 
 class RetryLog:
-    """Remembers the failures of one kind of retries, by who has them and by their cause."""
+    """Remembers the failures of one kind of retries, by subject and cause."""
 
     def __init__(self, patience_ms: int = 0) -> None:
-        """`patience_ms`: how long an error has to last before it is logged."""
+        """`patience_ms` is how long an error has to last before it is logged."""
         self._patience_ms = patience_ms
         self._began_ms: dict[Hashable, int] = {}
         self._logged_ms: dict[tuple[Hashable, type[BarnabasError]], int] = {}
 
     def is_news(self, who: Hashable, kind: type[BarnabasError], now_ms: int) -> bool:
-        """Return whether to log this failure, which counts as logged then."""
+        """Return whether to log this failure, which then counts as logged."""
         if now_ms - self._began_ms.setdefault(who, now_ms) < self._patience_ms:
             return False
         logged_ms = self._logged_ms.get((who, kind))
@@ -34,5 +34,5 @@ class RetryLog:
         return True
 
     def over(self, who: Hashable) -> None:
-        """Note that the error is over; one that comes and goes is not logged each time."""
+        """Note that the error is over; an error that comes and goes is not logged each time."""
         self._began_ms.pop(who, None)

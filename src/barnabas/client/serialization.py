@@ -1,9 +1,9 @@
-"""Serializers and deserializers of keys and values, by name or as a callable (PR-10).
+"""Finds the serializers and deserializers of keys and values, by name or as a callable (PR-10).
 
     value --serializer--> bytes on the wire --deserializer--> value
 
 A null (None) stays null and is never passed to either. The formats are those of Kafka's own classes
-of these names: numbers are big-endian, a UUID is its text.
+of these names: numbers are big-endian, and a UUID is its text.
 """
 
 from __future__ import annotations
@@ -53,25 +53,25 @@ _SHOWN: Final = 60
 
 
 def serializer(given: object, option: str) -> Serializer | None:
-    """Return the serializer of `key.serializer` or `value.serializer`; None for bytes as they are.
+    """Return the serializer of `key.serializer` or `value.serializer`; None leaves bytes unchanged.
 
     Args:
         given: a name of `SERIALIZERS`, one of Kafka's class names, or a callable that takes a value
             and returns bytes or None.
         option: the option's name, for errors.
 
-    Raises ConfigError for anything else, with the nearest name.
+    Raises ConfigError for any other value, with the nearest name.
     """
     return _chosen(given, option, "Serializer", _serializers())
 
 
 def deserializer(given: object, option: str) -> Deserializer | None:
-    """Return the deserializer of `key.deserializer` or `value.deserializer`; as `serializer`."""
+    """Return the deserializer of `key.deserializer` or `value.deserializer`, like `serializer`."""
     return _chosen(given, option, "Deserializer", _deserializers())
 
 
 def serialize(function: Serializer, value: object, part: str, topic: str) -> bytes | None:
-    """The bytes of a record's `part` ("key" or "value"); SerializationError says what is wrong."""
+    """Return the bytes of a record's `part` ("key" or "value"). Raises SerializationError."""
     if value is None:
         return None
     try:
@@ -83,7 +83,7 @@ def serialize(function: Serializer, value: object, part: str, topic: str) -> byt
         ) from error
     if data is None or type(data) is bytes:
         return data
-    # A copy of what the serializer may reuse.
+    # Copied, because the serializer may reuse its result.
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     raise SerializationError(
@@ -93,7 +93,7 @@ def serialize(function: Serializer, value: object, part: str, topic: str) -> byt
 
 
 def deserialize(function: Deserializer, data: bytes | None, part: str, place: str) -> Any:
-    """Return the value of a record's `part`; `place` names the record, for a SerializationError."""
+    """Return the value of a record's `part`; `place` names the record in a SerializationError."""
     if data is None:
         return None
     try:
@@ -110,7 +110,7 @@ def _chosen(
 ) -> Callable[[Any], Any] | None:
     if callable(given) and not isinstance(given, type):
         return given
-    # A class is callable, but would make an object of each value: its instance was meant.
+    # A class is callable, but would create an object for each value; its instance was meant.
     if isinstance(given, type):
         raise ConfigError(f"{option}: {given.__name__} is a class; give an object that is callable")
     if not isinstance(given, str):
@@ -122,7 +122,7 @@ def _chosen(
 
 
 def _short(given: str, kind: str) -> str:
-    """Return the short name of one of Kafka's class names; any other text as it is."""
+    """Return the short name for one of Kafka's class names; any other text unchanged."""
     if given == _JSON_CLASS + kind:
         return "json"
     return _CLASSES.get(given.removeprefix(_PACKAGE).removesuffix(kind), given)
@@ -166,7 +166,7 @@ def _deserializers() -> dict[str, Deserializer | None]:
 
 
 def string_serializer(value: Any) -> bytes:
-    """Return text in UTF-8."""
+    """Encode text as UTF-8."""
     if not isinstance(value, str):
         raise TypeError(f"it takes str, not {_kind(value)}")
     return value.encode()
@@ -177,7 +177,7 @@ def string_deserializer(data: bytes) -> str:
 
 
 def uuid_serializer(value: Any) -> bytes:
-    """Return a `uuid.UUID` as its 36 characters."""
+    """Encode a `uuid.UUID` as its 36 characters."""
     from uuid import UUID  # only for those who use it
 
     if not isinstance(value, UUID):
@@ -192,7 +192,7 @@ def uuid_deserializer(data: bytes) -> Any:
 
 
 def json_serializer(value: Any) -> bytes:
-    """Return JSON in UTF-8, without spaces; NaN and infinity are refused, as JSON has neither."""
+    """Encode JSON in UTF-8, without spaces; NaN and infinity are refused, as JSON has neither."""
     import json
 
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -211,7 +211,7 @@ def _whole_number(form: str, name: str) -> Serializer:
 
     def pack(value: Any) -> bytes:
         if isinstance(value, bool):
-            raise TypeError("it takes int, not bool")  # an index to Python, but a mistake here
+            raise TypeError("it takes int, not bool")  # an index in Python, but a mistake here
         number = index(value)
         if not -limit <= number < limit:
             raise ValueError(f"it takes {-limit} to {limit - 1} ({layout.size} bytes)")
@@ -252,7 +252,7 @@ def _name(function: Callable[..., Any]) -> str:
 def _shown(value: object) -> str:
     try:
         text = repr(value)
-    except Exception:  # of a user's class, or a number of too many digits
+    except Exception:  # raised by a user's class, or by a number with too many digits
         return "a value"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 

@@ -1,8 +1,8 @@
-"""Supervises the tasks of one client: a task that fails by a bug fails the client, not silently.
+"""Supervises the tasks of one client: a task that fails due to a bug fails the client, visibly.
 
-A task handles expected errors itself. An unexpected one ends it: that is logged once, and
+A task handles expected errors itself. An unexpected error ends the task. It is logged once, and the
 listeners fail the client's obligations (records without an outcome, waiting callers) with the
-cause. The client is of no use after that, and every call raises.
+cause. The client is then unusable, and every call raises.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Tasks:
         self._listeners.append(listener)
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `work` in a task of its own, which the caller may cancel."""
+        """Run `work` in a separate task, which the caller may cancel."""
         task = asyncio.get_running_loop().create_task(work)
         task.add_done_callback(lambda done: self._on_end(name, done))
         return task
 
     def guard(self, name: str, function: Callable[P, None]) -> Callable[P, None]:
-        """Return `function` for the loop to call: there, an exception would only be logged."""
+        """Wrap `function` for the loop to call, which would otherwise only log its exceptions."""
 
         def call(*args: P.args, **kwargs: P.kwargs) -> None:
             try:
@@ -54,7 +54,7 @@ class Tasks:
 
     @contextmanager
     def slow(self, what: str) -> Iterator[None]:
-        """Log once what a call waits for, if that takes longer than a second."""
+        """Log once what a call is waiting for, if that takes longer than a second."""
         timer = asyncio.get_running_loop().call_later(
             _SLOW_S, _log.warning, "client %r: %s", self._client_id, what
         )
@@ -69,7 +69,7 @@ class Tasks:
             raise again(self.error)
 
     def fail(self, name: str, cause: Exception) -> None:
-        """Fail the client, because `name` has failed by this unexpected error."""
+        """Fail the client, because `name` has failed with this unexpected error."""
         if self.error is not None:
             _log.error("client %r: %s failed, too", self._client_id, name, exc_info=cause)
             return

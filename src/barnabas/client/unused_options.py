@@ -1,8 +1,8 @@
-"""Options of Kafka's Java clients that these clients do not need.
+"""Handles the options of Kafka's Java clients that these clients do not need.
 
-A properties file written for Kafka goes in as it is: an option that only tunes what we do otherwise
-is accepted with a warning. One that would change what a user relies on, above all security, is
-refused unless it has the value that describes what happens here.
+A properties file written for Kafka can be passed unchanged: an option that only tunes something
+these clients do differently is accepted with a warning. An option that would change behavior on
+which a user relies, above all security, is refused unless its value describes the behavior here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ONLY: Final[Mapping[str, str]] = MappingProxyType(
         "ssl_trustmanager_algorithm": "PKIX",
     }
 )
-"""The one accepted value, which is Kafka's default."""
+"""The only accepted value, which is Kafka's default."""
 
 _TRUST: Final = "set ssl.truststore.location, and ssl.truststore.type=PEM"
 _OWN: Final = (
@@ -71,21 +71,21 @@ _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
         "ssl_keyfile": _OWN,
     }
 )
-"""Names of other clients, and Kafka's for the same."""
+"""Names of other clients, and Kafka's name for the same option."""
 
 _TOKENS_BY_JAVA: Final = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
-"""The option `sasl.oauthbearer.token.endpoint.url` does here what these classes do."""
+"""The option `sasl.oauthbearer.token.endpoint.url` here does the work of these classes."""
 
 SECURITY_PREFIXES: Final = ("sasl_", "ssl_", "security_")
 
 
 def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
-    """`options`, with underscores in their names, without those that are not needed here.
+    """Return `options`, with underscores in their names, without those that are not needed here.
 
-    Raises ConfigError for an option that would change what is not supported.
+    Raises ConfigError if an option would change behavior that is not supported.
     """
     used, ignored = {}, []
     for name, value in options.items():
@@ -102,7 +102,7 @@ def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(name: str, value: Any) -> None:
-    # Unset, empty or Kafka's default: nothing is asked of us that we do not do.
+    # Unset, empty or Kafka's default: the option requires nothing that these clients do not do.
     given = "" if value is None else str(value).strip()
     if not given or given.lower() == _ONLY.get(name, "").lower():
         return

@@ -1,8 +1,8 @@
-"""A client's view of the cluster: brokers, topics and leaders, from Metadata answers. Pure.
+"""A client's view of the cluster: brokers, topics and leaders, from Metadata responses. Pure.
 
-A view is never changed, only replaced; its generation grows by one with each answer. Of two answers
-about a partition the one with the higher leader epoch holds (KIP-320): a broker that lags behind
-must not send clients back to a deposed leader.
+A view is never changed, only replaced; its generation grows by one with each response. If two
+responses differ on a partition, the one with the higher leader epoch holds (KIP-320): a broker that
+lags behind must not send clients back to a deposed leader.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class ClusterView(NamedTuple):
     controller_id: int = -1
     nodes: Mapping[int, BrokerAddress] = {}
     topics: Mapping[str, TopicView] = {}
-    errors: Mapping[str, int] = {}  # topic -> error code, for those without a view
+    errors: Mapping[str, int] = {}  # topic -> error code, for topics without a view
 
     def leader(self, topic_partition: TopicPartition) -> BrokerAddress | None:
-        """Return the partition's leader; None if unknown or there is none."""
+        """Return the partition's leader; None if it is unknown or there is none."""
         partition = self._partition(topic_partition)
         return None if partition is None else self.nodes.get(partition.leader)
 
@@ -69,7 +69,7 @@ class ClusterView(NamedTuple):
         return self._replace(topics=topics, errors=errors)
 
     def after(self, response: MetadataResponse) -> ClusterView:
-        """Return the view after an answer; topics that it does not mention stay as they were."""
+        """Return the view after a response; topics that it does not mention stay unchanged."""
         generation = self.generation + 1
         topics = dict(self.topics)
         errors = dict(self.errors)
@@ -99,7 +99,7 @@ def _topic_view(
 ) -> TopicView:
     before: Mapping[int, PartitionView] = {}
     if known is not None and known.topic_id == answer.topic_id:
-        before = known.partitions  # of another topic id, epochs would start again at 0
+        before = known.partitions  # with another topic id, epochs restart at 0
     partitions: dict[int, PartitionView] = {}
     for partition in sorted(answer.partitions, key=lambda partition: partition.partition_index):
         number = partition.partition_index
@@ -112,7 +112,8 @@ def _topic_view(
             offline=tuple(partition.offline_replicas),
         )
         older = before.get(number)
-        # -1 is no epoch, as from a broker before KIP-320: then the later answer holds.
+        # -1 is not an epoch; a broker older than KIP-320 sends it, and then the later response
+        # holds.
         stale = older is not None and 0 <= view.leader_epoch < older.leader_epoch
         partitions[number] = older if older is not None and stale else view
     available = tuple(number for number, view in partitions.items() if view.leader >= 0)

@@ -1,11 +1,12 @@
-"""The messages between a group's members and its leader, through the coordinator, as bytes. Pure.
+"""Encodes the messages that a coordinator relays between a group's members and its leader. Pure.
 
     member -> leader: subscription    leader -> member: assignment
 
-The layout is `protocol.consumer_protocol`'s; the user data of a sticky member is drawn here. It
-lists the partitions that the member had: the eager protocol revokes all of them before a join, so
-the subscription's own list of owned partitions stays empty. A cooperative member keeps its
-partitions while it joins, and lists them there (KIP-429).
+`protocol.consumer_protocol` defines the layout; this module defines the user data of a sticky
+member. The user data lists the partitions that the member had: the eager protocol revokes all
+partitions before a join, so the subscription's own list of owned partitions stays empty. A
+cooperative member keeps its partitions while it joins, and lists them in the subscription
+(KIP-429).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from barnabas.protocol.wire import INT32, Array
 from barnabas.types import TopicPartition, by_topic
 
 STICKY: Final = "sticky"
-"""The assignor whose members list their former partitions in user data."""
+"""The assignor whose members list their former partitions in the user data."""
 
 
 class GroupMember(NamedTuple):
@@ -38,28 +39,28 @@ class GroupMember(NamedTuple):
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()  # its partitions before this rebalance
     generation: int = -1  # of the assignment in `owned`; -1: unknown
-    instance_id: str | None = None  # of a static member
+    instance_id: str | None = None  # None unless the member is static
 
     @property
     def rank(self) -> tuple[bool, str]:
-        """Members in order: static ones first, by the name that outlives a restart (KIP-345)."""
+        """Static members rank first, by the name that outlives a restart (KIP-345)."""
         return self.instance_id is None, self.instance_id or self.member_id
 
 
 class Held(NamedTuple):
-    """Says what a member that joins had, and which of it is still its own."""
+    """The partitions that a joining member had, and those that it still owns."""
 
     had: Sequence[TopicPartition] = ()  # by its last assignment
     generation: int = -1  # of that assignment; -1: none
-    owned: Sequence[TopicPartition] = ()  # none by the eager protocol
+    owned: Sequence[TopicPartition] = ()  # empty with the eager protocol
 
 
 GroupAssignment = dict[str, list[TopicPartition]]
-"""Each member's partitions, by member id; a member without any has an empty list."""
+"""Each member's partitions, by member id; a member without partitions has an empty list."""
 
 
 class StickyUserData(Message):
-    """Kafka's StickyAssignorUserData; the generation is missing in the oldest form."""
+    """Kafka's StickyAssignorUserData; its oldest form has no generation."""
 
     previous_assignment: list[TopicPartitions] = field(Array(TopicPartitions))
     generation: int = field(INT32, versions="1+", default=-1)
@@ -71,7 +72,7 @@ def encode_subscription(
     held: Held,
     rack_id: str | None = None,
 ) -> bytes:
-    """Return a subscription; for sticky with the partitions that the member had."""
+    """Encode a subscription; for sticky, with the partitions that the member had."""
     user_data = None
     if assignor == STICKY:
         out = bytearray()
@@ -90,11 +91,11 @@ def encode_subscription(
 
 
 def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember:
-    """Return a member of a join's answer. Raises CorruptData if its subscription is unreadable."""
+    """Decode a member of a join response. Raises CorruptData if its subscription is unreadable."""
     _, subscription = decode_consumer_protocol(ConsumerProtocolSubscription, member.metadata)
     owned, generation = subscription.owned_partitions, subscription.generation_id
     if assignor == STICKY:
-        # The eager sticky assignor says it in its user data: see the head of this file.
+        # The eager sticky assignor puts them in its user data: see the module's docstring.
         had = _decode_user_data(subscription.user_data)
         owned, generation = had.previous_assignment, had.generation
     return GroupMember(
@@ -107,9 +108,9 @@ def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember
 
 
 def _decode_user_data(data: bytes | None) -> StickyUserData:
-    """The user data; if unreadable, as for a member without former partitions, as in Kafka."""
-    # The generation came with version 1 (KIP-341). Nothing in the bytes says which version it is:
-    # the longer one is tried first.
+    """Decode the user data; unreadable data counts as no former partitions, as in Kafka."""
+    # The generation came with version 1 (KIP-341). The bytes do not contain the version, so the
+    # longer form is tried first.
     for version in (1, 0):
         try:
             return decode_prefix(StickyUserData, data or b"", version)
@@ -125,7 +126,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """Return a member's partitions; empty data means none. Raises CorruptData."""
+    """Decode a member's partitions; empty data means no partitions. Raises CorruptData."""
     if not data:
         return []
     _, assignment = decode_consumer_protocol(ConsumerProtocolAssignment, data)

@@ -1,4 +1,4 @@
-"""Asks brokers for a consumer: offsets of partitions by end or by time, and topics."""
+"""Asks brokers for offsets of partitions, by end or by time, and for topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Lookups:
-    """Methods of `Consumer` that read no records and change no position."""
+    """The methods of `Consumer` that read no records and change no position."""
 
     _cluster: Cluster
     _offsets: OffsetFinder
@@ -32,14 +32,14 @@ class Lookups:
     async def beginning_offsets(
         self, topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, int]:
-        """Return the offset of each partition's first record (of its end, if it is empty).
+        """Return the offset of each partition's first record (or of its end, if it is empty).
 
         Args:
             topic_partitions: one or a list; they need not be assigned.
 
         Raises:
-            UnknownTopicOrPartition, UnknownPartition: there is no such partition.
-            Unreachable, KafkaError: not answered within `default.api.timeout.ms`.
+            UnknownTopicOrPartition, UnknownPartition: a partition does not exist.
+            Unreachable, KafkaError: no answer within `default.api.timeout.ms`.
         """
         return await self._ends(topic_partitions, EARLIEST)
 
@@ -48,21 +48,21 @@ class Lookups:
     ) -> dict[TopicPartition, int]:
         """Return the offset after each partition's last record that this consumer may read.
 
-        With `read_committed` that is where the first open transaction begins. Arguments and errors
-        as of `beginning_offsets`.
+        With `read_committed` it is the offset at which the first open transaction begins. Arguments
+        and errors are those of `beginning_offsets`.
         """
         return await self._ends(topic_partitions, LATEST)
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """For each partition its first record that is not older than the timestamp.
+        """Return for each partition its first record that is not older than the timestamp.
 
         Args:
-            timestamps: ms since the epoch (UTC) by partition.
+            timestamps: ms since the epoch (UTC), by partition.
 
         Returns the record's offset, timestamp and leader epoch; None if all records are older.
-        Errors as of `beginning_offsets`.
+        Errors are those of `beginning_offsets`.
         """
         wanted = {
             name: arguments.whole_number(timestamp_ms, "timestamps")
@@ -81,10 +81,10 @@ class Lookups:
     # ---- topics ----
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions, as a broker has them now.
+        """Return the numbers of a topic's partitions, as a broker knows them now.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic; asking does not create it.
+            UnknownTopicOrPartition: the topic does not exist; the call does not create it.
         """
         # Forgotten first, so that a broker is asked: the view may be as old as metadata.max.age.ms.
         self._cluster.metadata.forget(arguments.topic_name(topic))
@@ -94,9 +94,10 @@ class Lookups:
     partitions_for_topic = partitions_for  # as in other clients
 
     async def available_partitions_for(self, topic: str) -> list[int]:
-        """Return the numbers of those partitions that have a leader, as the consumer knows them.
+        """Return the numbers of the partitions that have a leader, as the consumer knows them.
 
-        It asks a broker only for a topic that it does not know yet. Errors as of `partitions_for`.
+        A broker is asked only if the consumer does not know the topic yet. Errors are those of
+        `partitions_for`.
         """
         view = await self._cluster.metadata.topic(
             arguments.topic_name(topic), self._api_timeout_ms, create=False
@@ -106,14 +107,14 @@ class Lookups:
     available_partitions_for_topic = available_partitions_for  # as in other clients
 
     async def topics(self) -> set[str]:
-        """Return the names of all topics, internal ones too."""
+        """Return the names of all topics, including internal topics."""
         return set(await self.list_topics())
 
     async def list_topics(self, topics: Iterable[str] | None = None) -> dict[str, list[int]]:
-        """Topics with the numbers of their partitions.
+        """Return topics with the numbers of their partitions.
 
         Args:
-            topics: of these the existing ones; None: every topic, internal ones too.
+            topics: the topics to return if they exist; None: every topic, including internal ones.
         """
         return {
             topic.name or "": sorted(each.partition_index for each in topic.partitions)
@@ -123,7 +124,7 @@ class Lookups:
     async def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
         """Return the ids (KIP-516), 16 bytes each, of the existing topics that have one.
 
-        A topic that is deleted and created again has another id.
+        A topic that is deleted and recreated gets another id.
         """
         return {
             topic.name or "": bytes(topic.topic_id)

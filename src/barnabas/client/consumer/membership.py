@@ -3,11 +3,12 @@
     join:  JoinGroup (waits for the other members) -> leader: assign -> SyncGroup -> partitions
     then:  Heartbeat every heartbeat.interval.ms, independent of the user's calls
 
-Invariant: a generation counts until the coordinator ends it; commits and heartbeats of an ended one
-are refused, so no partition has two readers that the group knows of. `group` revokes partitions
-and calls the listener. By the eager protocol a member owns nothing while it joins; by the
-cooperative one it keeps what it owns until an assignment takes it away (KIP-429), so a join that
-finds the membership over raises instead of joining as a new member: those partitions are lost.
+Invariant: a generation counts until the coordinator ends it; commits and heartbeats of an ended
+generation are refused, so no partition has two readers that the group knows of. `group` revokes
+partitions and calls the listener. With the eager protocol a member owns nothing while it joins.
+With the cooperative protocol it keeps its partitions until an assignment removes them (KIP-429). So
+a join that finds the membership over raises instead of joining as a new member: those partitions
+are lost.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 _MANY_LEAVE_FROM = 3  # the first LeaveGroup with a list of members (KIP-345)
-_JOIN_LAPSE_MS = 5_000  # how much longer than the rebalance timeout a join's answer may take
-_LEAVE_S = 1.0  # how long an answer to LeaveGroup is waited for
+_JOIN_LAPSE_MS = 5_000  # how much longer than the rebalance timeout a join's response may take
+_LEAVE_S = 1.0  # how long to wait for a response to LeaveGroup
 _NO_GENERATION = -1
 
 CountPartitions = Callable[[Sequence[str]], Awaitable[dict[str, int]]]
@@ -86,7 +87,7 @@ class Membership:
         self._cluster = cluster
         self._config = config
         self._coordinators = coordinators
-        self._on_news = on_news  # the next poll has something to do
+        self._on_news = on_news  # called when the next poll has something to do
         self._clock = cluster.seams.clock
         self._assignors = chosen_assignors(config.partition_assignment_strategy)
         self._instance_id = config.group_instance_id or None
@@ -101,8 +102,8 @@ class Membership:
         self.counts: dict[str, int] | None = (
             None  # the leader's: the partition counts that it assigned
         )
-        self.rejoin_reason = ""  # "": none is needed
-        self.error: BarnabasError | None = None  # for the next poll; the membership is over
+        self.rejoin_reason = ""  # "": no rejoin is needed
+        self.error: BarnabasError | None = None  # the next poll raises it; the membership is over
         self.is_fenced = False  # another consumer has this one's group.instance.id: final
 
     # ---- state ----
@@ -111,14 +112,14 @@ class Membership:
     def is_cooperative(self) -> bool:
         """A cooperative member keeps its partitions while it joins (KIP-429).
 
-        All of its assignors have to be cooperative, as in Kafka: an eager one, which may be chosen
-        next time, gives partitions away without asking who owns them.
+        All of its assignors must be cooperative, as in Kafka: an eager assignor, which may be
+        chosen next time, reassigns partitions without asking who owns them.
         """
         return all(assignor.is_cooperative for assignor in self._assignors)
 
     @property
     def metadata(self) -> GroupMetadata:
-        """The metadata for commits; without a generation while this is not a member."""
+        """The metadata for commits; it has no generation while this is not a member."""
         return GroupMetadata(
             self._config.group_id, self._generation, self._member_id, self._instance_id
         )
@@ -135,30 +136,30 @@ class Membership:
         self._polled_at_ms = self._clock.monotonic_ms()
 
     def ask_rejoin(self, reason: str) -> None:
-        """Make the next poll join again."""
+        """Make the next poll rejoin."""
         if not self.rejoin_reason:
             _log.info("group %r: joining again: %s", self._config.group_id, reason)
             self.rejoin_reason = reason
             self._on_news()
 
     def lose(self, error: KafkaError) -> None:
-        """End the membership here, as the group has: its partitions have other readers."""
+        """End the membership here, as the group has done: its partitions have other readers."""
         if isinstance(error, FencedInstanceId):
             self._fence()
             return
         _log.warning("group %r: no longer a member: %s", self._config.group_id, error)
         self._generation = _NO_GENERATION
-        # With a stale generation the group still knows the member id, which joins again.
+        # With a stale generation the group still knows the member id, so it is used to rejoin.
         if not isinstance(error, IllegalGeneration):
             self._member_id = ""
         self.rejoin_reason = ""
         self.ask_rejoin(str(error))
 
     def check_fenced(self) -> None:
-        """Raise FencedInstanceId once this consumer has been fenced, and each time after that.
+        """Raise FencedInstanceId, on this and every later call, if this consumer has been fenced.
 
-        Joining again would take the name back from the other one, which does the same: both would
-        process the same records, in turns, indefinitely (KIP-345).
+        Rejoining would take the name back from the other consumer, which would do the same: the two
+        would process the same records alternately, indefinitely (KIP-345).
         """
         if self.is_fenced:
             raise FencedInstanceId(
@@ -186,31 +187,31 @@ class Membership:
         count_partitions: CountPartitions,
         owned: Sequence[TopicPartition] = (),
     ) -> list[TopicPartition]:
-        """Take part in rebalances until one ends with an assignment, and return that.
+        """Take part in rebalances until one ends with an assignment, and return the assignment.
 
-        Retries transient errors. Raises others, such as GroupMaxSizeReached,
-        InconsistentGroupProtocol, FencedInstanceId; with `owned` partitions also one of
-        MEMBERSHIP_OVER: they are no longer this member's.
+        Retries transient errors. Raises other errors, such as GroupMaxSizeReached,
+        InconsistentGroupProtocol or FencedInstanceId. With `owned` partitions it also raises an
+        error of MEMBERSHIP_OVER: the partitions no longer belong to this member.
         """
         await self._stop_heart()
         self._held = self._held._replace(owned=owned)
-        # The user reads on, and commits: that must not wait behind a join that is unanswered.
+        # The user continues to read and commit, and must not wait behind an unanswered join.
         self._joins_at = self._aside if owned else self._coordinators
         failures = 0
         reason = ""
         while True:
-            # Cleared before the join: a reason that comes up during it asks for another one.
+            # Cleared before the join: a reason that arises during it requests another join.
             reason, self.rejoin_reason = self.rejoin_reason or reason, ""
             try:
                 assigned = await self._join_once(topics, reason, count_partitions)
             except MemberIdRequired:
-                continue  # at once, with the id that the coordinator has given (KIP-394)
+                continue  # immediately, with the id that the coordinator has given (KIP-394)
             except (Unreachable, KafkaError) as error:
                 if isinstance(error, FencedInstanceId):
                     self._fence()
                     self.check_fenced()
                 self._forget(error, keep_generation=bool(owned))
-                # A new member owns nothing: the caller gives these partitions up before it joins.
+                # A new member owns nothing: the caller gives up these partitions before it joins.
                 if owned and isinstance(error, MEMBERSHIP_OVER):
                     raise
                 if not (isinstance(error, _AGAIN) or error.retriable):
@@ -258,8 +259,9 @@ class Membership:
             ],
             reason=reason or None,
         )
-        # The coordinator answers when all members have joined or the rebalance timeout is over.
-        # That is max.poll.interval.ms: so long a member may process before it polls (KIP-62).
+        # The coordinator responds when all members have joined or the rebalance timeout is over.
+        # The timeout is max.poll.interval.ms, the longest time that a member may process between
+        # polls (KIP-62).
         wait_ms = max(
             self._cluster.config.request_timeout_ms, config.max_poll_interval_ms + _JOIN_LAPSE_MS
         )
@@ -271,7 +273,7 @@ class Membership:
         self._joins_at.check(config.group_id, joined.error_code)
         self._member_id = joined.member_id
         self._generation = joined.generation_id
-        # The leader computes all assignments; every member gets its own by SyncGroup (GC-2).
+        # The leader computes all assignments; each member gets its own through SyncGroup (GC-2).
         is_leader = joined.leader == joined.member_id
         assignments: dict[str, list[TopicPartition]] = {}
         self.counts = None
@@ -286,13 +288,13 @@ class Membership:
     async def _assign(
         self, joined: JoinGroupResponse, count_partitions: CountPartitions
     ) -> dict[str, list[TopicPartition]]:
-        """The leader's part: compute the assignment with the assignor that the group chose."""
+        """Compute the assignment, as the leader, with the assignor that the group chose."""
         assignor = ASSIGNORS.get(joined.protocol_name or "")
         if assignor is None:
             raise InconsistentGroupProtocol(f"the group chose {joined.protocol_name!r}")
         members = [decode_member(assignor.name, member) for member in joined.members]
         topics = sorted({topic for member in members for topic in member.topics})
-        # Topics that do not exist count as 0, so that their creation is a change, too (AS-1).
+        # Topics that do not exist count as 0 partitions, so their creation is also a change (AS-1).
         self.counts = dict.fromkeys(topics, 0) | await count_partitions(topics)
         if joined.skip_assignment:
             return {}  # a static leader is back: the assignment stays (KIP-814)
@@ -332,15 +334,15 @@ class Membership:
     # ---- staying alive ----
 
     async def _live(self) -> None:
-        """Send heartbeats until the group ends the membership, or the user stops polling.
+        """Send heartbeats until the group ends the membership or the user stops polling.
 
-        That is so while a heartbeat has no answer, too: `max.poll.interval.ms` waits for nothing.
+        An unanswered heartbeat changes nothing: `max.poll.interval.ms` does not wait for it.
         """
         # Two tasks: one sends heartbeats, and this one watches the polls.
         beating = asyncio.create_task(self._beat())
         try:
             while not self._is_poll_overdue():
-                # A poll may end at any moment, and its interval begins then.
+                # A poll may end at any moment; its interval begins then.
                 since_ms = self._clock.monotonic_ms() if self.is_polling else self._polled_at_ms
                 wait_ms = since_ms + self._config.max_poll_interval_ms - self._clock.monotonic_ms()
                 try:
@@ -348,7 +350,7 @@ class Membership:
                         await shielded(beating)
                     return
                 except TimeoutError:
-                    continue  # a poll has begun or ended since: look again
+                    continue  # a poll has begun or ended since: check again
         finally:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
@@ -368,7 +370,7 @@ class Membership:
             try:
                 await self._heartbeat()
             except RebalanceInProgress:
-                # Still a member, and heard: the heartbeats keep it alive until the next poll joins.
+                # Still a member, and known: the heartbeats keep it alive until the next poll joins.
                 self.ask_rejoin("the group is rebalancing")
             except (UnknownMemberId, IllegalGeneration, FencedInstanceId) as error:
                 self.lose(error)
@@ -378,11 +380,11 @@ class Membership:
                     self.lose(error)
                     self.error = error
                     return
-                # Sooner than the next heartbeat is due: session.timeout.ms is running.
+                # Earlier than the next heartbeat is due, because session.timeout.ms is running.
                 _log.info("group %r: %s", config.group_id, error)
                 pause_ms = self._cluster.config.retry_backoff_ms
                 continue
-            # From when it was sent: a slow answer must not stretch the interval.
+            # Measured from when it was sent: a slow response must not stretch the interval.
             next_ms = sent_at_ms + config.heartbeat_interval_ms
             pause_ms = max(next_ms - self._clock.monotonic_ms(), 0)
 
@@ -394,14 +396,14 @@ class Membership:
             member_id=member_id,
             group_instance_id=instance_id,
         )
-        # An answer that takes longer than a session is as good as none.
+        # A response that takes longer than a session is useless.
         answer = await self._coordinators.call(
             group_id, HEARTBEAT, request, HeartbeatResponse, self._config.session_timeout_ms
         )
         self._coordinators.check(group_id, answer.error_code)
 
     async def _leave_overdue(self) -> None:
-        """Leave: the user takes too long between two polls (KIP-62)."""
+        """Leave: the user has taken too long between two polls (KIP-62)."""
         limit_ms = self._config.max_poll_interval_ms
         reason = (
             f"no poll within {limit_ms} ms (max.poll.interval.ms): process faster, raise it, or "
@@ -420,11 +422,11 @@ class Membership:
     # ---- leaving ----
 
     def abandon_join(self) -> None:
-        """Close the connection of a join without an answer: requests behind it are not read."""
+        """Close the connection of an unanswered join: the broker reads no request behind it."""
         self._joins_at.hang_up(self._config.group_id)
 
     async def leave(self, reason: str) -> None:
-        """Stop the heartbeats; a dynamic member leaves its group, a static one may come back."""
+        """Stop the heartbeats; a dynamic member leaves its group, a static member may come back."""
         await self._stop_heart()
         await self._send_leave(reason)
         self._member_id = ""
@@ -435,9 +437,9 @@ class Membership:
         self.error = None
 
     async def _send_leave(self, reason: str) -> None:
-        """Send LeaveGroup, best effort: otherwise the session times out.
+        """Send LeaveGroup, best effort: without it the session times out.
 
-        A coordinator that does not answer reads it later all the same; nothing depends on when.
+        A coordinator that does not respond still reads it later; nothing depends on when.
         """
         # A static member stays in its group for session.timeout.ms: it may come back (KIP-345).
         if not self._member_id or self._instance_id is not None:
@@ -464,6 +466,6 @@ class Membership:
 
 
 MEMBERSHIP_OVER = (UnknownMemberId, IllegalGeneration)
-"""The group has removed this member, which may join again."""
+"""The group has removed this member, which may rejoin."""
 
 _AGAIN = (Unreachable, RebalanceInProgress, *MEMBERSHIP_OVER)

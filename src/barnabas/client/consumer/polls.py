@@ -1,9 +1,9 @@
-"""The polls of a consumer: what brings records to its user, in every form.
+"""The polls of a consumer, which bring records to its user in every form.
 
     poll -> auto commit -> rebalance, if one is due -> buffered records, else fetch and wait
 
-One poll at a time. Records come from the chunks that the fetcher has buffered; `_reading` is the
-one in use, which an iteration takes records from without a poll for each.
+One poll runs at a time. Records come from the chunks that the fetcher has buffered. `_reading` is
+the chunk in use; an iteration takes records from it without a poll for each.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ITERATION_POLL_MS = 60_000  # how long one poll of an iteration waits before th
 
 
 class Polls(Lookups):
-    """Methods of `Consumer` that read records."""
+    """The methods of `Consumer` that read records."""
 
     _clock: Clock
     _config: ConsumerConfig
@@ -53,18 +53,18 @@ class Polls(Lookups):
 
     def __init__(self) -> None:
         self._reading: Reading | None = None  # the chunk that the last poll did not exhaust
-        self._set_aside: list[Reading] = []  # begun chunks of partitions that were not asked for
-        self._poller: asyncio.Task[Any] | None = None  # the task inside of a poll
+        self._set_aside: list[Reading] = []  # started chunks of partitions that were not requested
+        self._poller: asyncio.Task[Any] | None = None  # the task that is inside a poll
         self._poll_over: asyncio.Future[None] | None = None
         self._nap: asyncio.Timeout | None = None  # around a wait that the group may end
         self._credit = 0  # records that an iteration may take before its next poll
         self._has_started = False
-        self._has_source = False  # subscribed or assigned, ever
-        self._is_closed = False  # no more polls
+        self._has_source = False  # whether anything was ever subscribed to or assigned
+        self._is_closed = False  # no further polls
         self._has_ended = False  # `close` was called
 
     def _state(self, topic_partition: tuple[str, int]) -> AssignedPartition:
-        """Return the partition's state. Raises TypeError, ValueError if it is not assigned."""
+        """Return the partition's state. Raises TypeError, or ValueError if it is not assigned."""
         return self._assignment.of(arguments.topic_partition(topic_partition))
 
     def _states(
@@ -77,27 +77,27 @@ class Polls(Lookups):
     async def poll(
         self, timeout_ms: float = 0, max_records: int | None = None
     ) -> list[ConsumerRecord]:
-        """Return at most `max.poll.records` records; returns as soon as there is one, else empty.
+        """Return at most `max.poll.records` records, as soon as there is one; empty if time is up.
 
         Takes part in the group's rebalances; for auto commit, records of earlier polls count as
         processed.
 
         Args:
             timeout_ms: how long to wait for the first record.
-            max_records: instead of `max.poll.records`.
+            max_records: replaces `max.poll.records`.
 
         Raises:
-            RecordDeserializationError: after the records before; the position stays there, so that
-                `seek` can skip the record.
-            CorruptData: in the same way.
-            NoOffsetForPartition: without a position (LogTruncated where a log lost records that
-                were read).
-            UnknownPartition: the topic has no partition of that number. Polls after it read the
-                others, and look for it.
-            FencedInstanceId: another consumer has its `group.instance.id` now; so does each poll
-                from then on, lest the two take the name from each other in turns.
+            RecordDeserializationError: a record cannot be deserialized; polls return the records
+                before it first. The position stays at the record, so `seek` can skip it.
+            CorruptData: a record is damaged; raised in the same way.
+            NoOffsetForPartition: there is no position (LogTruncated if a log lost records that were
+                read).
+            UnknownPartition: the topic has no partition of that number. Later polls read the other
+                partitions and keep looking for it.
+            FencedInstanceId: another consumer now has its `group.instance.id`. Later polls raise it
+                too, so that the two do not keep taking the name from each other.
             KafkaError: it ends a partition, or keeps this consumer out of its group.
-            ClientClosed: the consumer was closed, by another task or before.
+            ClientClosed: the consumer was closed, earlier or by another task.
             ValueError: nothing was ever subscribed to or assigned.
             Exception: whatever a rebalance listener raises.
         """
@@ -109,7 +109,7 @@ class Polls(Lookups):
         timeout_ms: float = 0,
         max_records: int | None = None,
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Poll, and return the records by partition; of these partitions only, if any are given."""
+        """Poll, and return the records by partition, only of these partitions if any are given."""
         only = self._only(topic_partitions)
         records = await self._poll_records(self._most(max_records), only, timeout_ms)
         found: dict[TopicPartition, list[ConsumerRecord]] = {}
@@ -118,26 +118,26 @@ class Polls(Lookups):
         return found
 
     async def getone(self, *topic_partitions: arguments.Partitions) -> ConsumerRecord:
-        """The next record, as soon as there is one; of these partitions only, if any are given.
+        """Return the next record as soon as there is one; only of these partitions, if given.
 
-        Errors as of `poll`. The position moves record by record.
+        Errors are those of `poll`. The position moves record by record.
         """
         only = self._only(topic_partitions)
         while True:
             records = await self._poll_records(1, only, _ITERATION_POLL_MS)
             if records:
-                # The records behind it are taken without a poll each, unless an interceptor is to
-                # see them one by one as they are returned.
+                # The records after it are taken without a poll for each, unless an interceptor has
+                # to see them one by one as they are returned.
                 if only is None and self._interceptors is None:
                     self._credit = self._config.max_poll_records - 1
                 return records[0]
 
     def __aiter__(self) -> Self:
-        """All records, one by one, until the consumer is closed: `async for record in consumer`.
+        """Iterate over all records until the consumer is closed: `async for record in consumer`.
 
-        A record counts as processed, for auto commit, when the next one is asked for; so `break`
-        in the middle of its work leaves it unprocessed until the next poll or `close`. Errors as of
-        `poll`, after which the iteration may continue.
+        For auto commit, a record counts as processed when the next record is requested. So a
+        `break` in the middle of its processing leaves it unprocessed until the next poll or
+        `close`. Errors are those of `poll`; the iteration may continue after them.
         """
         return self
 
@@ -153,11 +153,11 @@ class Polls(Lookups):
             raise
 
     def next_buffered(self) -> ConsumerRecord | None:
-        """Return the next record of an iteration if no poll is due for it, else None.
+        """Return the next record of an iteration if no poll is due for it, otherwise None.
 
         A poll is due after `max.poll.records` records. Needs no event loop.
         """
-        # Inside of a poll, as of another task, the chunk in use may be given back at any time.
+        # Inside a poll, such as another task's, the chunk in use may be given back at any time.
         if self._credit <= 0 or self._reading is None or self._poller is not None:
             return None
         record = self._reading.next_record()
@@ -172,7 +172,7 @@ class Polls(Lookups):
     def _only(
         self, topic_partitions: tuple[arguments.Partitions, ...]
     ) -> frozenset[TopicPartition] | None:
-        """Return the partitions that were asked for. Raises ValueError if one is not assigned."""
+        """Return the requested partitions. Raises ValueError if one of them is not assigned."""
         if not topic_partitions:
             return None
         return frozenset(state.topic_partition for state in self._states(topic_partitions))
@@ -187,7 +187,7 @@ class Polls(Lookups):
         return records
 
     async def fetch_batches(self, timeout_ms: float = 0) -> dict[TopicPartition, FetchedBytes]:
-        """Return whole record batches as bytes, of each partition that has some; else empty.
+        """Return whole record batches as bytes, by partition; empty if there are none in time.
 
         Positions move past them, as with `poll`. The first batch may begin before the position:
         skip records below `FetchedBytes.offset`. Checksums are not verified here.
@@ -195,19 +195,19 @@ class Polls(Lookups):
         return await self._poll(self._take_raw, timeout_ms)
 
     async def poll_arrow(self, timeout_ms: float = 0, *, with_headers: bool = False) -> pa.Table:
-        """Return what is fetched as a `pyarrow.Table`; empty if there is nothing within the time.
+        """Return the fetched records as a `pyarrow.Table`; empty if none arrive in time.
 
         Columns: topic, partition (int32), offset (int64), timestamp (ms, UTC), timestamp_type
         (int32: 0 set by the producer, 1 by the broker, -1 none), key and value (binary), and with
         `with_headers` headers, a list of structs of key and value.
 
-        As `poll` it takes part in rebalances and commits, and positions move past the table's
-        records. Takes whole fetches, however many records they have (`max.partition.fetch.bytes`
+        Like `poll`, it takes part in rebalances and commits, and positions move past the table's
+        records. It takes whole fetches, however many records they hold (`max.partition.fetch.bytes`
         of each partition), as bytes: deserializers and interceptors are not used.
 
         Raises:
             MissingLibrary: pyarrow or numpy is not installed.
-            CorruptData: the positions stay where they were; `poll` gives the records before.
+            CorruptData: the positions stay where they were; `poll` returns the records before it.
         """
         from barnabas.client.consumer.tables import ARROW, require, table_of
 
@@ -219,7 +219,8 @@ class Polls(Lookups):
         try:
             return table_of(fetched, with_headers=with_headers, check_crcs=check_crcs)
         except CorruptData:
-            # The positions have moved past the whole fetch: back to where the user was.
+            # The positions have moved past the whole fetch; they are moved back to where the user
+            # was.
             for name, chunk in fetched.items():
                 self._state(name).seek(chunk.offset)
             raise
@@ -227,7 +228,7 @@ class Polls(Lookups):
     async def poll_pandas(
         self, timeout_ms: float = 0, *, with_headers: bool = False
     ) -> pd.DataFrame:
-        """Return what is fetched as a `pandas.DataFrame`; for much data `poll_arrow` is faster.
+        """Return the fetched records as a `pandas.DataFrame`; `poll_arrow` is faster for much data.
 
         Columns and their dtypes: topic (object, str; pandas 3: str), partition (int32), offset
         (int64), timestamp (datetime64[ms, UTC]), timestamp_type (int32), key and value (object,
@@ -236,7 +237,7 @@ class Polls(Lookups):
 
         Raises:
             MissingLibrary: pandas, pyarrow or numpy is not installed.
-            CorruptData: as `poll_arrow`.
+            CorruptData: as in `poll_arrow`.
 
         Example::
 
@@ -251,7 +252,7 @@ class Polls(Lookups):
         return frame
 
     async def _poll(self, take: Callable[[], T], timeout_ms: float) -> T:
-        """Return the result of `take`, once there is one or time is up."""
+        """Return the result of `take` as soon as there is one, or when time is up."""
         arguments.duration(timeout_ms, "timeout_ms")
         if self._poller is not None:
             raise ConcurrentUse("another task is polling with this consumer: one at a time")
@@ -268,7 +269,8 @@ class Polls(Lookups):
         try:
             return await self._poll_in_group(take, self._clock.monotonic_ms() + int(timeout_ms))
         except asyncio.CancelledError:
-            # `close` in another task cancels this poll. A user's cancellation is raised as it is.
+            # `close` in another task cancels this poll. A cancellation by the user is raised
+            # unchanged.
             if self._is_closed and not task.uncancel():
                 raise ClientClosed("the consumer was closed during the poll") from None
             raise
@@ -281,7 +283,7 @@ class Polls(Lookups):
             raise ClientClosed("the consumer is closed: make a new one")
 
     async def _poll_in_group(self, take: Callable[[], T], deadline_ms: int) -> T:
-        """Poll, and let the group know when that begins and ends (`max.poll.interval.ms`)."""
+        """Poll, telling the group when the poll starts and ends (`max.poll.interval.ms`)."""
         if self._commits is not None:
             self._commits.auto_commit()
         if self._group is None or not self._group.is_subscribed:
@@ -293,14 +295,15 @@ class Polls(Lookups):
             self._group.poll_ended()
 
     async def _take_or_wait(self, take: Callable[[], T], deadline_ms: int) -> T:
-        # A poll may find all that it needs in the buffers. Fetches that the last one has begun are
-        # sent now, so that the broker works on them while the user works; heartbeats get a turn.
+        # A poll may find everything it needs in the buffers. Fetches that the last poll began are
+        # sent now, so that the broker works on them while the user works; heartbeats also get a
+        # turn.
         await asyncio.sleep(0)
         while True:
             self._cluster.tasks.check()
             if not await self._is_settled(deadline_ms):
-                return take()  # time is up; what is buffered of partitions kept is returned
-            # Before anything is returned: a new leader puts positions in doubt (KIP-320).
+                return take()  # time is up; buffered records of kept partitions are returned
+            # Before anything is returned: a new leader makes positions doubtful (KIP-320).
             self._fetcher.follow_leaders()
             found = take()
             if found:
@@ -310,16 +313,16 @@ class Polls(Lookups):
                 return take()
 
     async def _is_settled(self, deadline_ms: int) -> bool:
-        """Settle the rebalance that is due, if any. False: not done, and time is up."""
+        """Settle the rebalance that is due, if any. Returns False if time is up before that."""
         if self._group is None or not self._group.is_subscribed:
             return True
         return await self._group.poll(deadline_ms)
 
     async def _advance(self, deadline_ms: int) -> bool:
-        """Look up missing positions, fetch the others, and wait for news; False: time is up."""
+        """Look up missing positions, fetch the others and wait; returns False if time is up."""
         self._positions.look_up(self._assignment)
         self._fetcher.send_fetches()
-        # A timeout without an end, which `_wake` gives one: cheaper than a task for each wait.
+        # A timeout without an end, which `_wake` sets: cheaper than a task for each wait.
         try:
             async with asyncio.timeout(None) as self._nap:
                 return await self._fetcher.wait(deadline_ms)
@@ -350,8 +353,8 @@ class Polls(Lookups):
         return records
 
     def _next_reading(self, only: Container[TopicPartition] | None) -> Reading | None:
-        """Return a chunk to continue or to begin with, of one of these partitions."""
-        # One that was begun comes first, or the partition's records would come out of order.
+        """Return a chunk of one of these partitions, to continue or to start."""
+        # A started chunk comes first, or the partition's records would be out of order.
         if self._reading is not None:
             if only is None or self._reading.state.topic_partition in only:
                 return self._reading
@@ -370,8 +373,8 @@ class Polls(Lookups):
         )
 
     def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
-        """One fetched chunk of each partition; raises a pending error only if there is none."""
-        # Half a chunk cannot be returned as bytes: what is left of it is fetched again.
+        """Return a fetched chunk of each partition; raises a pending error if there is none."""
+        # Part of a chunk cannot be returned as bytes, so the rest of it is refetched.
         for reading in (*self._set_aside, *filter(None, [self._reading])):
             reading.give_back()
         self._reading = None

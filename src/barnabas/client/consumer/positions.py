@@ -1,10 +1,10 @@
-"""Finds the positions that a consumer begins at: its group's, or those of a rule (CO-5).
+"""Finds the positions at which a consumer starts: its group's, or those of a rule (CO-5).
 
-For polls each partition is looked up by itself: one request to the coordinator for all that begin
-at the group's offsets, one to each leader for the others, all at the same time. What one partition
-lacks (its topic, a leader, an answer) holds up no other one. It is retried after the backoff, or as
-soon as the metadata is new, and polls read what is there meanwhile. An error that does not pass
-by itself is one for the next poll.
+For polls each partition is looked up independently: one request to the coordinator for all
+partitions that start at the group's offsets, and one to each leader for the others, all
+concurrently. A partition that lacks its topic, a leader or an answer does not delay the others. It
+is retried after the backoff, or as soon as the metadata is new; meanwhile polls return the records
+that have arrived. The next poll raises an error that does not pass by itself.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-COMMITTED: Final = "committed"  # start at the group's offset, else by auto.offset.reset
+COMMITTED: Final = "committed"  # start at the group's offset, otherwise by auto.offset.reset
 
 
 class _Sought(NamedTuple):
-    """A partition that is being looked up; the answer counts if the generation is still that."""
+    """A partition being looked up; the answer counts only while its generation is unchanged."""
 
     state: AssignedPartition
     generation: int
@@ -44,7 +44,7 @@ class _Sought(NamedTuple):
 
 
 class Positions:
-    """Looks up where to start, for polls in the background and for callers who wait."""
+    """Looks up where to start, for polls in the background and for waiting callers."""
 
     def __init__(
         self, cluster: Cluster, offsets: OffsetFinder, fetcher: Fetcher, auto_offset_reset: str
@@ -56,9 +56,9 @@ class Positions:
         self._auto_offset_reset = auto_offset_reset
         self._timeout_ms = cluster.config.default_api_timeout_ms
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._waiting: list[AssignedPartition] = []  # for their topics
+        self._waiting: list[AssignedPartition] = []  # waiting for their topics
         self._retries = RetryLog(MOMENT_MS)
-        self.commits: Commits | None = None  # of a consumer in a group
+        self.commits: Commits | None = None  # None unless the consumer is in a group
         cluster.metadata.add_listener(self._resume)
 
     async def close(self) -> None:
@@ -70,9 +70,9 @@ class Positions:
     # ---- for a poll ----
 
     def look_up(self, states: Iterable[AssignedPartition]) -> None:
-        """Begin to look up the missing positions that are due; the fetcher's wait ends with each.
+        """Start looking up the missing positions that are due; each answer ends the fetcher's wait.
 
-        Positions are set as the answers come, errors become those of their partitions.
+        Positions are set as the answers arrive; errors are stored with their partitions.
         """
         now_ms = self._clock.monotonic_ms()
         of_group: list[_Sought] = []
@@ -83,8 +83,9 @@ class Positions:
                 continue
             if state.sought_in == state.generation:
                 continue  # under way
-            # The group's offset is at its coordinator, an end of the log at the leader, which may
-            # have to be found first. With auto.offset.reset=none there is nothing to ask (CO-5).
+            # The coordinator knows the group's offset; the leader, which may have to be found
+            # first, knows an end of the log. With auto.offset.reset=none there is nothing to ask
+            # (CO-5).
             sought = _Sought(state, state.generation)
             leader = self._cluster.metadata.view.leader(state.topic_partition)
             if state.reset == COMMITTED:
@@ -103,29 +104,30 @@ class Positions:
             self._begin(f"a look-up of offsets at {node}", those, self._start_by_rule(node, those))
 
     def _needs_metadata(self, state: AssignedPartition) -> bool:
-        """Return whether to ask for its leader; else it waits for its topic, or has an error."""
+        """Return whether to ask for its leader; if not, it waits for its topic or has an error."""
         metadata = self._cluster.metadata
         name = state.topic_partition
         topic = metadata.view.topics.get(name.topic)
         if topic is not None and name.partition not in topic.partitions:
-            # Another broker may know more partitions already, if the topic has just grown.
+            # Another broker may already know more partitions, if the topic has just grown.
             if not self._is_news(state, UnknownPartition):
                 return True
             self._fail(state, unknown_partition(topic, name.partition))
             return False
         error = metadata.view.topic_error(name.topic)
         if error is not None and not error.retriable:
-            metadata.forget(name.topic)  # it may be another answer the next time
+            metadata.forget(name.topic)  # the next answer may differ
             self._fail(state, error)
             return False
         if topic is None and error is None:
             metadata.track([name.topic])
-            return True  # it has not been asked for yet
+            return True  # the topic has not been requested yet
         kind = LeaderNotAvailable if error is None else type(error)
         if self._is_news(state, kind):
             self._warn(state, reason(kind))
         if kind is UnknownTopicOrPartition and metadata.is_awaited(name.topic):
-            # Metadata looks for it by itself, at the pace of the backoff; `_resume` ends the wait.
+            # Metadata looks for the topic by itself, at the pace of the backoff; `_resume` ends the
+            # wait.
             self._pause(state)
             self._waiting.append(state)
             return False
@@ -144,7 +146,7 @@ class Positions:
                 for state, generation in those:
                     if state.sought_in == generation:
                         state.sought_in = -1
-            # Before a fetch can be sent to the same leaders, which might hold up the look-up.
+            # Before a fetch is sent to the same leaders, which might delay the look-up.
             self.look_up(sought.state for sought in those if not sought.state.is_dropped)
             self._fetcher.wake()
 
@@ -186,19 +188,19 @@ class Positions:
                 self._fail(sought.state, error)
 
     def _retry(self, state: AssignedPartition, error: BarnabasError) -> None:
-        """Ask again after the backoff, by new metadata."""
+        """Ask again after the backoff, with new metadata."""
         if self._is_news(state, type(error)):
             self._warn(state, str(error))
         self._pause(state)
         self._cluster.metadata.request_refresh()
 
     def _fail(self, state: AssignedPartition, error: BarnabasError) -> None:
-        """Give the next poll the error; polls after it read the others until the backoff ends."""
+        """Give the next poll the error; later polls read the others until the backoff ends."""
         state.error = error
         self._pause(state)
 
     def _resume(self) -> None:
-        """Metadata is new: end the backoff of partitions whose topics did not exist."""
+        """End the backoff of partitions whose topics did not exist, because the metadata is new."""
         for state in self._waiting:
             state.not_before_ms = 0
         if self._waiting:
@@ -219,12 +221,12 @@ class Positions:
     # ---- for a caller who waits ----
 
     async def find(self, states: Sequence[AssignedPartition]) -> None:
-        """Set the positions: to the group's offset, or by each partition's rule.
+        """Set the positions to the group's offset, or by each partition's rule.
 
-        Raises the error of a partition that has none, after `default.api.timeout.ms` at most.
+        Raises the error of a partition without a position, after `default.api.timeout.ms` at most.
         """
         await self._go_to_committed([state for state in states if state.reset == COMMITTED])
-        # Those without a committed offset have auto.offset.reset's rule now.
+        # Partitions without a committed offset now have the rule of auto.offset.reset.
         states = [state for state in states if state.reset is not None]
         for state in states:
             if state.reset == "none":
@@ -233,7 +235,7 @@ class Positions:
         generations = [state.generation for state in states]
         found = await self._offsets.find(timestamps, self._timeout_ms)
         for state, generation in zip(states, generations, strict=True):
-            # Otherwise the user called seek meanwhile, which is newer than the answer.
+            # Otherwise the user has called seek meanwhile, which is newer than the answer.
             if state.generation == generation:
                 at = found[state.topic_partition]
                 state.seek(at.offset, at.leader_epoch)
@@ -245,7 +247,7 @@ class Positions:
         self.commits.start_at(found)
         for state in states:
             if state.reset != COMMITTED:
-                continue  # the user called seek meanwhile
+                continue  # the user has called seek meanwhile
             if state.topic_partition in found:
                 at = found[state.topic_partition]
                 state.seek(at.offset, at.leader_epoch)

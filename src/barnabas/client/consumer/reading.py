@@ -1,7 +1,7 @@
-"""Gives the user a chunk piece by piece, and deserializes each record as it is given. Pure.
+"""Gives the user a chunk piece by piece, and deserializes each record as it is returned. Pure.
 
-Corrupt data and a failing deserializer become the partition's error, after the records before; the
-position stays at the record in question, so that the user can seek past it.
+Corrupt data and a failing deserializer become the partition's error, after the preceding records.
+The position stays at the record in question, so that the user can seek past it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Deserialize = Callable[[ConsumerRecord], ConsumerRecord]
 def deserialization(
     key: Callable[[bytes], Any] | None, value: Callable[[bytes], Any] | None
 ) -> Deserialize | None:
-    """Return what converts a record's key and value; None if both stay bytes."""
+    """Return the function that converts a record's key and value; None if both stay bytes."""
     if key is None and value is None:
         return None
-    from barnabas.client.serialization import deserialize  # only for who uses it
+    from barnabas.client.serialization import deserialize  # only for those who use it
 
     def convert(record: ConsumerRecord) -> ConsumerRecord:
         place = f"offset {record.offset} of {record.topic_partition}"
@@ -43,7 +43,7 @@ def deserialization(
 
 
 class Reading:
-    """A chunk that is being read, and how far the user has got."""
+    """A chunk being read, and how far the user has got."""
 
     __slots__ = ("_at", "_chunk", "_deserialize", "_generation", "_lists", "_records", "state")
 
@@ -61,10 +61,10 @@ class Reading:
         self._deserialize = deserialize
         self._lists = chunk.lists(check_crcs=check_crcs)
         self._records: list[ConsumerRecord] = []  # of the batch in use
-        self._at = 0  # the next of them
+        self._at = 0  # the index of the next record
 
     def next_record(self) -> ConsumerRecord | None:
-        """Return the next record of the batch in use; None if `take_into` has to be asked."""
+        """Return the next record of the batch in use; None if `take_into` has to be called."""
         state = self.state
         if (
             self._at >= len(self._records)
@@ -79,10 +79,10 @@ class Reading:
         return record
 
     def take_into(self, records: list[ConsumerRecord], most: int) -> bool:
-        """Fill `records` up to `most`; False when the chunk is exhausted, or given back."""
+        """Fill `records` up to `most`; returns False when the chunk is exhausted or given back."""
         state = self.state
         if not state.is_current(self._generation):
-            return False  # the user went elsewhere
+            return False  # the user has moved elsewhere
         if state.paused:
             self.give_back()
             return False
@@ -116,6 +116,6 @@ class Reading:
             state.advance(record.offset + 1, epoch)
 
     def give_back(self) -> None:
-        """Fetch the records again that were not taken."""
+        """Give the remaining records back, to be refetched."""
         if self.state.is_current(self._generation):
             self.state.refetch()

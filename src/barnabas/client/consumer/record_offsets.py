@@ -1,8 +1,8 @@
-"""The offsets at which partitions have records: not every offset has one.
+"""Finds the offsets at which partitions have records: not every offset has a record.
 
-Markers of transactions take offsets, compaction removes records and keeps theirs, and a reader of
-committed records is not given the aborted ones. So how many records lie in a range, and where the
-last ten begin, only a look at the batches says.
+Transaction markers take offsets, compaction removes records but keeps their offsets, and a
+read_committed consumer does not get aborted records. So only the batches themselves show how many
+records lie in a range, or where the last ten begin.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from barnabas.client.errors import Unreachable
 from barnabas.types import TopicPartition
 
 _POLL_MS: Final = 500
-_SILENT_POLLS: Final = 120  # a minute
+_SILENT_POLLS: Final = 120  # polls without records: a minute
 
 
 class Span(NamedTuple):
     """A range of offsets of a partition."""
 
     begin: int
-    end: int  # not in it
+    end: int  # exclusive
 
 
 async def record_offsets(
     consumer: Consumer, spans: Mapping[TopicPartition, Span], most: int | None = None
 ) -> dict[TopicPartition, array[int]]:
-    """The offsets of the records in these ranges, as the consumer's isolation level has them.
+    """Return the offsets of the records in these ranges, at the consumer's isolation level.
 
-    It reads them by assignment, and has none afterwards. `most`: so many of each partition are
-    enough; there may be more. Raises Unreachable when nothing comes for a minute, CorruptData.
+    The consumer is assigned the partitions to read them, and has no assignment afterwards. `most`
+    is the number of records of each partition that is enough; more may be returned. Raises
+    CorruptData, or Unreachable if nothing arrives for a minute.
     """
     found = {name: array("q") for name in spans}
     unread = {name: span for name, span in spans.items() if span.begin < span.end}
-    consumer.assign([])  # what was assigned and paused before begins again
+    consumer.assign([])  # drops the old assignment with its pauses
     consumer.assign(unread)
     for name, span in unread.items():
         consumer.seek(name, span.begin)
@@ -51,7 +52,7 @@ async def record_offsets(
         for name, answer in answers.items():
             _take_offsets(found[name], name, answer, unread[name].end)
         for name, span in list(unread.items()):
-            # By position, which also moves on when the range was deleted meanwhile.
+            # Compares the position, which also advances if the range was deleted meanwhile.
             is_over = await consumer.position(name) >= span.end
             if is_over or (most is not None and len(found[name]) >= most):
                 del unread[name]
@@ -63,17 +64,17 @@ async def record_offsets(
 async def last_records(
     consumer: Consumer, spans: Mapping[TopicPartition, Span], count: int
 ) -> dict[TopicPartition, int]:
-    """The offset of the last record but `count - 1` of each range; its begin, if it has fewer.
+    """Return the offset of the `count`-th last record of each range; its begin if it has fewer.
 
-    Reads backwards, in ranges that double until there are enough, so that an end of nothing but
-    aborted records costs what it is long. Assignment and errors as of `record_offsets`.
+    Reads backwards, in ranges that double until there are enough records, so a long tail of aborted
+    records costs no more than its length. Assignment and errors are as in `record_offsets`.
     """
     starts: dict[TopicPartition, int] = {}
     missing = dict.fromkeys(spans, count)
     unread = dict(spans)
     width = count
     while unread:
-        # No more offsets than records that are wanted: all of them, and nothing to count.
+        # No more offsets than wanted records: take them all, without counting.
         starts |= {
             name: begin for name, (begin, end) in unread.items() if end - begin <= missing[name]
         }

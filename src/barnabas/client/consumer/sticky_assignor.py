@@ -1,11 +1,12 @@
 """The sticky assignor: balance first, then as few moves as possible (AS-4, AS-5; KIP-54).
 
-Three steps. Members keep their partitions. Unassigned ones go, those with the fewest subscribers
-first, to the subscriber with the fewest partitions. Then partitions move as long as that makes the
-distribution more even: along a chain of members if need be, for A may have to give to B, which
-shares a topic with it, so that B can give to C. When no chain is left that ends at a member with
-two partitions less than the one where it starts, no assignment is more even (a semi-matching
-without a cost-reducing path is optimal), so the outcome is balanced for any subscriptions.
+Works in three steps. Members keep their partitions. Each unassigned partition, those with the
+fewest subscribers first, goes to the subscriber with the fewest partitions. Then partitions move as
+long as that makes the distribution more even, if need be along a chain of members: A may have to
+give to B, which shares a topic with it, so that B can give to C. When no chain is left that ends at
+a member with two partitions fewer than the member where it starts, no assignment is more even (a
+semi-matching without a cost-reducing path is optimal). So the outcome is balanced for any
+subscriptions.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _Step = tuple[int, str, int]  # from a member, a partition of this topic, to a m
 
 def assign_sticky(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
     distribution = _Distribution(topics, members)
-    distribution.keep()  # what a member has and still subscribes to
+    distribution.keep()  # the partitions that a member has and still subscribes to
     distribution.place_orphans()
     distribution.level()
     return {
@@ -32,15 +33,15 @@ def assign_sticky(topics: Mapping[str, int], members: Sequence[GroupMember]) -> 
 
 
 def withhold_moving(assignment: GroupAssignment, members: Sequence[GroupMember]) -> GroupAssignment:
-    """Return the assignment without partitions that another member still owns."""
+    """Return the assignment without the partitions that another member still owns."""
     owned = {member.member_id: frozenset(member.owned) for member in members}
     claims: dict[TopicPartition, int] = {}
     for partitions in owned.values():
         for partition in partitions:
             claims[partition] = claims.get(partition, 0) + 1
     return {
-        # What another member still claims is assigned in the next rebalance, which that member
-        # asks for once it has revoked it (KIP-429).
+        # Partitions that another member still claims are assigned in the next rebalance, which that
+        # member requests once it has revoked them (KIP-429).
         member_id: [
             partition
             for partition in partitions
@@ -51,7 +52,7 @@ def withhold_moving(assignment: GroupAssignment, members: Sequence[GroupMember])
 
 
 class _Distribution:
-    """An assignment in the making. Members are identified by their place in the order of ranks."""
+    """An assignment in progress. Members are identified by their index in the order of ranks."""
 
     def __init__(self, topics: Mapping[str, int], members: Sequence[GroupMember]) -> None:
         self.members = sorted(members, key=lambda member: member.rank)
@@ -66,9 +67,9 @@ class _Distribution:
         self._shelves: list[_Shelf] = []  # while partitions move
 
     def _owners(self) -> dict[TopicPartition, int]:
-        """Return the owner of each partition: of several claims the one of the latest generation.
+        """Return the owner of each partition: among several claims, that of the latest generation.
 
-        Two claims of the same generation contradict each other: then it has no owner.
+        Two claims of the same generation contradict each other; the partition then has no owner.
         """
         owners: dict[TopicPartition, int | None] = {}
         latest: dict[TopicPartition, int] = {}
@@ -83,19 +84,19 @@ class _Distribution:
         return {partition: place for partition, place in owners.items() if place is not None}
 
     def keep(self) -> None:
-        """Leave each partition with its owner, if that still subscribes to the topic."""
+        """Leave each partition with its owner, if the owner still subscribes to the topic."""
         subscribed = [frozenset(member.topics) for member in self.members]
         for partition, place in self._before.items():
             if partition.topic in subscribed[place]:
                 self.held[place][partition] = None
 
     def place_orphans(self) -> None:
-        """Give each unassigned partition to the subscriber with the fewest (AS-4)."""
+        """Give each unassigned partition to the subscriber with the fewest partitions (AS-4)."""
         taken = {partition for held in self.held for partition in held}
         # A heap by number of partitions for each set of subscribers. Numbers only grow, so an
-        # entry that is out of date is too small and comes up in time to be corrected.
+        # outdated entry is too small and comes up early enough to be corrected.
         heaps: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-        # Topics with few subscribers first: the others can still even out what those leave uneven.
+        # Topics with few subscribers first: the others can still even out the imbalance they leave.
         by_choice = sorted(self._topics, key=lambda topic: (len(self._subscribers[topic]), topic))
         for topic in by_choice:
             subscribers = self._subscribers[topic]
@@ -128,8 +129,8 @@ class _Distribution:
                 return
             chain, reached = self._chain(giver)
             if not chain:
-                # All reachable members have as many (but one), so no member with fewer will ever
-                # find a taker among them: they are settled for good.
+                # All reachable members have as many partitions, or one fewer, so a member with
+                # fewer will never find a taker among them: they are settled for good.
                 settled |= reached
             for source, topic, target in chain:
                 partition = self._shelves[source].take(topic, target)
@@ -138,10 +139,11 @@ class _Distribution:
                 self.held[target][partition] = None
 
     def _chain(self, giver: int) -> tuple[list[_Step], set[int]]:
-        """The chain from `giver` that moves the fewest kept partitions; and the members reached.
+        """Return `giver`'s chain that moves the fewest kept partitions, and the members reached.
 
-        A search by cost, 0 for a partition that its holder did not have before, else 1; topics are
-        nodes too, since the holder of a partition of a topic can give it to any subscriber.
+        The search is by cost: 0 for a partition that its holder did not have before, otherwise 1.
+        Topics are nodes too, since the holder of a partition of a topic can give it to any
+        subscriber.
         """
         limit = len(self.held[giver]) - 2
         direct = self._direct(giver, limit)
@@ -168,15 +170,15 @@ class _Distribution:
             shelf = self._shelves[node]
             for each_topic in shelf.topics:
                 if each_topic not in done:
-                    # What costs nothing goes in front, the rest behind: so the queue stays in the
-                    # order of costs without being sorted.
+                    # Free steps go in front and the others behind, so the queue stays in the order
+                    # of costs without being sorted.
                     put = queue.appendleft if each_topic in shelf.moved else queue.append
                     put((each_topic, node, each_topic))
         return [], {node for node in done if isinstance(node, int)}
 
     def _steps(self, giver: int, taker: int, came: Mapping[int, tuple[int, str]]) -> list[_Step]:
-        # From the end back, so that a member on the way gives before it gets, and does not pass on
-        # what it has just been given.
+        # From the end backwards, so that a member on the way gives before it gets, and does not
+        # pass on a partition that it has just received.
         steps: list[_Step] = []
         while taker != giver:
             source, topic = came[taker]
@@ -185,9 +187,9 @@ class _Distribution:
         return steps
 
     def _direct(self, giver: int, limit: int) -> _Step | None:
-        """Return the first step that the search would look at, if it is all that is needed.
+        """Return the first step that the search would consider, if that step is sufficient.
 
-        Mostly it is, and then the other topics of the giver need not be looked at.
+        Usually it is, and then the giver's other topics need not be considered.
         """
         shelf = self._shelves[giver]
         topic = next(reversed(shelf.moved), None) or next(iter(shelf.topics))
@@ -199,7 +201,7 @@ class _Distribution:
 class _Shelf:
     """A member's partitions by topic, and within a topic by the member that had them before.
 
-    A member may hold thousands, and gives them away one by one: none is looked for among them.
+    A member may hold thousands and gives them away one by one; this avoids searching among them.
     """
 
     __slots__ = ("moved", "place", "topics")
@@ -207,7 +209,7 @@ class _Shelf:
     def __init__(self, place: int) -> None:
         self.place = place
         self.topics: dict[str, dict[int | None, dict[TopicPartition, None]]] = {}
-        self.moved: dict[str, None] = {}  # topics with a partition that it did not have before
+        self.moved: dict[str, None] = {}  # topics with a partition that is new to the member
 
     def put(self, partition: TopicPartition, before: int | None) -> None:
         origins = self.topics.setdefault(partition.topic, {})
@@ -216,7 +218,7 @@ class _Shelf:
             self.moved[partition.topic] = None
 
     def take(self, topic: str, target: int) -> TopicPartition:
-        """Remove the one to give: one that `target` had before, a new one here, or the last."""
+        """Remove a partition to give: `target` had it before, or it is new here, or the last."""
         origins = self.topics[topic]
         origin: int | None = self.place
         if target in origins:

@@ -13,34 +13,34 @@ ListenerResult = Awaitable[None] | None
 
 
 class RebalanceListener:
-    """Called inside of `poll`, `unsubscribe` and `close` with partitions that come and go.
+    """Called inside `poll`, `unsubscribe` and `close` with partitions that come and go.
 
-    By an eager assignor all partitions go before each rebalance and come after it. By
-    cooperative-sticky alone only those go that move, and those come that are new: the others stay
-    assigned, and are read during the rebalance as well (KIP-429).
+    With an eager assignor all partitions go before each rebalance and come after it. With only
+    cooperative-sticky, just the moving partitions go and just the new ones come: the others stay
+    assigned, and are also read during the rebalance (KIP-429).
 
     Subclass it and override the methods that matter, each as `def` or as `async def`.
     """
 
     def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """These go to others next; processed records can still be committed."""
+        """Called with partitions before others get them; processed records can be committed."""
         return None
 
     def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """These were assigned, and nothing was read of them yet: the moment for `seek`.
+        """Called with assigned partitions before anything is read from them: the moment for `seek`.
 
-        Called after every rebalance; the list is empty if this member was given nothing new.
+        Called after every rebalance; the list is empty if this member got no new partitions.
         """
         return None
 
     def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """These went to others already; nothing can be committed. By default calls `revoked`."""
+        """Called with partitions that others already have; commits fail. Calls `revoked`."""
         return self.on_partitions_revoked(partitions)
 
 
 def checked_listener(listener: object) -> None:
-    """Raise TypeError unless it is a RebalanceListener or None."""
-    # By its methods: a class of the user's own need not derive from ours.
+    """Raise TypeError unless the listener is a RebalanceListener or None."""
+    # Checked by its methods: a user's own class need not derive from ours.
     names = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
     if listener is not None and not all(callable(getattr(listener, name, None)) for name in names):
         kind = type(listener).__name__
@@ -48,7 +48,7 @@ def checked_listener(listener: object) -> None:
 
 
 class Subscription:
-    """Topics by name, or a pattern that must match a whole name; `names`: the topics now."""
+    """Topics by name, or a pattern that matches whole names; `names` holds the current ones."""
 
     __slots__ = ("_wanted", "exclude_internal", "listener", "names", "pattern")
 
@@ -59,7 +59,7 @@ class Subscription:
         *,
         exclude_internal: bool,
     ) -> None:
-        """Raises TypeError for a single name, ValueError for none."""
+        """Raises TypeError if a single name is given, ValueError if no name is given."""
         self.listener = listener or RebalanceListener()
         self.exclude_internal = exclude_internal
         self.pattern: re.Pattern[str] | None = None
@@ -80,13 +80,13 @@ class Subscription:
             raise ValueError("topics: nothing to subscribe to; unsubscribe() leaves the group")
 
     def covers(self, topic: str) -> bool:
-        """Return whether it may name this topic."""
+        """Return whether the subscription may name this topic."""
         if self.pattern is None:
             return topic in self._wanted
         return self.pattern.fullmatch(topic) is not None
 
     def match(self, topics: Mapping[str, bool]) -> bool:
-        """Match all topics (name -> whether it is internal, TP-8); True if `names` changed."""
+        """Match all topics (name -> whether internal, TP-8); returns True if `names` changed."""
         if self.pattern is None:
             return False
         names = tuple(

@@ -1,7 +1,7 @@
-"""Fetched records as an Arrow table, decoded by column and without a step of Python per record.
+"""Decodes fetched records into an Arrow table column by column, without Python work per record.
 
-Needs pyarrow and numpy, which are imported here only, by the first `poll_arrow`; a frame needs
-pandas as well.
+Needs pyarrow and numpy, which only this module imports, at the first `poll_arrow`; a frame also
+needs pandas.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PANDAS = (*ARROW, "pandas")
 
 
 def require(method: str, libraries: Sequence[str]) -> None:
-    """Import what a method needs. Raises MissingLibrary, which says how to install it."""
+    """Import the libraries of a method. Raises MissingLibrary, which says how to install them."""
     for name in libraries:
         try:
             import_module(name)
@@ -59,7 +59,7 @@ def _batches(
     from barnabas.records.columns import ALL_OFFSETS, iterate_columns
 
     with_headers = "headers" in schema.names
-    # The first batch may begin before the requested offset, since brokers send whole ones.
+    # The first batch may begin before the requested offset, since brokers send whole batches.
     found = iterate_columns(
         chunk.records,
         range(chunk.offset, ALL_OFFSETS.stop),

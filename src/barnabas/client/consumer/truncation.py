@@ -1,7 +1,7 @@
 """Asks leaders whether their logs still hold what a consumer has read (KIP-320).
 
-In the log of a leader that was elected without being in sync, or whose disk lost its end, the
-position's epoch ends below the position. Reading on there would skip the records written instead.
+If a leader was elected without being in sync, or its disk lost the end of its log, the position's
+epoch ends below the position in that log. Reading on would skip the records written instead.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-_CONSUMERS_FROM = 3  # earlier versions need the right to act for the cluster
+_CONSUMERS_FROM = 3  # earlier versions require the right to act for the cluster
 
 
 class Truncation:
-    """Validates doubtful positions, and moves those that were cut off."""
+    """Validates doubtful positions, and moves the positions whose records were cut off."""
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig) -> None:
         self._cluster = cluster
@@ -39,7 +39,7 @@ class Truncation:
     async def settle(self, node: BrokerAddress, states: list[AssignedPartition]) -> None:
         """Validate doubtful positions at this leader, and move those that its log cut off.
 
-        One attempt: positions may stay doubtful. Raises Unreachable.
+        Makes one attempt: positions may stay doubtful. Raises Unreachable.
         """
         doubtful = [(state, state.generation) for state in states]
         try:
@@ -53,7 +53,7 @@ class Truncation:
                 continue  # the user called seek, or the leader moved
             answer = answers.get(state.topic_partition)
             if not is_able:
-                state.is_doubtful = False  # as before there were epochs
+                state.is_doubtful = False  # as before epochs existed
             elif answer is None or answer.error_code:
                 self._on_error(state, 0 if answer is None else answer.error_code)
             else:
@@ -96,9 +96,9 @@ class Truncation:
         state.not_before_ms = now_ms + self._cluster.config.retry_backoff_ms
 
     def _judge(self, state: AssignedPartition, answer: EpochEndOffset) -> None:
-        """Apply an answer: the epoch, or the one before, ends at `end_offset`."""
-        # The answer is the end of the largest epoch in the leader's log that is not above ours. At
-        # or behind the position, it proves that the log has all records that were read.
+        """Apply a response: the epoch, or the one before, ends at `end_offset`."""
+        # The response gives the end of the largest epoch in the leader's log that is not above
+        # ours. If that is at or after the position, the log has all records that were read.
         is_known = answer.leader_epoch >= 0 and answer.end_offset >= 0
         if is_known and answer.end_offset >= state.position:
             state.is_doubtful = False

@@ -1,4 +1,4 @@
-"""How a client connects: Kafka's security options, with underscores in their names."""
+"""Holds Kafka's security options, with underscores in their names: how a client connects."""
 
 from __future__ import annotations
 
@@ -50,12 +50,11 @@ class SecurityConfig(NamedTuple):
     def of_listener(
         cls, protocol: SecurityProtocol, value_of: Callable[[str], Any]
     ) -> SecurityConfig:
-        """The options of a broker as a client of others, from its listener's settings by Kafka's
-        names."""
+        """Return a broker's options as a client of other brokers, from its listener's settings."""
         given: dict[str, Any] = {}
         for name in cls._fields:
             if name.startswith("ssl_"):
-                # Kafka has no option for revoked certificates, so a broker's has our prefix.
+                # Kafka has no option for revoked certificates, so a broker's option has our prefix.
                 own = name == "ssl_crl_location"
                 value = value_of(_BROKERS_CRL if own else name.replace("_", "."))
                 text = ",".join(value) if isinstance(value, list) else value
@@ -69,12 +68,13 @@ class SecurityConfig(NamedTuple):
     def check(self) -> None:
         """Raise ConfigError unless the options fit together."""
         if self.protocol.uses_sasl:
-            # Imported here, so that a client without SASL loads nothing for it.
+            # Imported here so that a client without SASL does not load it.
             from barnabas.client.security.login import check_login
 
             check_login(self)
             return
-        # An option for SASL without SASL is an error: its user believes that it authenticates.
+        # An option for SASL without SASL is an error: its user believes that the client
+        # authenticates.
         for name, value in zip(self._fields, self, strict=True):
             is_tuning = name.startswith("sasl_login_refresh_")
             if name.startswith("sasl_") and not is_tuning and value != self._field_defaults[name]:
@@ -85,7 +85,7 @@ class SecurityConfig(NamedTuple):
                 )
 
     def tls_settings(self) -> TlsSettings:
-        """Return the options of TLS. Raises ConfigError if one is wrong by itself."""
+        """Return the options of TLS. Raises ConfigError if an option by itself is wrong."""
         from barnabas.security.tls_settings import TlsSettings
 
         own = {name.removeprefix("ssl_"): value for name, value in self._asdict().items()}
@@ -93,7 +93,7 @@ class SecurityConfig(NamedTuple):
         return TlsSettings(**{name: own[name] for name in fields})
 
     def __repr__(self) -> str:
-        """Without secrets, so that it may be logged."""
+        """Show the options without secrets, so that they may be logged."""
         shown = ", ".join(
             f"{name}={'[hidden]' if is_secret(name) else repr(value)}"
             for name, value in zip(self._fields, self, strict=True)

@@ -1,4 +1,4 @@
-"""Authenticates a connection by SASL: handshake, messages of the mechanism, end of the session.
+"""Authenticates a connection by SASL: handshake, the mechanism's messages, end of the session.
 
     SaslHandshake 1 --> the mechanisms that the broker has
     SaslAuthenticate --> a challenge, or the end          ... until the mechanism is complete
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from barnabas.security.token_endpoint import TokenEndpoint
 
 Ask = Callable[[Api, "Message", int], Awaitable["Message"]]
-"""Sends a request of an API and version; returns the answer."""
+"""Sends a request of an API and version, and returns the response."""
 
 _JAAS: Final = "sasl.jaas.config"
 _HANDSHAKE_VERSION: Final = 1
 
 
 def check_login(config: SecurityConfig) -> None:
-    """Raise ConfigError unless the options name a mechanism, and have the credentials for it."""
+    """Raise ConfigError unless the options name a mechanism and have credentials for it."""
     mechanism = config.sasl_mechanism
     if mechanism not in MECHANISMS:
         hint = " (Kerberos)" if mechanism == "GSSAPI" else ""
@@ -67,12 +67,12 @@ def check_login(config: SecurityConfig) -> None:
 
 
 async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask: Ask) -> int:
-    """Authenticate a new connection, or an old one again (KIP-368).
+    """Authenticate a new connection, or reauthenticate an old one (KIP-368).
 
-    Returns how long the session lasts in milliseconds, 0 if it has no end.
+    Returns the session's lifetime in milliseconds, or 0 if it has no end.
 
-    `broker`: its name for errors; `authenticate`: the version of SaslAuthenticate. Raises the
-    errors above, and those of `ask`.
+    `broker` is its name for errors; `authenticate` is the version of SaslAuthenticate. Raises the
+    errors above, or those of `ask`.
     """
     mechanism = config.sasl_mechanism
     exchange = await _exchange(config)
@@ -90,8 +90,8 @@ async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask:
         )
     if hello.error_code:
         raise error_for_code(hello.error_code)(f"{broker} refused the SASL handshake")
-    # As many rounds as the mechanism needs: one for PLAIN, two for SCRAM. The last answer says how
-    # long the session lasts (KIP-368).
+    # As many rounds as the mechanism needs: one for PLAIN, two for SCRAM. The last response gives
+    # the session's lifetime (KIP-368).
     message: bytes | None = exchange.first()
     lifetime_ms = 0
     while message is not None:
@@ -121,7 +121,7 @@ async def _exchange(config: SecurityConfig) -> SaslClient:
 
 
 def _user(config: SecurityConfig) -> tuple[str, str, bool]:
-    """User and password, and whether they are a delegation token's id and HMAC."""
+    """Return user and password, and whether they are a delegation token's id and HMAC."""
     own = (config.sasl_plain_username, config.sasl_plain_password)
     module = _module(config)
     if module is None:
@@ -174,8 +174,8 @@ def _token_provider(config: SecurityConfig) -> Callable[[], Any]:
 
 
 def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoint:
-    """Raises ConfigError."""
-    # Imported here, so that other mechanisms load nothing for it.
+    """Return the token endpoint of the options. Raises ConfigError."""
+    # Imported here so that other mechanisms do not load it.
     from barnabas.security.token_endpoint import Refresh, grant_of, token_endpoint
 
     refresh = Refresh(
@@ -188,20 +188,20 @@ def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoi
 
 
 async def _token(provider: Callable[[], Any]) -> str:
-    """Return a fresh token; a plain function runs in a thread, since it may ask a server.
+    """Return a fresh token; a plain function runs in a thread, since it may call a server.
 
-    Raises ConnectionLost if the provider fails: its server may be back the next time.
+    Raises ConnectionLost if the provider fails: its server may be back at the next attempt.
     """
     try:
         if inspect.iscoroutinefunction(provider):
             token = await provider()
         else:
             token = await asyncio.get_running_loop().run_in_executor(None, provider)
-    except SaslAuthenticationFailed:  # of a provider that has refused
+    except SaslAuthenticationFailed:  # raised by a provider that has refused
         raise
     except TokenUnavailable as error:
         raise ConnectionLost(f"there is no token: {error}") from error
-    except Exception as error:  # whatever a user's function raises; its text may have a secret
+    except Exception as error:  # a user's function may raise anything; its text may be secret
         raise ConnectionLost(
             f"there is no token: sasl.oauth.token.provider raised {type(error).__name__}"
         ) from error

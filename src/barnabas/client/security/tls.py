@@ -1,4 +1,4 @@
-"""TLS of a client: made once for all of its connections, again when one of its files changes."""
+"""Creates a client's TLS context for all of its connections, and again when a file changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLIENTS_KEPT = 16  # with different settings, in one process
 
 
 class ClientTls:
-    """The context of connections that begin now."""
+    """The TLS context of connections that begin now."""
 
     __slots__ = ("_context", "_seen", "_settings")
 
@@ -33,11 +33,11 @@ class ClientTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """Made again if a file has changed; if that fails it is logged, and the old one stays."""
+        """The context, recreated if a file has changed; on failure it logs and keeps the old."""
         stamps = stamps_of(self._settings.files)
         if stamps != self._seen:
-            # Noted before the attempt: files that cannot be used are logged once, and not with
-            # each connection until they change again.
+            # Recorded before the attempt: unusable files are logged once, and not with each
+            # connection until they change again.
             self._seen = stamps
             try:
                 self._context = client_context(self._settings)
@@ -48,14 +48,14 @@ class ClientTls:
 
 @lru_cache(maxsize=_CLIENTS_KEPT)
 def client_tls(settings: TlsSettings) -> ClientTls:
-    """Return the same for the same settings: to read a truststore takes some milliseconds."""
+    """Return one object for equal settings, as reading a truststore takes several milliseconds."""
     return ClientTls(settings)
 
 
 async def dial_tls(
     make: Callable[[], Connection], address: str, port: int, tls: ClientTls, *, server_name: str
 ) -> Connection:
-    """Connect over TCP and shake hands; raises OSError, ConfigError."""
+    """Connect over TCP with a TLS handshake; raises OSError or ConfigError."""
     connection = make()
     transport = TlsTransport(connection, tls.context, server_name=server_name)
     try:

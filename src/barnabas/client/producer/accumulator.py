@@ -6,10 +6,11 @@
                   |  `-- expire, fail_waiting --> failed
                   `------- put back in its old place, or split into its parts (KIP-126)
 
-Pure: `now_ms` is an argument, and nothing here waits. Owns the memory bound (`buffer.memory`
-counts appended records without an outcome), the rules of when a batch may be sent, and the
-idempotent producer's identity. Every appended record gets exactly one outcome. A failure does not
-promise that the record is not stored: after an attempt without an answer the client cannot know.
+Pure: `now_ms` is an argument, and nothing here waits. This module owns the memory bound
+(`buffer.memory` counts appended records without an outcome), the rules for when a batch may be
+sent, and the idempotent producer's identity. Every appended record gets exactly one outcome. A
+failure does not guarantee that the record is not stored: after an unanswered attempt the client
+cannot know.
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ from barnabas.records.batch import HEADER_BYTES
 from barnabas.records.compression import CODEC_NAMES
 from barnabas.types import TopicPartition
 
-_REMEMBERED_BATCHES = 5  # per producer and partition, by the broker
+_REMEMBERED_BATCHES = 5  # that the broker remembers, per producer and partition
 
-# An attempt refused with these appended nothing.
+# An attempt refused with one of these errors appended nothing.
 SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerEpoch)
 
 
 class Ready(NamedTuple):
-    """Names the partitions to send for, and the instant to ask again."""
+    """Names the partitions to send for, and the instant at which to ask again."""
 
-    queues: list[PartitionQueue]  # with a batch that may be sent now
+    queues: list[PartitionQueue]  # each has a batch that may be sent now
     next_ms: int | None  # when more may be ready, or expire, if nothing else happens
 
 
 class Statistics:
-    """Counts what a producer has done, per batch and request, never per record."""
+    """Counts a producer's work per batch and request, never per record."""
 
     __slots__ = (
         "acknowledged_batches",
@@ -79,13 +80,13 @@ class Statistics:
         self.retries = 0
 
     def on_answer(self, took_ms: int) -> None:
-        """Count a Produce request that has its answer."""
+        """Count a Produce request that has been answered."""
         self.requests += 1
         self.request_ms += took_ms
         self.longest_request_ms = max(self.longest_request_ms, took_ms)
 
     def as_dict(self) -> dict[str, float]:
-        """Names with their units: `_total` is a count since the start."""
+        """Return the numbers by name, with units; `_total` is a count since the start."""
         return {
             "records_acknowledged_total": self.acknowledged_records,
             "records_failed_total": self.failed_records,
@@ -107,27 +108,27 @@ class Accumulator:
         self._codec = CODEC_NAMES.index(config.compression_type)
         self._most_in_flight = config.max_in_flight_requests_per_connection
         if config.enable_idempotence:
-            # A sixth batch in flight would push the first out of the broker's memory, so that its
-            # repetition could not be recognized as one (PR-6).
+            # A sixth batch in flight would push the first out of the broker's memory, so a
+            # repetition of the first could not be recognized (PR-6).
             self._most_in_flight = min(self._most_in_flight, _REMEMBERED_BATCHES)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
-        self._active: dict[TopicPartition, PartitionQueue] = {}  # those with a waiting batch
+        self._active: dict[TopicPartition, PartitionQueue] = {}  # partitions with a waiting batch
         self._batches_made = 0
         self._unfinished: dict[int, ProducerBatch] = {}  # by number
         self.statistics = Statistics()
         self.used_bytes = 0
-        self.flushing = 0  # how many flushes wait: no batch lingers then
+        self.flushing = 0  # how many flushes are waiting: no batch lingers then
         self.producer_id = -1
         self.producer_epoch = -1
         self.needs_producer_id = config.enable_idempotence
         self.is_transactional = bool(config.transactional_id)
         self.check_loop: Callable[[], None] = lambda: None
-        """Raises unless it is called where the producer runs: asked once per batch, not record."""
+        """Raises unless called where the producer runs; called once per batch, not per record."""
 
     # ---- in ----
 
     def has_room(self, size_bytes: int) -> bool:
-        """Return whether `buffer.memory` allows this much more; a record alone always fits."""
+        """Return whether `buffer.memory` allows this much more; a single record always fits."""
         return self.used_bytes == 0 or (
             self.used_bytes + HEADER_BYTES + size_bytes <= self._config.buffer_memory
         )
@@ -139,20 +140,20 @@ class Accumulator:
         now_ms: int,
         timestamp_ms: int,
     ) -> tuple[ProducerBatch, int]:
-        """Append a record to its batch; the batch, and the record's place in it.
+        """Append a record to a batch, and return the batch and the record's index in it.
 
-        `timestamp_ms`: the record's own, or wall time if it has none.
+        `timestamp_ms` is the record's own timestamp, or wall time if it has none.
         """
         size_bytes = record.size_bytes
         queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
         batch = queue.open_batch()
-        # `size_bytes` is an upper bound, so a batch may end a few bytes early, but never late.
+        # `size_bytes` is an upper bound, so a batch may end a few bytes early, but never too late.
         if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
             limit = self._config.batch_size
             batch = ProducerBatch(topic_partition, self._begin(), self._codec, now_ms, limit)
         index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
         self.used_bytes += size_bytes
-        if index == 0:  # only now, so that no record that fails leaves a batch without any
+        if index == 0:  # only now, so that a record that fails does not leave an empty batch
             self._enqueue(queue, batch)
             self.used_bytes += HEADER_BYTES
         return batch, index
@@ -185,7 +186,7 @@ class Accumulator:
         return queue
 
     def _begin(self) -> int:
-        """Return the number of a new batch. Raises as `check_loop`."""
+        """Return the number of a new batch. Raises the errors of `check_loop`."""
         self.check_loop()
         return self._batches_made * NUMBER_STEP
 
@@ -194,7 +195,7 @@ class Accumulator:
         self._batches_made += 1
         self._unfinished[batch.number] = batch
         if queue.waiting:
-            queue.waiting[-1].limit_bytes = 0  # what comes now is behind this one
+            queue.waiting[-1].limit_bytes = 0  # later records go behind this batch
         queue.waiting.append(batch)
         self._active[batch.topic_partition] = queue
 
@@ -210,14 +211,14 @@ class Accumulator:
         return sum(len(queue.in_flight) for queue in self._queues.values())
 
     def ready(self, now_ms: int) -> Ready:
-        """The partitions with a batch that may be sent, and when to ask again at the latest."""
+        """Return the partitions with a batch to send now, and when to ask again at the latest."""
         queues = []
         next_ms: int | None = None
         for queue in self._active.values():
             first = queue.waiting[0]
             due_ms = first.created_ms + self._config.delivery_timeout_ms
-            # A partition that is held, or has its share in flight, becomes ready by an answer,
-            # which wakes the sender by itself. Until then only the batch's expiry is due.
+            # A partition that is held, or has its share in flight, becomes ready through a
+            # response, which wakes the sender. Until then only the expiry of the batch is due.
             if not queue.is_held and len(queue.in_flight) < self._most_of(queue):
                 leave_ms = max(queue.not_before_ms, self._leaves_at_ms(queue, first))
                 if leave_ms <= now_ms:
@@ -228,16 +229,16 @@ class Accumulator:
         return Ready(queues, next_ms)
 
     def _most_of(self, queue: PartitionQueue) -> int:
-        """Return the number of its batches that may be in flight."""
-        # From a producer that it does not know a leader accepts any first sequence, so the first
+        """Return the number of the partition's batches that may be in flight."""
+        # A leader accepts any first sequence from a producer that it does not know, so the first
         # batch goes alone: see the invariants of `partition_queue`.
         is_first = self._config.enable_idempotence and not queue.is_known
         return 1 if is_first else self._most_in_flight
 
     def _leaves_at_ms(self, queue: PartitionQueue, first: ProducerBatch) -> int:
         full = len(queue.waiting) > 1 or first.size_bytes >= self._config.batch_size
-        full = full or not first.limit_bytes  # nothing can join it
-        # A full buffer sends what it has: otherwise a long linger would block the caller.
+        full = full or not first.limit_bytes  # no record can join the batch
+        # A full buffer sends its batches: otherwise a long linger would block the caller.
         crowded = self.used_bytes + self._config.batch_size >= self._config.buffer_memory
         # A retry waits for its backoff (`not_before_ms`), not for more records to join it.
         if full or first.attempts or self.flushing or crowded:
@@ -248,8 +249,8 @@ class Accumulator:
         """Take the partition's next batch to send; the partition goes to the end of the line."""
         assert not self.needs_producer_id, "an idempotent batch needs a producer id"
         batch = queue.take(self._config.enable_idempotence)
-        # A dict keeps the order of insertion, so the partitions of a broker take turns in requests
-        # that have no room for all of them.
+        # A dict keeps the order of insertion, so a broker's partitions take turns if a request has
+        # no room for all of them.
         del self._active[queue.topic_partition]
         if queue.waiting:
             self._active[queue.topic_partition] = queue
@@ -260,10 +261,11 @@ class Accumulator:
     def acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         queue = self._queues[batch.topic_partition]
         queue.acknowledge(batch)
-        # The broker refuses gaps: what it stored under a later sequence follows all earlier ones.
+        # The broker refuses gaps: a batch stored under a later sequence follows all earlier
+        # batches.
         stored = queue.take_stored()
         self._resolve(queue)
-        for older in stored:  # only the broker of its first attempt knew the offset
+        for older in stored:  # only the broker that first stored the batch knew the offset
             self._complete(older, -1, -1)
         if not queue.waiting:
             self._active.pop(queue.topic_partition, None)
@@ -277,29 +279,30 @@ class Accumulator:
         batch.complete(base_offset, log_append_time_ms)
 
     def fail_attempt(self, batch: ProducerBatch, error: BarnabasError, retry_at_ms: int) -> None:
-        """Take a failed attempt back: the batch is retried, in its order, or fails for good (PR-5).
+        """Take back a failed attempt: the batch is retried in order, or fails for good (PR-5).
 
-        If the broker's state is in doubt, or it does not accept our sequences, a new producer id is
-        needed: no batch is taken until none is in flight and `identify` was called.
+        If the broker's state is in doubt, or the broker does not accept our sequences, a new
+        producer id is needed: no batch is taken until none is in flight and `identify` was called.
         """
         queue = self._queues[batch.topic_partition]
         batch.last_failure = error
         if isinstance(error, MessageTooLarge) and batch.is_divisible:
             # `batch.size` is above the topic's max.message.bytes. Nothing was appended, so the
-            # parts go out under the sequences of the whole (KIP-126).
+            # parts are sent under the sequences of the whole (KIP-126).
             self._split(queue, batch)
             return
         batch.in_doubt |= isinstance(error, Unreachable)
         if isinstance(error, OutOfOrderSequenceNumber):
-            # A batch that moved up while it was in flight was refused for its old sequence, which
-            # says nothing about the new one.
+            # A batch that moved up while in flight was refused for its old sequence, which says
+            # nothing about the new one.
             batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
-            # One that precedes an acknowledged batch is stored: the broker has only forgotten it.
+            # A batch that precedes an acknowledged batch is stored: the broker has merely forgotten
+            # it.
             if batch.is_out_of_order and batch.number < queue.last_acknowledged:
                 self.acknowledge(batch, -1, -1)
                 return
         if batch.attempts <= self._config.retries and self._may_pass(batch, queue, error):
-            # Any other error may come after the append: NOT_ENOUGH_REPLICAS_AFTER_APPEND, or
+            # Any other error may follow the append: NOT_ENOUGH_REPLICAS_AFTER_APPEND, or
             # REQUEST_TIMED_OUT while the replicas were fetching it (PR-4).
             batch.in_doubt |= not isinstance(error, SEQUENCE_ERRORS)
             queue.put_back(batch, retry_at_ms)
@@ -307,7 +310,7 @@ class Accumulator:
             self._active[batch.topic_partition] = queue
             return
         if batch.base_sequence >= 0 and batch.in_doubt:
-            # The answers to the batches behind it will show whether it is stored (KIP-360).
+            # The responses to the batches behind it will show whether it is stored (KIP-360).
             queue.give_up_in_flight(batch)
         else:
             queue.refuse(batch)
@@ -315,7 +318,7 @@ class Accumulator:
         self._fail(batch, error)
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Retry in parts a batch that is too large for its topic (KIP-126)."""
+        """Split a batch that is too large for its topic, and retry its parts (KIP-126)."""
         parts = batch.split()
         self._release(batch)
         for part in parts:
@@ -330,10 +333,10 @@ class Accumulator:
         if isinstance(error, Unreachable):
             return True
         if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
-            # Behind an older batch that must be retried or was refused, the broker has to answer
-            # this, and also where it only remembers younger batches. Else the broker's state and
-            # ours differ, which takes a new identity; a transaction cannot change it half-way, so
-            # this ends it.
+            # The broker must answer with this error behind an older batch that must be retried or
+            # was refused, and also where it only remembers younger batches. Otherwise its state and
+            # ours differ, which requires a new identity. A transaction cannot change its identity
+            # half-way, so this error ends it.
             if self._is_out_of_step(batch, queue, error):
                 self._lose_sequences(queue)
                 return not self.is_transactional
@@ -344,14 +347,15 @@ class Accumulator:
         self, batch: ProducerBatch, queue: PartitionQueue, error: BarnabasError
     ) -> bool:
         if isinstance(error, OutOfOrderSequenceNumber) and not self.is_transactional:
-            # The other batches in flight may still be acknowledged, which would prove this one.
+            # The other batches in flight may still be acknowledged, which would prove this batch
+            # stored.
             return queue.is_out_of_step(batch)
-        # A transaction does not wait for such a proof: a doubt ends it, and its abort settles all.
+        # A transaction does not wait for such proof: a doubt ends it, and its abort settles all.
         moved_up = batch.sent_sequence != batch.base_sequence
         return not moved_up and queue.is_first_unacknowledged(batch)
 
     def _resolve(self, queue: PartitionQueue) -> None:
-        """Drop the sequences if a batch was given up in doubt and no other can resolve that.
+        """Drop the sequences if a batch was given up in doubt and no other can resolve the doubt.
 
         Such a batch ends a transaction, whatever its outcome.
         """
@@ -362,8 +366,10 @@ class Accumulator:
         queue.is_lost = self.needs_producer_id = True
 
     def identify(self, producer_id: int, producer_epoch: int) -> None:
-        """Take a new identity; lost sequences restart at 0, in a transaction all of them. No batch
-        may be in flight."""
+        """Take a new identity while no batch is in flight.
+
+        Lost sequences restart at 0; in a transaction all sequences do.
+        """
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.needs_producer_id = False
@@ -372,12 +378,12 @@ class Accumulator:
                 queue.restart(Identity(producer_id, producer_epoch))
 
     def expire(self, now_ms: int) -> list[ProducerBatch]:
-        """Fail batches that have waited for `delivery.timeout.ms`; returns them."""
+        """Fail the batches that have waited for `delivery.timeout.ms`, and return them."""
         expired = []
         limit_ms = self._config.delivery_timeout_ms
         missing = "producer id yet" if self.needs_producer_id else "leader, no broker"
-        # Waiting batches alone. One in flight comes back here with its answer, or without one after
-        # request.timeout.ms, and is then too old to be retried.
+        # Only waiting batches. A batch in flight comes back here after its response, or unanswered
+        # after request.timeout.ms, and is then too old to be retried.
         for queue in list(self._active.values()):
             while queue.waiting and queue.waiting[0].created_ms + limit_ms <= now_ms:
                 expired.append(queue.waiting[0])
@@ -385,7 +391,7 @@ class Accumulator:
         return expired
 
     def fail_waiting(self, error: BarnabasError) -> int:
-        """Fail every batch that is not in flight; returns the number of their records."""
+        """Fail every batch that is not in flight, and return the number of their records."""
         count = 0
         for queue in list(self._active.values()):
             while queue.waiting:
@@ -394,7 +400,7 @@ class Accumulator:
         return count
 
     def fail_all(self, error: BarnabasError) -> None:
-        """Fail every batch, those in flight too: nothing is sent or received any more."""
+        """Fail every batch, including those in flight: nothing is sent or received afterwards."""
         for queue in self._queues.values():
             queue.waiting.clear()
             queue.in_flight.clear()

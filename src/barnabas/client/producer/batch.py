@@ -1,9 +1,9 @@
-"""A batch of one partition on the producer's side.
+"""A producer's batch of records for one partition.
 
-A batch is open (records are added), then closed (encoded once, sent, and on a retry sent again with
-the same bytes), then done: acknowledged or failed. It is done exactly once. One that is split is
-done when its parts are, and each record has the outcome of its part. Pure: it neither waits nor
-reads a clock.
+A batch is open (records are added), then closed (encoded once, sent, and on a retry resent with the
+same bytes), then done: acknowledged or failed. It is done exactly once. A split batch is done when
+its parts are, and each record has the outcome of its part. Pure: it neither waits nor reads a
+clock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GivenHeaders = Iterable[tuple[str, bytes | str | None]] | Mapping[str, bytes | s
 
 
 class ProducerRecord(NamedTuple):
-    """A record to send (PR-1). No partition: the partitioner chooses; no timestamp: now.
+    """A record to send (PR-1); by default the partitioner chooses, and the timestamp is now.
 
     A bytearray or memoryview is copied when the record is accepted.
     """
@@ -37,7 +37,7 @@ class ProducerRecord(NamedTuple):
 
 
 class CheckedRecord(NamedTuple):
-    """A record that can be sent (see `arguments.checked_record`), with bytes of its own."""
+    """A record that can be sent (see `arguments.checked_record`), with its own copies of bytes."""
 
     topic: str
     value: bytes | None
@@ -79,13 +79,13 @@ class Identity(NamedTuple):
 
 SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 after the largest int32
 NUMBER_STEP = 2**32
-"""Between the numbers of two batches: the parts of the first have room for numbers of their own."""
+"""The distance between two batches' numbers: the parts of the first get the numbers in between."""
 
 NO_IDENTITY = Identity(-1, -1)
 
 
 def _on_any_loop() -> None:
-    """Raise nothing: there is no loop to be on."""
+    """Do nothing: the batch belongs to no loop."""
 
 
 class ProducerBatch:
@@ -127,30 +127,30 @@ class ProducerBatch:
         limit_bytes: int = 0,
     ) -> None:
         self.topic_partition = topic_partition
-        self.number = number  # grows with each batch of a partition: the order to keep
-        self.records: OpenRecords | SealedRecords | None = OpenRecords(codec)  # until it is encoded
+        self.number = number  # grows with each batch of a partition: the order to preserve
+        self.records: OpenRecords | SealedRecords | None = OpenRecords(codec)  # None once encoded
         self.encoded: bytes | None = None
-        self.sealed_count = 0  # of records, once it is encoded
+        self.sealed_count = 0  # the number of records, once encoded
         self.size_bytes = HEADER_BYTES  # an upper bound, uncompressed
-        self.limit_bytes = limit_bytes  # below which records may join it; 0: none may
-        self.counted_bytes = 0  # of its records, those that the partitioner has counted
+        self.limit_bytes = limit_bytes  # records may join below this size; 0: none may
+        self.counted_bytes = 0  # of the records that the partitioner has counted
         self.created_ms = created_ms
         self.attempts = 0
         self.base_sequence = -1  # -1 until one is assigned
-        self.sent_sequence = -1  # the one in the last request; base_sequence may have moved since
-        self.identity = NO_IDENTITY  # under which base_sequence was assigned
+        self.sent_sequence = -1  # of the last request; base_sequence may have moved since
+        self.identity = NO_IDENTITY  # the identity under which base_sequence was assigned
         self.in_doubt = False  # an attempt failed without a definite outcome
         self.is_out_of_order = (
-            False  # the last attempt was refused as such, though our order is right
+            False  # the last attempt was refused as out of order, though our order is right
         )
         self.is_whole = False
-        self.last_failure: BarnabasError | None = None  # of an attempt; another one follows
+        self.last_failure: BarnabasError | None = None  # of a failed attempt that is retried
         self.base_offset = -1
         self.log_append_time_ms = -1
         self.error: BarnabasError | None = None
         self.done = False
-        self.parts: Sequence[ProducerBatch] = ()  # in the order of records, if it was split
-        self.check_loop = _on_any_loop  # raises ClientClosed on another loop than the producer's
+        self.parts: Sequence[ProducerBatch] = ()  # in the order of records, if the batch was split
+        self.check_loop = _on_any_loop  # raises ClientClosed on a loop other than the producer's
         self._callbacks: list[Callable[[], None]] = []
 
     @classmethod
@@ -169,7 +169,7 @@ class ProducerBatch:
     def of_records(
         cls, topic_partition: TopicPartition, number: int, records: SealedRecords, created_ms: int
     ) -> ProducerBatch:
-        """Return a batch of encoded records, to which no other can be added."""
+        """Return a batch of encoded records, to which no record can be added."""
         batch = cls(topic_partition, number, 0, created_ms)
         batch.records = records
         batch.size_bytes = HEADER_BYTES + len(records.body)
@@ -177,17 +177,17 @@ class ProducerBatch:
 
     @property
     def is_divisible(self) -> bool:
-        """Several records can be sent in parts, but not a batch of `of_bytes`: it stays whole."""
+        """Several records can be sent in parts, but a batch of `of_bytes` must stay whole."""
         return self.attempts > 0 and self.record_count > 1 and not self.is_whole
 
     def split(self) -> list[ProducerBatch]:
-        """Split it into batches of about half its size, under its sequences (KIP-126).
+        """Split the batch into batches of about half its size, under its sequences (KIP-126).
 
         Its outcome is theirs from now on.
         """
         assert self.encoded is not None, "the batch was never sent"
-        # The records as they were given are gone since it was encoded: they are read back. Halves,
-        # because the broker's limit is not known; a part that is refused is split in its turn.
+        # The original records were dropped when the batch was encoded, so they are read back.
+        # Halves, because the broker's limit is unknown; a part that is refused is split in turn.
         header = read_header(self.encoded)
         records = list(records_of(self.encoded, 0, header))
         sizes = [record_size_bound(each.key, each.value, each.headers) for each in records]
@@ -204,7 +204,7 @@ class ProducerBatch:
         return parts
 
     def _part(self, first: int, codec: int) -> ProducerBatch:
-        """Return an empty batch for the records from the place `first` on."""
+        """Return an empty batch for the records from index `first` on."""
         part = ProducerBatch(self.topic_partition, self.number + first, codec, self.created_ms)
         part.in_doubt = self.in_doubt
         part.last_failure = self.last_failure
@@ -220,7 +220,7 @@ class ProducerBatch:
             self._finish()
 
     def at(self, index: int) -> tuple[ProducerBatch, int]:
-        """Return the batch that has the record of this place, and its place there."""
+        """Return the batch that holds the record at this index, and the record's index there."""
         batch = self
         while batch.parts:
             for part in batch.parts:
@@ -242,7 +242,7 @@ class ProducerBatch:
         headers: Headers,
         size_bytes: int,
     ) -> int:
-        """Add a record of at most `size_bytes`; its place in the batch."""
+        """Add a record of at most `size_bytes`, and return its index in the batch."""
         records = self.records
         assert type(records) is OpenRecords, "the batch was encoded already"
         index = len(records.values)
@@ -261,7 +261,7 @@ class ProducerBatch:
             self._close()
             self.encoded = seal(self._with_identity(header, is_transactional), body)
         elif self.base_sequence >= 0:
-            # A batch refused before it has moved this one up, or the identity is another one now.
+            # A batch before it was refused, so this one moved up; or the identity has changed.
             assert self.encoded is not None, "the batch is done"
             header = read_header(self.encoded)
             owned = self._with_identity(header, is_transactional)
@@ -271,7 +271,7 @@ class ProducerBatch:
         return self.encoded
 
     def _with_identity(self, header: BatchHeader, is_transactional: bool) -> BatchHeader:
-        """Return the header with identity and sequence, if the batch has any."""
+        """Return the header with identity and sequence, if the batch has them."""
         if self.base_sequence < 0:
             return header
         return header._replace(
@@ -282,7 +282,7 @@ class ProducerBatch:
         )
 
     def _close(self) -> None:
-        """Forget the records, which are encoded or no longer needed."""
+        """Drop the records, which are encoded or no longer needed."""
         self.sealed_count = self.record_count
         self.records = None
         self.limit_bytes = 0
@@ -297,7 +297,7 @@ class ProducerBatch:
         self._finish()
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call back once the outcome is known; at once if it is known already."""
+        """Call back once the outcome is known; immediately if it already is."""
         if self.done:
             callback()
         else:
@@ -307,7 +307,7 @@ class ProducerBatch:
         assert not self.done, "a batch has one outcome"
         self.done = True
         self._close()
-        # A Delivery that its user keeps must not keep the bytes, nor the producer.
+        # A Delivery that its user keeps must keep neither the bytes nor the producer.
         self.encoded = None
         self.check_loop = _on_any_loop
         callbacks, self._callbacks = self._callbacks, []

@@ -1,4 +1,4 @@
-"""The outcome of all records of one call that share a batch, for callers that send many."""
+"""Reports the outcome of all records of one call that share a batch, for callers that send many."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from barnabas.shielded import again
 
 
 class BatchDelivery:
-    """The outcome of several records at once; await it for the offsets, or its error.
+    """The outcome of several records at once; await it for the offsets, or for its error.
 
-    `indexes` are their places among the records that were given, in order. Where the outcome is an
-    error, `failed_indexes` are to be sent again.
+    `indexes` are the positions of its records among the given records, in order. If the outcome is
+    an error, resend the records of `failed_indexes`.
     """
 
     __slots__ = ("_error", "batch", "indexes", "places")
 
-    _error: BarnabasError  # its own copy, once anyone has asked for it
+    _error: BarnabasError  # a separate copy, once requested
 
     def __init__(self, batch: ProducerBatch, indexes: Sequence[int], places: Sequence[int]) -> None:
         self.batch = batch
         self.indexes = indexes
-        self.places = places  # in the batch
+        self.places = places  # indexes in the batch
 
     @property
     def topic(self) -> str:
@@ -42,8 +42,8 @@ class BatchDelivery:
 
     @property
     def offsets(self) -> list[int]:
-        """The records' offsets, as `indexes`; -1 each while unknown, and with acks=0."""
-        # Parts of a split batch are stored one by one: others' records may lie between them.
+        """The records' offsets, in the order of `indexes`; -1 while unknown, and with acks=0."""
+        # Parts of a split batch are stored separately: other records may lie between them.
         if self.batch.parts:
             found = map(self.batch.at, self.places)
             return [part.base_offset + at if part.base_offset >= 0 else -1 for part, at in found]
@@ -54,7 +54,7 @@ class BatchDelivery:
     def failed_indexes(self) -> list[int]:
         """Return those of `indexes` whose record is not stored.
 
-        They are all or none, unless the broker has refused single records as too large.
+        They are all or none, unless the broker has refused individual records as too large.
         """
         pairs = zip(self.indexes, self.places, strict=True)
         return [index for index, place in pairs if self.batch.at(place)[0].error is not None]
@@ -63,7 +63,7 @@ class BatchDelivery:
         return self.batch.done
 
     def exception(self) -> BarnabasError | None:
-        """Why the records failed, or some of them; None if they are stored, or not `done()` yet."""
+        """Return why some or all records failed; None if they are stored, or not `done()` yet."""
         if self.batch.error is None:
             return None
         try:
@@ -92,7 +92,7 @@ OnDelivery = Callable[[BatchDelivery], Any]
 
 
 class BatchDeliveries:
-    """Collects the deliveries of one `send_many`, and reports each batch once it is done."""
+    """Collects the deliveries of one `send_many`, and reports each batch when it is done."""
 
     def __init__(self, on_delivery: OnDelivery) -> None:
         self._on_delivery = on_delivery
@@ -110,7 +110,7 @@ class BatchDeliveries:
         lists[1].append(delivery.index)
         self._count += 1
         if is_first:
-            # Only now: a batch that is done already reports at once, and needs its first index.
+            # Only now: a batch that is already done reports immediately, and needs its first index.
             batch.when_done(lambda: self._done(batch))
 
     def _done(self, batch: ProducerBatch) -> None:

@@ -1,4 +1,4 @@
-"""Chooses the partitions of whole columns: as given, by key, or without one (PR-2). Pure."""
+"""Chooses the partitions of whole columns: as given, by key, or without a key (PR-2). Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST: Final = 1_024  # bytes; longer keys are hashed one by one
 
 
 def given_partitions(partition: Any, count: int) -> Integers:
-    """Return the partition of each row: one number for all, or one for each."""
+    """Return the partition of each row, given as one number for all or one for each."""
     numbers = whole_numbers(partition, count, "partition")
     if count and int(numbers.max()) > arguments.INT32_MAX:
         raise ValueError(f"partition: {numbers.max()} is not in 0 to {arguments.INT32_MAX}")
@@ -28,7 +28,7 @@ def given_partitions(partition: Any, count: int) -> Integers:
 def chosen_partitions(
     partitioner: Partitioner, topic: str, choice: Partitions, rows: ColumnRows
 ) -> Integers:
-    """Return the partition of each row, by its key or without one."""
+    """Return the partition of each row, chosen by its key or without a key."""
     sizes = rows.sizes()
     if rows.keys is None:
         return _keyless(partitioner, topic, choice, sizes)
@@ -48,7 +48,8 @@ def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: In
         partitions.append(partitioner.partition(topic, None, choice))
         before = int(sums[first - 1]) if first else 0
         stays_bytes = partitioner.stays_bytes(topic)
-        # It stays until so many bytes are exceeded, so the row that exceeds them goes there.
+        # It stays until this number of bytes is exceeded, so the row that exceeds it still goes
+        # there.
         end = int(np.searchsorted(sums, before + stays_bytes, "left")) + 1
         ends.append(min(end if stays_bytes else first + 1, len(sizes)))
         partitioner.on_appended(topic, int(sums[ends[-1] - 1]) - before)
@@ -56,13 +57,13 @@ def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: In
 
 
 def partitions_for_keys(keys: ByteColumn, partition_count: int) -> Integers:
-    """The partition of each row's key, by `murmur2`; a null has some number that is of no use."""
-    # Four bytes more, so that the last word of the last key can be read whole.
+    """Return the partition of each row's key, by `murmur2`; the number of a null key is unused."""
+    # Four extra bytes, so that the last word of the last key can be read whole.
     data = np.concatenate([keys.data, np.zeros(4, np.uint8)])
     lengths, starts = keys.lengths, keys.starts
     hashed = np.uint32(_SEED) ^ lengths.astype(np.uint32)
-    # A step per word, over all keys that have it. Very long keys would make it many steps for few
-    # rows: they are hashed one by one below.
+    # One step per word, over all keys that have this word. Very long keys would require many steps
+    # for few rows, so they are hashed one by one below.
     words = np.where(lengths <= _LONGEST, lengths >> 2, 0)
     for number in range(int(words.max(initial=0))):
         rows = np.flatnonzero(words > number)
@@ -72,7 +73,7 @@ def partitions_for_keys(keys: ByteColumn, partition_count: int) -> Integers:
     rest = lengths & 3
     rows = np.flatnonzero(rest)
     if len(rows):
-        # The bytes behind the end belong to the next key: they are masked out.
+        # The bytes after the end belong to the next key, so they are masked out.
         tail = _word(data, starts[rows] + (lengths[rows] & ~3))
         kept = (np.uint32(1) << (8 * rest[rows]).astype(np.uint32)) - np.uint32(1)
         hashed[rows] = (hashed[rows] ^ (tail & kept)) * _M

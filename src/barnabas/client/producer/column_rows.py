@@ -1,6 +1,6 @@
-"""Rows of whole columns, some or all of those of one call, and the record batches of them. Pure.
+"""Holds some or all rows of the columns of one call, and builds their record batches. Pure.
 
-The rows of a partition keep their order. They are encoded some megabytes at a time.
+The rows of a partition keep their order. A few megabytes are encoded at a time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_SLICE_ROWS = 262_144
 
 
 class ColumnBatch(NamedTuple):
-    """A record batch without an identity, and the numbers of its rows, as they were given."""
+    """A record batch without an identity, and the original numbers of its rows."""
 
     records: SealedRecords
     rows: Sequence[int]
@@ -38,13 +38,13 @@ class ColumnRows(NamedTuple):
     keys: ByteColumn | None
     times: Integers
     numbers: Integers | range
-    """The numbers of the rows, as they were given."""
+    """The original numbers of the rows."""
 
     @classmethod
     def of(cls, values: Any, keys: Any, timestamps_ms: Any, max_request_size: int) -> Self:
         """Return all rows; `timestamps_ms` is one number for all, or one for each.
 
-        Raises TypeError, ValueError, MessageTooLarge, which name the argument and the row.
+        Raises TypeError, ValueError or MessageTooLarge, which name the argument and the row.
         """
         column = ByteColumn.of(values, "values")
         count = len(column)
@@ -65,27 +65,27 @@ class ColumnRows(NamedTuple):
         return rows
 
     def sizes(self) -> Integers:
-        """Return the most bytes that each record can have."""
+        """Return the maximum size of each record in bytes."""
         sizes = self.values.lengths + RECORD_OVERHEAD_BYTES
         return sizes if self.keys is None else sizes + self.keys.lengths
 
     def part(self, first: int, end: int) -> Self:
-        """Return the rows from `first` to before `end`."""
+        """Return the rows from `first` up to, but not including, `end`."""
         keys = None if self.keys is None else self.keys.part(first, end)
         times, numbers = self.times[first:end], self.numbers[first:end]
         return type(self)(self.values.part(first, end), keys, times, numbers)
 
     def take(self, rows: Integers) -> Self:
-        """Return the rows of these numbers, in their order."""
+        """Return the rows with these numbers, in this order."""
         keys = None if self.keys is None else self.keys.take(rows)
         return type(self)(self.values.take(rows), keys, self.times[rows], rows)
 
     def by_partition(self, chosen: Integers) -> Iterator[tuple[int, Self]]:
-        """Return the rows of each partition, in the order of the partitions' numbers."""
+        """Yield the rows of each partition, in the order of the partitions' numbers."""
         if len(chosen) and int(chosen.min()) == int(chosen.max()):
             yield int(chosen[0]), self
             return
-        # Stable, so that the rows of a partition stay in order (TP-2).
+        # A stable sort, so that the rows of a partition stay in order (TP-2).
         order = np.argsort(chosen, kind="stable")
         partitions, firsts = np.unique(chosen[order], return_index=True)
         ends = [*firsts[1:].tolist(), len(order)]
@@ -93,15 +93,15 @@ class ColumnRows(NamedTuple):
             yield partition, self.take(order[first:end])
 
     def batches(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
-        """Return all rows, in batches of at most that size, but of one record at least."""
+        """Yield all rows in batches of at most that size, but of at least one record."""
         first = 0
         for end in _cuts(self.sizes(), _SLICE_BYTES, _MOST_SLICE_ROWS):
             yield from self.part(first, end)._encode(batch_size, codec)
             first = end
 
     def _encode(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
-        # All rows are encoded at once, and cut into batches where their bytes are: offset and
-        # timestamp deltas start again in each batch.
+        # All rows are encoded together and then cut into batches as bytes; offset and timestamp
+        # deltas restart in each batch.
         ends = list(_cuts(self.sizes(), batch_size - HEADER_BYTES))
         firsts = [0, *ends[:-1]]
         counts = np.diff([0, *ends])
@@ -121,7 +121,7 @@ class ColumnRows(NamedTuple):
 
 
 def whole_numbers(given: Any, count: int, argument: str) -> Integers:
-    """Return one number for all rows, or one for each; none is negative."""
+    """Return one number for all rows, or one for each; none may be negative."""
     if not hasattr(given, "__len__"):
         return np.full(count, arguments.whole_number(given, argument), np.int64)
     numbers = np.asarray(given)
@@ -141,7 +141,7 @@ def _sequence(numbers: Integers | range) -> Sequence[int]:
 
 
 def _cuts(sizes: Integers, limit: int, most_rows: int = 2**31) -> Iterator[int]:
-    """Return the ends of parts of at most `limit` bytes, but of one row at least."""
+    """Yield the ends of parts of at most `limit` bytes, but of at least one row."""
     sums = np.cumsum(sizes)
     first, before = 0, 0
     while first < len(sizes):

@@ -1,7 +1,7 @@
 """Sends whole columns: rows to partitions, partitions to batches, batches to the accumulator.
 
-They are encoded some megabytes at a time, each of which waits for room: `buffer.memory` holds for
-columns as for records.
+A few megabytes are encoded at a time, and each portion waits for room: `buffer.memory` limits
+columns as it limits records.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ColumnSender:
     async def send(
         self, topic: str, values: Any, keys: Any, options: ColumnOptions
     ) -> list[BatchDelivery]:
-        """Send the columns, as `Producer.send_columns` says."""
+        """Send the columns, as `Producer.send_columns` does."""
         partition, timestamps_ms = options.get("partition"), options.get("timestamps_ms")
         on_delivery = options.get("on_delivery")
         if on_delivery is not None:
@@ -56,14 +56,14 @@ class ColumnSender:
         if unknown := options.keys() - ColumnOptions.__annotations__.keys():
             raise TypeError(f"send_columns has no argument {', '.join(sorted(unknown))}")
         arguments.topic_name(topic)
-        # A user's function takes one record: there is nothing to gain from columns.
+        # A user's function takes one record, so columns have no advantage.
         if self._intake.prepares or self._partitioner.is_custom:
             await self._send_each(_records(topic, values, keys, partition, timestamps_ms))
             return self._deliveries
         times = self._intake.wall_ms() if timestamps_ms is None else timestamps_ms
         rows = ColumnRows.of(values, keys, times, self._config.max_request_size)
         wanted = None if partition is None else given_partitions(partition, len(rows.times))
-        # Before any row is queued: a partition that does not exist refuses the call as a whole.
+        # Before any row is queued: a partition that does not exist makes the whole call fail.
         numbers = [] if wanted is None else np.unique(wanted).tolist()
         view = await self._intake.topic_with(topic, numbers)
         if wanted is None:
@@ -75,7 +75,7 @@ class ColumnSender:
         return self._deliveries
 
     async def _send_each(self, records: Iterator[ProducerRecord]) -> None:
-        """Send row by row, for serializers, interceptors and partitioners of the user's own."""
+        """Send row by row, for the user's own serializers, interceptors and partitioners."""
         found: dict[ProducerBatch, tuple[list[int], list[int]]] = {}
         for row, record in enumerate(records):
             delivery = await self._intake.send_record(record)
@@ -96,7 +96,7 @@ class ColumnSender:
             raise self._memory.full(name.topic, limit_ms) from None
         self._intake.watch(batch)
         self._keep(BatchDelivery(batch, numbers, range(records.count)))
-        await asyncio.sleep(0)  # the sender may take it
+        await asyncio.sleep(0)  # the sender may take the batch
 
     def _keep(self, delivery: BatchDelivery) -> None:
         self._deliveries.append(delivery)
@@ -108,7 +108,7 @@ class ColumnSender:
 def _records(
     topic: str, values: Any, keys: Any, partition: Any, timestamps_ms: Any
 ) -> Iterator[ProducerRecord]:
-    """Return the rows as records, each cell as Python has it."""
+    """Yield the rows as records, with each cell as a Python object."""
     cells = _cells(values, "values")
     columns = {"keys": keys, "partition": partition, "timestamps_ms": timestamps_ms}
     others = []

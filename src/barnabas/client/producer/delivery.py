@@ -1,7 +1,7 @@
 """The handle of a sent record until the broker has acknowledged it.
 
-A record costs one small `Delivery`, not a future of its own: all records of a batch share its one
-outcome. A Delivery is used on the producer's loop only.
+A record costs one small `Delivery` rather than a future: all records of a batch share the outcome
+of the batch. A Delivery is used only on the producer's loop.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ D = TypeVar("D", bound=Placed)
 
 
 class RecordMetadata(NamedTuple):
-    """A record's place, as the broker acknowledged it."""
+    """A record's location, as the broker acknowledged it."""
 
     topic: str
     partition: int
-    offset: int  # -1 with acks=0, and where the broker no longer knows it
+    offset: int  # -1 with acks=0, and if the broker no longer knows it
     timestamp_ms: int
 
 
 class Delivery:
-    """The outcome of one record. Await it for the RecordMetadata, or the KafkaError.
+    """The outcome of one record. Await it for the RecordMetadata, or for the KafkaError.
 
-    It has those methods of a future that make sense here.
+    It has the methods of a future that make sense here.
     """
 
     __slots__ = ("_error", "batch", "index", "timestamp_ms")
 
-    _error: BarnabasError  # its own copy, once anyone has asked for it
+    _error: BarnabasError  # a separate copy, once requested
 
     def __init__(self, batch: ProducerBatch, index: int, timestamp_ms: int) -> None:
         self.batch = batch
@@ -59,7 +59,7 @@ class Delivery:
         return self.batch.done
 
     def result(self) -> RecordMetadata:
-        """Return the record's place, or raises its error. Only once `done()`."""
+        """Return the record's location, or raise its error. Call it only once `done()`."""
         error = self.exception()
         if error is not None:
             raise error.with_traceback(None)
@@ -72,16 +72,16 @@ class Delivery:
         )
 
     def exception(self) -> BarnabasError | None:
-        """Why the record failed, an object of its own; None if it is stored. Only once `done()`."""
+        """Return why the record failed; None if it is stored. Call it only once `done()`."""
         batch = self.batch
         if not batch.done:
             raise asyncio.InvalidStateError("the record is not acknowledged yet")
         if batch.error is None:
             return None
         failure = self._place()[0].error
-        if failure is None:  # of another part of a batch that was split
+        if failure is None:  # of another part of a split batch
             return None
-        # A copy of its own: each `raise` adds its frames to the traceback of the object raised.
+        # A separate copy: each `raise` adds its frames to the traceback of the raised object.
         try:
             return self._error
         except AttributeError:
@@ -89,15 +89,15 @@ class Delivery:
             return error
 
     def _place(self) -> tuple[ProducerBatch, int]:
-        """Return the batch that had the record in the end, and its place there."""
+        """Return the batch that finally held the record, and the record's index there."""
         batch = self.batch
         return batch.at(self.index) if batch.parts else (batch, self.index)
 
     def add_done_callback(self, callback: Callable[[Delivery], Any]) -> None:
         """Call `callback(self)` on the producer's loop once the outcome is known (PR-8).
 
-        An exception that it raises is only logged; SystemExit and KeyboardInterrupt end the loop,
-        as from any of its callbacks.
+        An exception of the callback is only logged; SystemExit and KeyboardInterrupt end the loop,
+        as from any callback of the loop.
         """
         arguments.callback(callback, "callback")
         self.batch.when_done(partial(call_back, callback, self))
@@ -120,13 +120,13 @@ class Delivery:
 
 
 def call_back(callback: Callable[[D], Any], delivery: D) -> None:
-    """Call a user's callback; an exception that it raises is only logged.
+    """Call a user's callback; an exception of the callback is only logged.
 
-    Anything beyond, such as SystemExit, is raised by the loop: a batch has more to call.
+    The loop raises anything else, such as SystemExit: the batch has further callbacks to call.
     """
     try:
         callback(delivery)
-    except (Exception, asyncio.CancelledError):  # the latter: of a future that it awaited
+    except (Exception, asyncio.CancelledError):  # CancelledError: of a future that it awaited
         _log.exception("the callback of the record for %s failed", delivery.place())
     except BaseException as error:
         raise_on_loop(error)
@@ -135,7 +135,7 @@ def call_back(callback: Callable[[D], Any], delivery: D) -> None:
 def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
     """Return a future of the running loop that is set once the batch has its outcome.
 
-    Raises ClientClosed on another loop than the producer's, which would never wake this one.
+    Raises ClientClosed on a loop other than the producer's, because it would never be woken there.
     """
     batch.check_loop()
     waiter = asyncio.get_running_loop().create_future()
@@ -153,7 +153,7 @@ async def wait_until_flushed(accumulator: Accumulator, wake: Callable[[], None])
     accumulator.flushing += 1
     wake()
     try:
-        # A copy of the list: records that are accepted meanwhile are not waited for.
+        # A copy of the list: records accepted meanwhile are not waited for.
         for batch in accumulator.unfinished_batches:
             if not batch.done:
                 await until_done(batch)

@@ -1,10 +1,10 @@
-"""Takes records into their batches: checks each, chooses its partition, waits for room.
+"""Puts records into batches: checks each record, chooses its partition, waits for room.
 
     ProducerRecord -- check --> CheckedRecord -- accept, or send, which waits --> Delivery
 
-The caller's side of a producer, below its public methods: the slow path, which makes every
-decision. Most records of a producer in a hurry need none, and take the fast one (`open_batches`)
-instead. What a record needs from the loop's side alone is after `check`, which any thread may call.
+This is the caller's side of a producer, under its public methods: the slow path, which makes every
+decision. Most records of a busy producer need no decision and take the fast path (`open_batches`)
+instead. Any thread may call `check`; everything after it runs only on the loop.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from barnabas.client.producer.transactions import Transactions
 
 _PATIENCE_MS: Final = 5_000
-"""How long brokers may answer that there is no such partition: growth takes far less to reach all
-of them, and `max.block.ms` is too long for a wrong number."""
-_REMEMBERED_MS: Final = 1_000  # so many records for one wrong number wait once
+"""How long a partition may be missing before that is final; growth reaches all brokers sooner."""
+_REMEMBERED_MS: Final = 1_000  # records with the same wrong number wait once in this time
 _MOST_REMEMBERED: Final = 1_000
 
 _NO_PARTITION: Final = -1
@@ -49,7 +48,7 @@ _new_tuple = tuple.__new__
 class BufferMemory:
     """Grants room in `buffer.memory` to one record at a time; hold `line` to be the next.
 
-    Without the line a small record could slip in front of a large one again and again.
+    Without the line, small records could keep slipping in front of a large one.
     """
 
     def __init__(
@@ -57,22 +56,23 @@ class BufferMemory:
     ) -> None:
         self._accumulator = accumulator
         self._wake_sender = wake
-        self._check = check  # raises when nothing may be sent any more
+        self._check = check  # raises when nothing may be sent
         self._changed = asyncio.Event()
         self.line = asyncio.Lock()
 
     def on_change(self) -> None:
-        """Look again: a batch has its outcome, or nothing is sent any more."""
+        """Check again: a batch has its outcome, or nothing may be sent."""
         self._changed.set()
 
     async def wait(self, size_bytes: int) -> None:
-        """Return once there is room for that much, in `line`. No batch lingers meanwhile."""
+        """Wait, holding `line`, until there is room for that much. No batch lingers meanwhile."""
         if self._accumulator.has_room(size_bytes):
             return
         self._accumulator.flushing += 1
         try:
             while not self._accumulator.has_room(size_bytes):
-                # Full, a batch leaves at once whatever its linger.ms: see `Accumulator.ready`.
+                # When full, a batch leaves immediately, whatever its linger.ms: see
+                # `Accumulator.ready`.
                 self._changed.clear()
                 self._wake_sender()
                 await self._changed.wait()
@@ -81,7 +81,7 @@ class BufferMemory:
             self._accumulator.flushing -= 1
 
     def full(self, topic: str, limit_ms: int) -> BufferFull:
-        """Return the error of a record that got none in that time."""
+        """Return the error of a record that got no room in that time."""
         return BufferFull(
             f"no room for a record for {topic} within {limit_ms} ms (max.block.ms): "
             f"{self._accumulator.used_bytes} bytes are waiting for brokers (buffer.memory)"
@@ -94,12 +94,12 @@ class Growth:
     def __init__(self, metadata: Metadata, clock: Clock) -> None:
         self._metadata = metadata
         self._clock = clock
-        self._absent: dict[tuple[str, int], int] = {}  # -> when that was last seen
+        self._absent: dict[tuple[str, int], int] = {}  # -> when it was last found missing
 
     async def wait_for(self, topic: TopicView, partition: int) -> TopicView:
         """Return the topic once it has the partition. Raises UnknownPartition.
 
-        The caller bounds it, for the case that no broker answers.
+        The caller sets a time limit, in case no broker answers.
         """
         began_ms = self._clock.monotonic_ms()
         name = topic.name, partition
@@ -109,10 +109,10 @@ class Growth:
                 raise unknown_partition(topic, partition)
             try:
                 view = await self._metadata.refresh()
-            except Unreachable:  # it is repeated with backoff
+            except Unreachable:  # the refresh is repeated with backoff
                 continue
             topic = view.topics.get(topic.name, topic)
-            # Any broker may answer, and one that lags behind does not know the new partition.
+            # Any broker may answer, and a broker that lags behind does not know the new partition.
             is_answered = self._clock.monotonic_ms() - began_ms >= _PATIENCE_MS
             if is_answered:
                 if len(self._absent) >= _MOST_REMEMBERED:
@@ -125,7 +125,7 @@ class Preparation:
     """Applies one producer's interceptors, then its serializers, to each record (PR-1, PR-10)."""
 
     def __init__(self, config: ProducerConfig) -> None:
-        # Imported only here: most producers start without them.
+        # Imported only here: most producers start without it.
         from barnabas.client.interceptors import PRODUCER_METHODS, interceptor_classes
         from barnabas.client.serialization import serialize, serializer
 
@@ -144,7 +144,7 @@ class Preparation:
         return bool(self._interceptors)
 
     def prepare(self, record: ProducerRecord) -> ProducerRecord:
-        """Return the record with bytes. Raises SerializationError."""
+        """Return the record with its key and value as bytes. Raises SerializationError."""
         # In Kafka's order (PR-1): an interceptor sees the objects, not their bytes.
         record = self._interceptors.on_send(record)
         topic, value, key = record[:3]
@@ -155,7 +155,7 @@ class Preparation:
         return record._replace(value=value, key=key)
 
     def on_outcome(self, delivery: Delivery) -> None:
-        """Notify interceptors of the outcome of a record that was queued."""
+        """Report the outcome of a queued record to the interceptors."""
         error = delivery.exception()
         if error is None:
             self._interceptors.on_acknowledgement(delivery.result(), None)
@@ -165,7 +165,7 @@ class Preparation:
             self._interceptors.on_acknowledgement(metadata, error)
 
     def on_refused(self, topic: str, partition: int | None, error: BaseException) -> None:
-        """Notify interceptors of a record that was not queued."""
+        """Report a record that was not queued to the interceptors."""
         where = _NO_PARTITION if partition is None else partition
         self._interceptors.on_acknowledgement(RecordMetadata(topic, where, -1, -1), error)
 
@@ -174,9 +174,9 @@ class Preparation:
 
 
 class Intake:
-    """Takes records in, for the producer on its loop and for the threads of the blocking one.
+    """Takes in records, for the producer on its loop and for the threads of the blocking producer.
 
-    It puts the parts of a producer together, and has them for the methods of `Producer`.
+    It puts the parts of a producer together and holds them for the methods of `Producer`.
     """
 
     def __init__(self, cluster: Cluster, config: ProducerConfig) -> None:
@@ -205,7 +205,7 @@ class Intake:
         self.open_batches = OpenBatches(cluster, config, self.accumulator, self.partitioner)
         self._wall_ms = self._clock.wall_ms
         self.preparation = _preparation(config)
-        # Nothing is to be decided for a record that joins an open batch, not even its size.
+        # A record that joins an open batch needs no decision, not even about its size.
         self._joins = self.preparation is None and config.batch_size <= config.max_request_size
         self.tasks.add_failure_listener(lambda error: self.memory.on_change())
         self.tasks.add_failure_listener(lambda error: self.open_batches.close())
@@ -216,12 +216,12 @@ class Intake:
         self.is_running = False  # between the producer's `start` and `close`
 
     def _accept(self, record: CheckedRecord) -> Delivery | None:
-        """Queue a record without waiting; None if its topic is not known yet or there is no room.
+        """Queue a record without waiting; None if its topic is unknown or there is no room.
 
-        Raises as `send` does.
+        Raises the errors of `send`.
         """
         topic = self._cluster.metadata.view.topics.get(record.topic)
-        # Others wait for room already: this one may not overtake them.
+        # Others are already waiting for room: this record may not overtake them.
         if topic is None or self.memory.line.locked():
             return None
         if record.partition is not None and record.partition not in topic.partitions:
@@ -231,19 +231,19 @@ class Intake:
         return self._append(record, topic)
 
     def _leave(self, topic: str, size_bytes: int) -> None:
-        """Have the partitioner leave a full batch, if the stay has no room for another record.
+        """Make the partitioner leave a full batch if the stay has no room for another record.
 
-        Else the next batch there would be begun for one or two records.
+        Otherwise the next batch there would be started for one or two records.
         """
         left_bytes = self.partitioner.stays_bytes(topic)
         if left_bytes <= size_bytes + HEADER_BYTES:
             self.partitioner.on_appended(topic, left_bytes)
 
     def check(self, record: ProducerRecord) -> CheckedRecord:
-        """Return the record to send, with copies of mutable fields (PR-1); in any thread.
+        """Return the record to send, with copies of mutable fields (PR-1); callable in any thread.
 
-        Interceptors and serializers are called. Raises as `send` for a record that cannot be sent,
-        or not now.
+        Calls interceptors and serializers. Raises the errors of `send` if the record cannot be
+        sent, or cannot be sent now.
         """
         self.check_open()
         if self.preparation is not None and isinstance(record, ProducerRecord):
@@ -258,8 +258,9 @@ class Intake:
         return checked
 
     def check_plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
-        """Check a value and a key, as `check` does; None if anything is to be decided."""
-        # Whatever does not fit goes to `check`, which has the errors: here only a yes is sure.
+        """Check a value and a key, as `check` does; None if a decision is needed."""
+        # Anything that does not fit goes to `check`, which raises the errors: only a yes is certain
+        # here.
         if not self._joins or not self.is_running or self.tasks.error is not None:
             return None
         if self.transactions is not None and not self.transactions.is_open:
@@ -270,7 +271,7 @@ class Intake:
         try:
             if topic not in self._cluster.metadata.view.topics:
                 return None
-        except TypeError:  # no topic's name: `check` refuses it
+        except TypeError:  # not a valid topic name: `check` refuses it
             return None
         if size_bytes > self.config.max_request_size:
             return None
@@ -280,7 +281,7 @@ class Intake:
         return record
 
     async def send_record(self, record: ProducerRecord) -> Delivery:
-        """Check a record and queue it. Raises as `Producer.send`."""
+        """Check a record and queue it. Raises the errors of `Producer.send`."""
         try:
             checked = self.check(record)
         except BarnabasError as error:
@@ -289,7 +290,7 @@ class Intake:
         return await self.send(checked)
 
     async def send(self, record: CheckedRecord) -> Delivery:
-        """Queue a checked record once there is room. Raises as `Producer.send`."""
+        """Queue a checked record once there is room. Raises the errors of `Producer.send`."""
         try:
             self.check_open()
             delivery = self._accept(record) or await self._accept_later(record)
@@ -297,13 +298,13 @@ class Intake:
             self.on_refused(error, record)
             raise
         if delivery.index == 0:
-            # A new batch, so the last one may leave: a caller that never waits would otherwise
+            # A new batch, so the previous one may leave: a caller that never waits would otherwise
             # keep the sender from running until the buffer is full.
             await asyncio.sleep(0)
         return delivery
 
     def accept(self, record: CheckedRecord) -> Delivery | None:
-        """Queue a checked record, as `send` does; None where that would wait."""
+        """Queue a checked record, as `send` does; None if that would wait."""
         try:
             self.check_open()
             return self._accept(record)
@@ -319,31 +320,31 @@ class Intake:
         )
 
     def knows_topic(self, topic: str) -> bool:
-        """Return whether the topic's metadata is known; in any thread."""
+        """Return whether the topic's metadata is known; callable in any thread."""
         return topic in self._cluster.metadata.view.topics
 
     async def wait_for_topic(self, topic: str) -> None:
-        """Return once the topic is known. Raises as `send`."""
+        """Return once the topic is known. Raises the errors of `send`."""
         await self._cluster.metadata.topic(topic, self.config.max_block_ms)
 
     @property
     def prepares(self) -> bool:
-        """The producer has interceptors or serializers, which each record has to pass."""
+        """The producer has interceptors or serializers, through which each record must pass."""
         return self.preparation is not None
 
     async def topic(self, name: str) -> TopicView:
-        """Return the topic's metadata. Raises as `send`."""
+        """Return the topic's metadata. Raises the errors of `send`."""
         self.check_open()
         return await self._cluster.metadata.topic(
             arguments.topic_name(name), self.config.max_block_ms
         )
 
     def unfinished_count(self) -> int:
-        """Return the records that were accepted and have no outcome."""
+        """The number of accepted records without an outcome."""
         return sum(batch.record_count for batch in self.accumulator.unfinished_batches)
 
     def acknowledged_count(self) -> int:
-        """Return the records that were acknowledged since the start."""
+        """The number of records acknowledged since the start."""
         return self.accumulator.statistics.acknowledged_records
 
     def wall_ms(self) -> int:
@@ -366,7 +367,7 @@ class Intake:
     def on_refused(
         self, error: BarnabasError, record: ProducerRecord | CheckedRecord | None = None
     ) -> None:
-        """Note that a record is not sent: an open transaction can only be aborted."""
+        """Note that a record is not sent: an open transaction can then only be aborted."""
         if self.transactions is not None:
             self.transactions.on_refused(error)
         if self.preparation is not None and record is not None:
@@ -376,7 +377,8 @@ class Intake:
         partition = record.partition
         is_free = partition is None and record.key is None
         if is_free:
-            # Records may have joined behind the partitioner's back: it decides by what they added.
+            # Records may have joined unnoticed by the partitioner, which decides by the bytes they
+            # added.
             batch = self.open_batches.count(record.topic)
             if batch and batch.size_bytes + record.size_bytes > self.config.batch_size:
                 self._leave(record.topic, record.size_bytes)
@@ -397,8 +399,8 @@ class Intake:
             self.partitioner.on_appended(record.topic, record.size_bytes)
         if self._may_keep_open():
             self.open_batches.keep(batch, is_free=is_free)
-        # A batch in the making waits for its linger.ms, for which the sender sleeps: only a new one
-        # and a full one are news to it (PR-3).
+        # A growing batch waits for its linger.ms, for which the sender sleeps: only a new batch and
+        # a full batch are news to the sender (PR-3).
         if index == 0:
             self.watch(batch)
         elif batch.size_bytes >= self.config.batch_size:
@@ -409,13 +411,13 @@ class Intake:
         return delivery
 
     def _may_keep_open(self) -> bool:
-        """Records that join skip all checks, so a batch opens only while each of them passes."""
+        """A batch opens only while each record passes all checks, which joining records skip."""
         if not self._joins or not self.is_running or self.memory.line.locked():
             return False
         return self.transactions is None or self.transactions.is_open
 
     def watch(self, batch: ProducerBatch) -> None:
-        """Watch a new batch: its end makes room, and a transaction waits for it."""
+        """Watch a new batch: its end makes room, and a transaction waits for its outcome."""
         batch.when_done(self.memory.on_change)
         self._cluster.metadata.on_use(batch.topic_partition.topic)
         if self.transactions is not None:
@@ -427,7 +429,7 @@ class Intake:
             raise unknown_partition(topic, partition)
 
     async def topic_with(self, name: str, partitions: Iterable[int]) -> TopicView:
-        """The topic's metadata, with all these partitions, as `send` waits for one of them."""
+        """Return the topic's metadata with these partitions; waits for them as `send` does."""
         limit_ms = self.config.max_block_ms
         topic = await self.topic(name)
         try:
@@ -435,7 +437,7 @@ class Intake:
                 for partition in partitions:
                     topic = await self._growth.wait_for(topic, partition)
         except TimeoutError:
-            pass  # no broker has answered: what is known counts
+            pass  # no broker has answered: the known metadata is used
         for partition in partitions:
             self.check_partition(topic, partition)
         return topic
@@ -452,17 +454,17 @@ class Intake:
                 if record.partition is not None:
                     topic = await self._growth.wait_for(topic, record.partition)
                 async with self.memory.line:
-                    self.open_batches.close()  # none may overtake those in line
+                    self.open_batches.close()  # no record may overtake those in line
                     await self.memory.wait(record.size_bytes)
                     return self._append(record, topic)
         except TimeoutError:
-            # Which of the waits took the time? The topic's, the partition's, or that for room.
+            # Which wait took the time: for the topic, for the partition or for room?
             if not self.knows_place(record) and self.knows_topic(record.topic):
                 topic = metadata.view.topics[record.topic]
                 raise unknown_partition(topic, record.partition) from None
             if self.knows_topic(record.topic):
                 raise self.memory.full(record.topic, limit_ms) from None
-            # Not asked for any more, so that a mistyped name is not looked up for five minutes.
+            # No longer requested, so that a mistyped name is not looked up for five minutes.
             last_said = metadata.view.topic_error(record.topic)
             metadata.forget(record.topic)
             raise last_said or Unreachable(
@@ -472,7 +474,7 @@ class Intake:
 
 
 def _preparation(config: ProducerConfig) -> Preparation | None:
-    """Interceptors and serializers, if there are any: most producers start without them."""
+    """Return interceptors and serializers, if any: most producers start without them."""
     given = (config.key_serializer, config.value_serializer, config.interceptor_classes)
     if all(each is None for each in given):
         return None

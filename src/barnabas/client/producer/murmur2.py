@@ -22,7 +22,8 @@ def murmur2(data: bytes) -> int:
         word = (word ^ word >> 24) * _M & _MASK
         hashed = hashed * _M & _MASK ^ word
     tail = data[whole << 2 :]
-    # The algorithm's switch over 3, 2 and 1 bytes left: together they are one little-endian number.
+    # The algorithm's switch over 3, 2 and 1 bytes left: together they form one little-endian
+    # number.
     if tail:
         hashed = (hashed ^ int.from_bytes(tail, "little")) * _M & _MASK
     hashed = (hashed ^ hashed >> 13) * _M & _MASK
@@ -30,5 +31,5 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """The partition of a key: the hash without its sign bit, modulo the number of partitions."""
+    """Return the partition of a key: the hash without its sign bit, modulo `partition_count`."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count

@@ -1,16 +1,16 @@
-"""The fast path of a record: it joins a batch that is open, and nothing is decided for it.
+"""The fast path of a record: it joins an open batch, without any decision.
 
     send --> join --> the open batch of its topic, or of its key's partition
                `--> None: to `Intake`, which decides, and may open the batch for those that follow
 
-A batch is open once a record was appended to it by a decision, as far as the same decision holds
-for the next ones: those without a key until the partitioner leaves the partition, those with a key
-until `batch.size`. New metadata, a transaction's change of state, a full buffer and a failure close
-all of them, so that what has to be decided again is. Open batches take no headers, no timestamps
-and no explicit partitions, and bytes only: whatever else there is takes the slow path.
+A batch is open once a decision has appended a record to it, for as long as the same decision holds
+for further records: without a key, until the partitioner leaves the partition; with a key, until
+`batch.size`. New metadata, a transaction's change of state, a full buffer and a failure close all
+open batches, so that the decisions are made again. Open batches accept only bytes, without headers,
+timestamps or explicit partitions; everything else takes the slow path.
 
 Invariant: a batch closes before anything else of its partition is queued behind it (`limit_bytes`
-is 0 then), so a record that joins keeps its place in the partition's order.
+is then 0), so a record that joins keeps its place in the partition's order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class OpenBatches:
-    """The batches of one producer that records may join without a decision of their own."""
+    """The batches of one producer that records may join without a separate decision."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class OpenBatches:
         self._accumulator = accumulator
         self._partitioner = partitioner
         self._by_topic: dict[str, ProducerBatch] = {}  # for records without a key
-        self._by_partition: dict[tuple[str, int], ProducerBatch] = {}  # for those with one
+        self._by_partition: dict[tuple[str, int], ProducerBatch] = {}  # for records with a key
 
     def join(self, topic: str, value: Any, key: Any = None) -> Delivery | None:
-        """Queue a record in a batch that is open for such; None if anything is to be decided.
+        """Queue a record in a batch that is open for it; None if a decision is needed.
 
-        It does what `Intake` does for a record that it appends, and inlines what it can: it is
-        called for every record.
+        It does for the record what `Intake` does for an appended record, and inlines as much as
+        possible, because it is called for every record.
         """
         try:
             batch = self._by_topic.get(topic) if key is None else self._for_key(topic, key)
@@ -74,7 +74,7 @@ class OpenBatches:
         timestamp_ms = self._wall_ms()
         index = len(records.values)
         if key is not None:
-            # Its partition follows from the key: the partitioner's stay does not count it (PR-2).
+            # The key determines its partition: the partitioner's stay does not count it (PR-2).
             records.keys[index] = key
             batch.counted_bytes += added_bytes
         records.timestamps.append(timestamp_ms)
@@ -82,25 +82,26 @@ class OpenBatches:
         return Delivery(batch, index, timestamp_ms)
 
     def join_record(self, record: CheckedRecord) -> Delivery | None:
-        """Queue a checked record, as `join` does; None if anything is to be decided."""
+        """Queue a checked record, as `join` does; None if a decision is needed."""
         topic, value, key, partition, timestamp_ms, headers, _ = record
         if partition is None and timestamp_ms is None and not headers:
             return self.join(topic, value, key)
         return None
 
     def keep(self, batch: ProducerBatch, *, is_free: bool) -> None:
-        """Let more records join this batch; those without a key as far as the partitioner stays."""
+        """Let more records join this batch; those without a key while the partitioner stays."""
         if not batch.limit_bytes:
-            return  # another batch is queued behind it by now
+            return  # another batch is already queued behind it
         topic, partition = batch.topic_partition
-        # A custom partitioner is asked about each record: only it knows if the next one goes here.
+        # A custom partitioner is asked about each record: only it knows whether the next one goes
+        # here.
         if not self._partitioner.is_custom:
             self._by_partition[topic, partition] = batch
         stays_bytes = self._partitioner.stays_bytes(topic) if is_free else 0
         if stays_bytes > 0:
             self._by_topic[topic] = batch
             batch.counted_bytes = batch.size_bytes
-            # A record that would pass the end of the stay is decided again, and may go elsewhere.
+            # A record that would exceed the stay needs a new decision, and may go elsewhere.
             batch.limit_bytes = min(self._batch_size, batch.size_bytes + stays_bytes)
 
     def close(self) -> None:
@@ -110,7 +111,7 @@ class OpenBatches:
             self.count(topic)
 
     def count(self, topic: str) -> ProducerBatch | None:
-        """Have the partitioner count what has joined the topic's open batch, if there is one."""
+        """Make the partitioner count the records that joined the topic's open batch, if any."""
         batch = self._by_topic.pop(topic, None)
         if batch is not None:
             self._partitioner.on_appended(topic, batch.size_bytes - batch.counted_bytes)

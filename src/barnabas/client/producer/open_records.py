@@ -1,7 +1,7 @@
-"""The records of an open batch, kept as they were given and encoded at once when it is sent.
+"""Keeps the records of an open batch as given, and encodes them together when the batch is sent.
 
-A record costs two appends while the caller waits; its bytes are made on the way out. The bytes are
-those of `records.record.BatchBuilder`, which is the oracle in the tests.
+A record costs two appends while the caller waits; its bytes are created on the way out. They equal
+those of `records.record.BatchBuilder`, with which the tests compare them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from barnabas.records.crc32c import Buffer
 from barnabas.records.record import Headers, encoded_headers
 from barnabas.records.varint import VARINTS
 
-_MOST_RECORDS: Final = 16_384  # whose offset deltas are kept
+_MOST_RECORDS: Final = 16_384  # offset deltas are cached up to this number
 _MOST_SIZES: Final = 4_096
-_FEWEST: Final = 8  # records to a time, on average: with fewer the plain way is as fast
+_FEWEST: Final = 8  # records per timestamp, on average; with fewer the plain way is as fast
 
 
 class OpenRecords:
-    """Timestamps and values of all records; keys and headers only once a record has any."""
+    """Timestamps and values of all records; keys and headers only if a record has any."""
 
     __slots__ = ("codec", "headers", "keys", "timestamps", "values")
 
@@ -31,12 +31,12 @@ class OpenRecords:
         self.codec = codec
         self.timestamps: list[int] = []
         self.values: list[bytes | None] = []
-        self.keys: dict[int, bytes] = {}  # by place
+        self.keys: dict[int, bytes] = {}  # by index
         self.headers: dict[int, Headers] = {}
 
     @classmethod
     def of_values(cls, values: Sequence[bytes], timestamp_ms: int, codec: int) -> OpenRecords:
-        """Return records without keys and headers, all of one time."""
+        """Return records without keys and headers, all with the same timestamp."""
         records = cls(codec)
         records.values = list(values)
         records.timestamps = [timestamp_ms] * len(values)
@@ -57,7 +57,7 @@ class OpenRecords:
         self.values.append(value)
 
     def build(self) -> tuple[BatchHeader, bytes]:
-        """Return the header of a batch without an identity, and the records, compressed."""
+        """Return the header of a batch without an identity, and the compressed records."""
         times = self.timestamps
         last, base = max(times, default=NO_TIMESTAMP), times[0] if times else NO_TIMESTAMP
         body = self._values_alone(base) or self._any(base)
@@ -66,17 +66,17 @@ class OpenRecords:
         return new_header(self.codec, len(times), base, last), body
 
     def _values_alone(self, base_ms: int) -> bytes | None:
-        """Return the records, if they have values and nothing else, as most have.
+        """Return the encoded records if they have only values, as most have; otherwise None.
 
-        What stands around the offset delta depends on the time and the value's size alone. The end
-        of the record before, its header count of 0, begins each.
+        The bytes around the offset delta depend only on the time and on the value's size. Each
+        record's bytes begin with the end of the previous record, its header count of 0.
         """
         values, times, place = self.values, self.timestamps, 0
         if self.keys or self.headers or not 0 < len(values) <= _MOST_RECORDS or None in values:
             return None
         if len(set(times)) * _FEWEST > len(times) + _FEWEST:
-            return None  # each time costs as much as some records
-        # A power of two: there are few of those, so the same ones are found again.
+            return None  # each timestamp costs as much as several records
+        # A power of two: there are few of them, so the cached ones are reused.
         offsets = _offsets(1 << (len(values) - 1).bit_length())
         parts: list[bytes] = []
         for time_ms, same in groupby(times):
@@ -94,8 +94,8 @@ class OpenRecords:
                 pieces[3::4] = some  # type: ignore[assignment]
                 parts += pieces
                 place = stop
-        # Each head begins with the header count of the record before it: the first one has none in
-        # front, and the last one's is still missing.
+        # Each head begins with the header count of the previous record: the first record has none
+        # in front, and that of the last record is still missing.
         parts[0] = parts[0][1:]
         parts.append(b"\0")
         return b"".join(parts)
@@ -118,7 +118,7 @@ class OpenRecords:
 
 
 class SealedRecords:
-    """Records that are encoded already, with a header that has no identity."""
+    """Records that are already encoded, with a header that has no identity."""
 
     __slots__ = ("body", "header")
 
@@ -145,7 +145,7 @@ class _ValueSizes(dict[int, bytes]):
 
 
 class _Heads(dict[int, bytes]):
-    """Maps a value's size to the bytes between the record before and the offset delta."""
+    """Maps a value's size to the bytes between the previous record and the offset delta."""
 
     def __init__(self, time: bytes, offset_size: int) -> None:
         self._time = time

@@ -1,26 +1,26 @@
-"""The batches of one partition, in order: waiting, in flight, and their idempotent sequences.
+"""Queues the batches of one partition in order, with their idempotent sequences.
 
 Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
 
-- A batch gets its sequence when it is first taken, and sequences are taken in order.
-- At most five batches are in flight, which is what a broker remembers of a producer.
-- The first batch of an identity is sent alone: from an unknown producer a broker accepts any first
-  sequence, so a batch behind a refused one would be stored under a sequence that moves up.
-- After any failure no batch is taken until every batch in flight has its answer ("settling"); then
-  the failed ones are retried first, in their order and with the same bytes. So a later batch never
-  overtakes an earlier one that is retried.
-- A batch that the broker refused for good was not appended, so none behind it was either (the
-  broker refuses gaps): those behind it move up in the sequence.
+- A batch gets its sequence when it is first taken, and sequences are assigned in order.
+- At most five batches are in flight, the number that a broker remembers for a producer.
+- The first batch of an identity is sent alone: a broker accepts any first sequence from an unknown
+  producer, so a batch behind a refused one would be stored under a sequence that moves up.
+- After any failure no batch is taken until every batch in flight has been answered ("settling");
+  then the failed batches are retried first, in their order and with the same bytes. So a later
+  batch never overtakes an earlier batch that is retried.
+- A batch that the broker refused for good was not appended, and neither was any batch behind it
+  (the broker refuses gaps): the batches behind it move up in the sequence.
 - A batch that was given up in doubt leaves the partition unresolved (KIP-360): the batches behind
-  it, under the sequences that they have, show whether the leader has it. If one of them is stored
-  or known there, so is it. If all are refused, or none is left, the sequences are lost. No batch
-  gets a sequence until then. (Sent at once under another identity, those behind it would be stored
-  twice wherever only their answers were lost.)
-- For the same reason a batch older than an acknowledged one is stored, even if the broker answers
-  that it is out of order: from a snapshot it knows only the last batch of a producer.
+  it, under their present sequences, show whether the leader has it. If one of them is stored or
+  known there, so is the doubtful batch. If all are refused, or none is left, the sequences are
+  lost. Until then no batch gets a sequence. (Sent immediately under another identity, the batches
+  behind it would be stored twice if only their responses were lost.)
+- For the same reason a batch older than an acknowledged batch is stored, even if the broker
+  answers that it is out of order: from a snapshot it knows only a producer's last batch.
 - A batch that is split leaves its place and its sequences to its parts (KIP-126).
-- Only this partition's sequences are lost: the others keep the identity that their leaders
-  know, under which a repeated batch is recognised.
+- Only this partition's sequences are lost: the other partitions keep the identity that their
+  leaders know, under which a repeated batch is recognised.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from barnabas.types import TopicPartition
 
 
 class PartitionQueue:
-    """The waiting and the sent batches of one partition, and the sequences that they have."""
+    """The waiting and the sent batches of one partition, and their sequences."""
 
     __slots__ = (
         "identity",
@@ -54,8 +54,8 @@ class PartitionQueue:
         self.in_flight: list[ProducerBatch] = []  # oldest first
         self.identity = identity
         self.is_lost = False  # the next sequence is unknown
-        self.unresolved = -1  # number of the youngest batch given up in doubt; -1: none is open
-        self.last_acknowledged = -1  # number of the youngest such batch of this identity
+        self.unresolved = -1  # number of the youngest batch given up in doubt; -1: no doubt is open
+        self.last_acknowledged = -1  # number of the youngest acknowledged batch of this identity
         self.next_sequence = 0
         self.not_before_ms = 0
         self.settling = False
@@ -74,8 +74,11 @@ class PartitionQueue:
         return None
 
     def next_batch(self) -> ProducerBatch:
-        """The oldest batch; but one refused as out of order waits until all batches sent behind it
-        are refused, too, or one of them is acknowledged."""
+        """The oldest batch that may be sent next.
+
+        A batch refused as out of order waits until all batches sent behind it are also refused, or
+        one of them is acknowledged.
+        """
         first = self.waiting[0]
         if first.is_out_of_order:
             for batch in self._sent():
@@ -85,14 +88,14 @@ class PartitionQueue:
 
     @property
     def is_held(self) -> bool:
-        """A queue is held while its next batch has to wait for answers to those in flight."""
+        """A queue is held while its next batch must wait for responses to the batches in flight."""
         if self.settling:
             return True
         following = self.next_batch()
-        # A new sequence would be a guess as long as one before it may or may not be stored.
+        # A new sequence would be a guess while a batch before it may or may not be stored.
         if self.unresolved >= 0 and following.base_sequence < 0:
             return True
-        # Batches behind it are under way, and may prove that the leader has this one as well.
+        # Batches behind it are under way, and may prove that the leader has this batch too.
         return bool(self.in_flight) and following.is_out_of_order
 
     @property
@@ -103,7 +106,7 @@ class PartitionQueue:
     def take(self, idempotent: bool) -> ProducerBatch:
         """Move the next batch into flight, under the next sequence if it has none."""
         batch = self.next_batch()
-        if batch is self.waiting[0]:  # all are retried, at the present leader
+        if batch is self.waiting[0]:  # all batches are retried, at the present leader
             self._forget_refusals()
         self.waiting.remove(batch)
         if idempotent and batch.base_sequence < 0:
@@ -117,15 +120,17 @@ class PartitionQueue:
         return batch
 
     def acknowledge(self, batch: ProducerBatch) -> None:
-        """Take a stored batch out; a doubt about an earlier one is resolved by it."""
+        """Remove a stored batch, which also resolves a doubt about an earlier batch."""
         self.last_acknowledged = max(self.last_acknowledged, batch.number)
         if self.last_acknowledged > self.unresolved:
             self.unresolved = -1
         self._land(batch)
 
     def take_stored(self) -> list[ProducerBatch]:
-        """Take the batches refused as out of order that are older than an acknowledged one: they
-        are stored, and not retried."""
+        """Take the batches refused as out of order that are older than an acknowledged batch.
+
+        They are stored, and are not retried.
+        """
         stored = [
             batch
             for batch in self._sent()
@@ -138,7 +143,7 @@ class PartitionQueue:
     def put_back(self, batch: ProducerBatch, not_before_ms: int) -> None:
         """Retry the batch, in its old place, no earlier than `not_before_ms`."""
         if not batch.is_out_of_order:
-            # Refusals count only if every batch sent gets one, and this one got another error.
+            # Refusals count only if every sent batch gets one, and this batch got another error.
             self._forget_refusals()
         self.settling = True
         self.not_before_ms = max(self.not_before_ms, not_before_ms)
@@ -146,7 +151,7 @@ class PartitionQueue:
         self._land(batch)
 
     def replace(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
-        """Send these in place of the batch in flight, which they are the parts of."""
+        """Send these parts in place of the batch in flight."""
         self._forget_refusals()
         self.settling = True
         for part in parts:
@@ -154,7 +159,7 @@ class PartitionQueue:
         self._land(batch)
 
     def _insert(self, batch: ProducerBatch) -> None:
-        # By number, which parts of a split batch have as well: those sent before come first.
+        # By number, which the parts of a split batch also have: batches sent earlier come first.
         place = 0
         for waiting in self.waiting:
             if batch.number < waiting.number:
@@ -163,7 +168,7 @@ class PartitionQueue:
         self.waiting.insert(place, batch)
 
     def give_up(self, batch: ProducerBatch) -> None:
-        """Remember a batch, which is in neither list any more, that may be in the log or not."""
+        """Remember a batch, now in neither list, that may or may not be in the log."""
         self.unresolved = max(self.unresolved, batch.number)
 
     def give_up_in_flight(self, batch: ProducerBatch) -> None:
@@ -173,11 +178,11 @@ class PartitionQueue:
         self._land(batch)
 
     def refuse(self, batch: ProducerBatch) -> None:
-        """Drop a batch that the broker does not have, nor any that was sent behind it."""
+        """Drop a batch when the broker has neither it nor any batch sent behind it."""
         self.settling = True
         if batch.base_sequence >= 0:
-            # Its sequences are free again. Those in flight behind it move up as well: they are
-            # refused under the sequences that they were sent with, and retried with the new ones.
+            # Its sequences are free again. The batches in flight behind it also move up: they are
+            # refused under the sequences with which they were sent, and retried with the new ones.
             for later in (*self.in_flight, *self.waiting):
                 if later.base_sequence >= 0 and later.number > batch.number:
                     moved_up = (later.base_sequence - batch.record_count) % SEQUENCE_LIMIT
@@ -186,20 +191,20 @@ class PartitionQueue:
         self._land(batch)
 
     def is_first_unacknowledged(self, batch: ProducerBatch) -> bool:
-        """Return whether no older batch of the partition is still without its outcome."""
+        """Return whether no older batch of the partition is still without an outcome."""
         return not any(other.number < batch.number for other in (*self.in_flight, *self.waiting))
 
     def is_out_of_step(self, batch: ProducerBatch) -> bool:
-        """Return whether all sent batches were refused as out of order, this one as the last.
+        """Return whether all sent batches were refused as out of order, this batch last.
 
-        As long as one has no answer, its answer may show that the leader has them all.
+        While a batch is unanswered, its response may still show that the leader has them all.
         """
         return self.in_flight == [batch] and all(
             each.is_out_of_order for each in (*self._sent(), batch)
         )
 
     def restart(self, identity: Identity) -> None:
-        """Restart the sequences at 0 under a new identity; no batch may be in flight."""
+        """Restart the sequences at 0 under a new identity, while no batch is in flight."""
         assert not self.in_flight, "sequences of batches in flight cannot change"
         self.identity = identity
         self.is_lost = False
@@ -211,7 +216,7 @@ class PartitionQueue:
             batch.base_sequence = -1
 
     def _sent(self) -> Iterator[ProducerBatch]:
-        """Return the batches that wait for a retry, oldest first: they precede all others."""
+        """Yield the batches waiting for a retry, oldest first: they precede all others."""
         for batch in self.waiting:
             if batch.base_sequence < 0:
                 return
@@ -223,6 +228,6 @@ class PartitionQueue:
 
     def _land(self, batch: ProducerBatch) -> None:
         self.in_flight.remove(batch)
-        # The last answer is in, so retries may begin, in order and before anything new.
+        # The last response has arrived, so retries may begin, in order and before new batches.
         if not self.in_flight:
             self.settling = False

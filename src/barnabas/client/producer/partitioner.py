@@ -1,7 +1,7 @@
-"""Chooses a record's partition (PR-2): explicit, by key, or one of three rules without a key.
+"""Chooses a record's partition (PR-2): explicit, by key, or by one of three rules without a key.
 
-Pure: entropy comes in as `Random`. "Available" means that the partition has a leader; if none has
-one, any will do (the record then waits in the accumulator for a leader).
+Pure: entropy comes in as `Random`. A partition is available if it has a leader. If no partition has
+one, any will do; the record then waits in the accumulator for a leader.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Partitions(NamedTuple):
     """A topic's partitions in one generation of the metadata."""
 
     partition_count: int
-    available: tuple[int, ...]  # those with a leader, ascending
+    available: tuple[int, ...]  # partitions with a leader, ascending
     generation: int  # grows by one with each metadata refresh
 
     def candidates(self) -> tuple[int, ...] | range:
@@ -52,7 +52,7 @@ class _Stay:
 
 
 class Sticky:
-    """One random available partition, kept for `batch.size` bytes: full batches, evenly spread.
+    """Stays with a random available partition for `batch.size` bytes: full, evenly spread batches.
 
     KIP-794: counting bytes instead of batches keeps a slow broker from getting more than its share.
     """
@@ -74,11 +74,11 @@ class Sticky:
         candidates: Sequence[int] = partitions.candidates()
         if stay is not None and stay.partition in candidates:
             if stay.sent_bytes < self._batch_size:
-                # New metadata is no reason to leave a batch half full.
+                # New metadata is not a reason to leave a batch half full.
                 stay.generation = partitions.generation
                 return stay.partition
             if len(candidates) > 1:
-                # Another one each time, as KIP-480 has it: no partition gets two batches in a row.
+                # A different partition each time (KIP-480): no partition gets two batches in a row.
                 candidates = [number for number in candidates if number != stay.partition]
         chosen = candidates[self._random.below(len(candidates))]
         self._stays[topic] = _Stay(chosen, partitions.generation)
@@ -95,7 +95,7 @@ class Sticky:
 
 
 class RoundRobin:
-    """The default up to 2.3: a random start per topic, then the next partition per record."""
+    """The default up to 2.3: a random start in each topic, then the next for each record."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -104,21 +104,21 @@ class RoundRobin:
     def choose(self, topic: str, partitions: Partitions) -> int:
         turn = self._next.get(topic)
         if turn is None:
-            # Otherwise the first records of all producers would meet at partition 0.
+            # Otherwise the first records of all producers would go to partition 0.
             turn = self._random.below(2**31)
         self._next[topic] = turn + 1
         candidates = partitions.candidates()
         return candidates[turn % len(candidates)]
 
     def on_appended(self, topic: str, size_bytes: int) -> None:
-        """Sizes do not matter here."""
+        """Do nothing: sizes do not matter here."""
 
     def stays_bytes(self, topic: str) -> int:
         return 0
 
 
 class RandomUntilRefresh:
-    """0.8's rule: one random available partition until the next metadata refresh."""
+    """Follows the rule of 0.8: one random available partition until the next metadata refresh."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -133,14 +133,14 @@ class RandomUntilRefresh:
         return chosen
 
     def on_appended(self, topic: str, size_bytes: int) -> None:
-        """Sizes do not matter here."""
+        """Do nothing: sizes do not matter here."""
 
     def stays_bytes(self, topic: str) -> int:
         return _ANY_SIZE
 
 
 class Partitioner:
-    """The rule of one producer; `rule` is a name of `partitioner` or a callable."""
+    """Applies the rule of one producer; `rule` is a name of `partitioner` or a callable."""
 
     def __init__(self, rule: str | ChoosePartition, random: Random, batch_size: int) -> None:
         self._custom = None if isinstance(rule, str) else rule
@@ -158,10 +158,10 @@ class Partitioner:
         return self._custom is not None
 
     def partition(self, topic: str, key: bytes | None, partitions: Partitions) -> int:
-        """Return the number of the partition for a record without an explicit one."""
+        """Return the number of the partition for a record without an explicit partition."""
         if self._custom is not None:
             chosen = self._custom(topic, key, range(partitions.partition_count))
-            # Any int passes here: the error for a wrong one below names the topic.
+            # Any int passes here: the later error for a wrong number names the topic.
             chosen = whole_number(chosen, "partitioner", least=-INT64_MAX)
             if not 0 <= chosen < partitions.partition_count:
                 raise ValueError(
@@ -171,7 +171,7 @@ class Partitioner:
             return chosen
         if key is None:
             return self._keyless.choose(topic, partitions)
-        # Hashing costs half a microsecond per four bytes here, and keys repeat.
+        # Hashing costs half a microsecond per four bytes here, and keys are repeated.
         known = self._by_key.get((key, partitions.partition_count))
         if known is None:
             known = partition_for_key(key, partitions.partition_count)
@@ -187,5 +187,5 @@ class Partitioner:
         self._keyless.on_appended(topic, size_bytes)
 
     def stays_bytes(self, topic: str) -> int:
-        """How many bytes without a key may follow to the partition that was chosen last."""
+        """Return how many more bytes without a key may go to the partition chosen last."""
         return 0 if self._custom is not None else self._keyless.stays_bytes(topic)

@@ -1,4 +1,4 @@
-"""The producer: records in, one outcome for each.
+"""The producer: takes records, and gives each of them one outcome.
 
     send -> partitioner -> accumulator -> (sender task) -> broker -> Delivery
 
@@ -46,11 +46,12 @@ class Producer:
     """Sends records to topics, within one event loop.
 
     Options are Kafka's (see `ProducerConfig`), as keywords with underscores, as a mapping with
-    Kafka's names in place of the servers, or both; text is converted, so a properties file goes in
-    as it is. ConfigError names an option that is unknown or wrong.
+    Kafka's names in place of the servers, or both. Text is converted, so a properties file can be
+    passed unchanged. ConfigError names an unknown or wrong option.
 
-    Used as `async with Producer(...)` or between `start` and `close`. Where its loop ends before
-    that, what was accepted is sent for five seconds at most, and a line on stderr counts the rest.
+    Use it as `async with Producer(...)`, or between `start` and `close`. If its loop ends before
+    that, accepted records are still sent for up to five seconds, and a line on stderr counts the
+    rest.
 
     Example::
 
@@ -71,7 +72,7 @@ class Producer:
         self._cluster = Cluster(servers, common, seams or system_seams())
         self.intake = Intake(self._cluster, self._config)
         self._join = self.intake.open_batches.join
-        self._is_let_go = False  # its loop has ended, which was reported
+        self._is_let_go = False  # its loop has ended, and this was reported
 
     # ---- life ----
 
@@ -83,15 +84,15 @@ class Producer:
         self.intake.is_running = True
 
     async def flush(self, timeout_ms: float | None = None) -> None:
-        """Return once everything accepted so far has its outcome; raises none of them.
+        """Return once every record accepted so far has its outcome; raises none of the outcomes.
 
         Args:
             timeout_ms: the longest time to wait; None: as long as it takes, which is
-                `delivery.timeout.ms` at most. What is not acknowledged by then stays queued.
+                `delivery.timeout.ms` at most. Records not acknowledged by then stay queued.
 
         Raises:
             TimeoutError: records are left after `timeout_ms`.
-            ClientFailed: the producer has failed, so that nothing more is sent.
+            ClientFailed: the producer has failed, so nothing more is sent.
         """
         limit_s = _seconds(timeout_ms)
         self._cluster.metadata.check_loop()
@@ -106,21 +107,22 @@ class Producer:
         self.intake.tasks.check()
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Flush, then disconnect; an open transaction is aborted. More calls do nothing.
+        """Flush, then disconnect; an open transaction is aborted. Further calls do nothing.
 
         Args:
-            timeout_ms: the longest time to wait; None: as long as it takes, for records that
-                cannot be sent that is `delivery.timeout.ms`. Records without an outcome by then
-                fail with ClientClosed; those that were sent may be stored all the same.
+            timeout_ms: the longest time to wait; None: as long as it takes, which for records that
+                cannot be sent is `delivery.timeout.ms`. Records without an outcome by then fail
+                with ClientClosed; records that were sent may nevertheless be stored.
 
         Raises:
-            ClientFailed: as `flush`.
+            ClientFailed: as in `flush`.
         """
         if not self.intake.is_running:
             return
         limit_s = _seconds(timeout_ms)
         self._cluster.metadata.check_loop()
-        # Nothing joins and nothing is accepted from here on: what is unfinished now is all.
+        # From here on nothing joins and nothing is accepted: the unfinished records are all there
+        # are.
         self.intake.is_running = False
         self.intake.open_batches.close()
         try:
@@ -131,7 +133,7 @@ class Producer:
         except TimeoutError:
             self.intake.accumulator.fail_all(closed_too_early())
         finally:
-            # Nothing is sent from here on: a record without an outcome has only an error to get.
+            # From here on nothing is sent: a record without an outcome can only get an error.
             await self.intake.sender.close()
             await self._cluster.close()
             self.intake.accumulator.fail_waiting(
@@ -141,19 +143,19 @@ class Producer:
                 self.intake.preparation.close()
 
     def purge(self) -> int:
-        """Fail every record that is not in flight with RecordsPurged; returns their number.
+        """Fail every record that is not in flight with RecordsPurged, and return their number.
 
-        In flight are batches that were sent and have no answer yet: they get their outcome.
-        An open transaction that loses records so can only be aborted.
+        Batches in flight were sent and have not been answered yet: they get their outcome. An open
+        transaction that loses records this way can only be aborted.
         """
         self.intake.check_running()
         error = RecordsPurged("the record was not sent: purge() was called before")
         return self.intake.accumulator.fail_waiting(error)
 
     def statistics(self) -> dict[str, float]:
-        """Return what the producer has done and holds: numbers by name, units in the names.
+        """Return numbers on the producer's work and contents, by name, with units in the names.
 
-        `_total` counts since the start. Cheap: nothing is counted per record.
+        `_total` counts since the start. The call is cheap: nothing is counted per record.
         """
         accumulator = self.intake.accumulator
         return {
@@ -180,7 +182,7 @@ class Producer:
         await self.close()
 
     def __del__(self) -> None:
-        # Not by `__dict__`: one that is made now would keep all alive until the next collection.
+        # Not by `__dict__`: creating one now would keep all alive until the next collection.
         intake: Intake | None = getattr(self, "intake", None)  # None: its options were refused
         if intake is not None and intake.is_running and not self._is_let_go:
             self._let_go(self.intake.unfinished_count())
@@ -203,10 +205,10 @@ class Producer:
     def transaction(self) -> TransactionScope:
         """Return a transaction as a block: `async with producer.transaction(): ...`.
 
-        Begins one (after `init_transactions`, if that was not called), commits it at the end of the
-        block, and aborts it if the block raises, or a record fails: that error is raised. An end of
-        the block before that had no answer is finished first. Raises as `begin_transaction` and
-        `commit_transaction`.
+        Begins a transaction (after `init_transactions`, if that was not called) and commits it at
+        the end of the block. If the block raises or a record fails, aborts the transaction and
+        raises that error. If the end of an earlier block was not answered, it is finished first.
+        Raises the errors of `begin_transaction` and `commit_transaction`.
         """
         transactions = self._required_transactions()
         from barnabas.client.producer.transaction_scope import TransactionScope
@@ -216,9 +218,9 @@ class Producer:
     async def init_transactions(self) -> None:
         """Take over the `transactional.id` (PR-7): once, before the first transaction.
 
-        An older producer of the same id is fenced, its open transaction is aborted, and what it
-        committed is visible when this returns. Raises InvalidTransactionTimeout,
-        TransactionalIdAuthorizationFailed, and after `max.block.ms` the last transient error.
+        An older producer of the same id is fenced and its open transaction is aborted; everything
+        that it committed is visible when this returns. Raises InvalidTransactionTimeout,
+        TransactionalIdAuthorizationFailed or, after `max.block.ms`, the last transient error.
         """
         await self._required_transactions().init()
 
@@ -232,24 +234,28 @@ class Producer:
         """Commit a consumer group's offsets with the transaction (KIP-447).
 
         `group`: `Consumer.group_metadata()`, so that a member that the group has removed is
-        refused; a bare group id is not checked like that. Raises as `commit_transaction`; also
-        UnknownTopicOrPartition, after a second, for a partition that does not exist.
+        refused; for a plain group id this is not checked. Raises the errors of
+        `commit_transaction`, or UnknownTopicOrPartition, after a second, if a partition does not
+        exist.
         """
         await self._required_transactions().send_offsets(offsets, group)
 
     async def commit_transaction(self) -> None:
-        """Flush, then make all of the transaction visible at once.
+        """Flush, then make the whole transaction visible at once.
 
         Raises the error of any of its records, or of the coordinator. ProducerFenced,
         TransactionalIdAuthorizationFailed and InvalidTxnState are final: close the producer. After
-        Unreachable or a retriable error of the commit itself call this again. After any other
-        error call `abort_transaction`, then begin a new one.
+        Unreachable or a retriable error of the commit itself, call this method again. After any
+        other error, call `abort_transaction`, then begin a new transaction.
         """
         await self._required_transactions().commit()
 
     async def abort_transaction(self) -> None:
-        """Undo the transaction: read_committed consumers never see it. Records that were not sent
-        fail with TransactionAborted. Raises as `commit_transaction`."""
+        """Undo the transaction, so that read_committed consumers never see it.
+
+        Records that were not sent fail with TransactionAborted. Raises the errors of
+        `commit_transaction`.
+        """
         await self._required_transactions().abort()
 
     def _required_transactions(self) -> Transactions:
@@ -268,7 +274,7 @@ class Producer:
 
         Args:
             topic: the topic's name.
-            value: bytes or None (a tombstone); with a `value.serializer` whatever that takes.
+            value: bytes or None (a tombstone); with a `value.serializer`, whatever it takes.
             key: bytes or None, or what the `key.serializer` takes. A key chooses the partition.
             partition: the partition's number; None: chosen by the partitioner.
             timestamp_ms: milliseconds since the epoch; None: now.
@@ -276,16 +282,16 @@ class Producer:
             on_delivery: called with the Delivery on the producer's loop once the outcome is known.
 
         Raises:
-            ValueError, TypeError: an invalid argument, which the message names.
-            SerializationError: a serializer cannot convert key or value.
-            MessageTooLarge: more than `max.request.size`.
+            ValueError, TypeError: an argument is invalid; the message names it.
+            SerializationError: a serializer cannot convert the key or value.
+            MessageTooLarge: the record is larger than `max.request.size`.
             UnknownPartition: the topic has no partition of that number, even after some seconds of
                 fresh metadata.
-            KafkaError: the topic's, such as UnknownTopicOrPartition.
-            BufferFull: no room in `buffer.memory` within `max.block.ms`.
+            KafkaError: the topic has an error, such as UnknownTopicOrPartition.
+            BufferFull: there was no room in `buffer.memory` within `max.block.ms`.
             Unreachable: no broker has described the topic within `max.block.ms`.
-            ClientClosed: the producer is not running, or on another event loop; where that joins
-                a batch that is open, only to await the delivery raises it.
+            ClientClosed: the producer is not running, or runs on another event loop; if the record
+                joins an open batch there, only awaiting the delivery raises it.
 
         Example::
 
@@ -304,7 +310,7 @@ class Producer:
         return delivery
 
     async def send_record(self, record: ProducerRecord) -> Delivery:
-        """Accept a `ProducerRecord`; returns and raises as `send`."""
+        """Accept a `ProducerRecord`; returns and raises like `send`."""
         if type(record) is ProducerRecord:
             topic, value, key, partition, timestamp_ms, headers = record
             if partition is None and timestamp_ms is None and not headers:
@@ -326,15 +332,15 @@ class Producer:
     async def send_many(
         self, records: Iterable[ProducerRecord], on_delivery: OnDelivery | None = None
     ) -> list[Delivery] | None:
-        """Accept records in order, each as `send` does; ends at the first that is refused.
+        """Accept records in order, each as `send` does; stops at the first refused record.
 
         Args:
             records: any iterable of ProducerRecord; it is read as room allows.
             on_delivery: called with a BatchDelivery on the producer's loop for each batch that has
-                its outcome, instead of a Delivery per record, which takes less memory and time.
+                its outcome, instead of a Delivery per record; this takes less memory and time.
 
-        Returns the Deliveries in order; None with `on_delivery`. Raises as `send`; the records
-        before the refused one are sent.
+        Returns the Deliveries in order; None with `on_delivery`. Raises the errors of `send`; the
+        records before the refused record are sent.
 
         Example::
 
@@ -365,12 +371,12 @@ class Producer:
             timestamps_ms: one number for all, or one per row; None: now.
             on_delivery: called with each BatchDelivery on the producer's loop.
 
-        Returns a BatchDelivery per batch, once all are queued. Batches have `batch.size` bytes:
-        256 KiB and more are much faster than the default. With serializers, interceptors or a
-        partitioner of your own this is as slow as `send_many`.
+        Returns a BatchDelivery per batch, once all are queued. Batches have `batch.size` bytes: 256
+        KiB or more is much faster than the default. With your own serializers, interceptors or
+        partitioner this is as slow as `send_many`.
 
-        Raises as `send`, before any row is sent if the rows themselves are wrong; ConfigError
-        without numpy.
+        Raises the errors of `send`, before any row is sent if the rows themselves are wrong;
+        ConfigError if numpy is not installed.
 
         Example::
 
@@ -386,11 +392,11 @@ class Producer:
     async def send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
     ) -> Delivery:
-        """Queue a whole record batch of `Consumer.fetch_batches`; the delivery of its first record.
+        """Queue a record batch of `Consumer.fetch_batches`; returns its first record's Delivery.
 
-        Only its offsets, producer and sequences change: one that is too large for the topic fails
-        and is not split. Raises as `send`, and CorruptData if it is not a batch or fails its
-        checksum.
+        Only its offsets, producer and sequences change. A batch that is too large for the topic
+        fails and is not split. Raises the errors of `send`, or CorruptData if it is not a batch or
+        fails its checksum.
         """
         self.intake.check_open()
         name = arguments.topic_partition(topic_partition)
@@ -409,19 +415,21 @@ class Producer:
         return Delivery(made, 0, read_header(encoded).base_timestamp)
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions, as a broker has them now; also between transactions.
-        Raises as `send`."""
+        """Return the numbers of a topic's partitions, as a broker knows them now.
+
+        It may also be called between transactions. Raises the errors of `send`.
+        """
         self.intake.check_running()
         metadata = self._cluster.metadata
         metadata.forget(arguments.topic_name(topic))
         return list((await metadata.topic(topic, self._config.max_block_ms)).partitions)
 
     async def available_partitions_for(self, topic: str) -> list[int]:
-        """The numbers of those partitions that have a leader, as the producer knows them; also
-        between transactions.
+        """Return the numbers of the partitions that have a leader, as the producer knows them.
 
-        It asks a broker only for a topic that it does not know yet, so this is cheap enough for
-        each batch; leaders that move are seen with the next metadata. Raises as `send`.
+        It may also be called between transactions. A broker is asked only if the producer does not
+        know the topic yet, so the call is cheap enough for each batch; leaders that move are seen
+        with the next metadata. Raises the errors of `send`.
 
         Example::
 
@@ -439,9 +447,9 @@ def _seconds(timeout_ms: float | None) -> float | None:
 
 
 def _as_new(batch: bytes) -> bytes:
-    """Return a stored batch as if it was never sent: without offsets, producer, transaction."""
+    """Return a stored batch as if never sent: without offsets, producer and transaction."""
     # Another cluster's offsets and epoch mean nothing here, and its producer's sequences would be
-    # refused; the codec alone describes the bytes that stay.
+    # refused; only the codec describes the bytes that stay.
     header = read_header(batch)
     if header.magic != 2 or header.is_control or header.size_bytes != len(batch):
         raise CorruptData(f"batch: {len(batch)} bytes are not one record batch of magic 2")

@@ -1,13 +1,13 @@
-"""The task that takes batches from the accumulator and sends them (PR-3 to PR-6).
+"""Runs the task that takes batches from the accumulator and sends them (PR-3 to PR-6).
 
     accumulator.ready -> by leader -> one Produce per broker -> answer -> acknowledge/retry/refuse
 
-A request has at most one batch per partition. There is no wait between taking batches and writing
+A request has at most one batch per partition. Nothing is awaited between taking batches and writing
 their request, so the order of requests on a connection is that of their sequences. While a broker
 is unknown or unreachable, its batches stay in the accumulator until `delivery.timeout.ms`.
 
 A program that ends its loop without `close` cancels this task with all others, as `asyncio.run`
-does: what is accepted is then sent within a bound, and what is left is counted on stderr.
+does. Accepted records are then sent within a time limit, and the rest are counted on stderr.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ _log = logging.getLogger(__name__)
 _LOWEST_PRODUCE = 3  # lower versions have other record formats
 _HIGHEST_PRODUCE = 11  # 12 and above belong to version 2 of transactions (KIP-890)
 _REQUEST_OVERHEAD_BYTES = 512
-_LAST_S = 5.0  # for what is left when the loop ends
+_LAST_S = 5.0  # for the records left when the loop ends
 _STALE_METADATA = (NotLeaderOrFollower, UnknownTopicOrPartition)
 
 Flight = list[ProducerBatch]
 
 
 class Sender:
-    """Owns the one task that sends, so that batches of a partition leave in their order."""
+    """Owns the one task that sends, so that batches of a partition leave in order."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Sender:
         self._no_id = RetryLog(MOMENT_MS)
         self._task: asyncio.Task[None] | None = None
         self._is_closing = False
-        self.on_cancelled: Callable[[int], None] = lambda lost: None  # the loop ends
+        self.on_cancelled: Callable[[int], None] = lambda lost: None  # called when the loop ends
 
     def start(self) -> None:
         self._cluster.metadata.add_listener(self.wake)
@@ -107,7 +107,7 @@ class Sender:
         return self._task is not None and not self._task.done()
 
     async def close(self) -> None:
-        """Take no more batches; does not wait for those in flight."""
+        """Take no more batches; does not wait for the batches in flight."""
         self._is_closing = True
         tasks = [task for task in (self._task, *self._connecting.values()) if task is not None]
         for task in tasks:
@@ -115,7 +115,7 @@ class Sender:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def wake(self) -> None:
-        """Wake the task: a batch, an answer, or metadata arrived."""
+        """Wake the task: a batch, a response or metadata has arrived."""
         self._wake.set()
 
     async def _run(self) -> None:
@@ -127,7 +127,7 @@ class Sender:
             raise
 
     async def _send_last(self) -> None:
-        """Send what is left, since the loop ends; the rest fails, and is counted."""
+        """Send the remaining batches, since the loop is ending; the rest fail and are counted."""
         accumulator = self._accumulator
         acknowledged = accumulator.statistics.acknowledged_records
         owed = acknowledged + sum(batch.record_count for batch in accumulator.unfinished_batches)
@@ -157,7 +157,7 @@ class Sender:
             next_ms = self._send_ready(now_ms)
             timer = None
             if next_ms is not None:
-                # Twice as quick as asyncio.timeout, for each batch.
+                # Twice as fast as asyncio.timeout, for each batch.
                 timer = loop.call_later(max(next_ms - now_ms, 1) / 1000, self.wake)
             await self._wake.wait()
             if timer is not None:
@@ -166,7 +166,7 @@ class Sender:
     # ---- identity ----
 
     async def _identify(self) -> bool:
-        """Get a producer id if one is needed and nothing is in flight; True if there is one."""
+        """Get a producer id if needed and nothing is in flight; returns True if there is one."""
         accumulator = self._accumulator
         if self._transactions is not None:
             # Only the coordinator may raise the epoch of a transactional id: the transaction fails,
@@ -175,7 +175,8 @@ class Sender:
             await self._wake.wait()
             return False
         if accumulator.in_flight_count or not accumulator.unfinished_batches:
-            # Answers on their way belong to the old identity; and without records none is needed.
+            # Responses under way belong to the old identity; and without records no identity is
+            # needed.
             await self._wake.wait()
             return False
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
@@ -207,9 +208,9 @@ class Sender:
     # ---- out ----
 
     def _send_ready(self, now_ms: int) -> int | None:
-        """Send all batches that may be sent now; when to look again at the latest."""
-        # A request takes one batch of each partition, and a broker several requests at a time: look
-        # again until no broker takes another one.
+        """Send all batches that may be sent now; returns when to check again at the latest."""
+        # A request takes one batch of each partition, and a broker several requests at a time:
+        # repeat until no broker accepts another request.
         while True:
             ready = self._accumulator.ready(now_ms)
             by_node = self._by_leader(ready.queues)
@@ -228,11 +229,11 @@ class Sender:
             if self._transactions is not None and not self._transactions.admits(
                 queue.topic_partition
             ):
-                continue  # we are woken when the partition is part of the transaction
+                continue  # the sender is woken when the partition is part of the transaction
             node = metadata.view.leader(queue.topic_partition)
             if node is None:
-                # The topic was known when its records were accepted. If it was deleted since then,
-                # they wait for it to be created again, as in Kafka's client (TP-6).
+                # The topic was known when its records were accepted. If it has been deleted since,
+                # they wait until it is recreated, as in Kafka's client (TP-6).
                 metadata.track([queue.topic_partition.topic], create=True)
                 metadata.request_refresh()
             else:
@@ -252,7 +253,7 @@ class Sender:
         size_bytes = _REQUEST_OVERHEAD_BYTES
         for queue in queues:
             size_bytes += queue.next_batch().size_bytes
-            # The first batch goes whatever its size, or it would never go.
+            # The first batch goes whatever its size; otherwise it would never go.
             if flight and size_bytes > self._config.max_request_size:
                 break
             flight.append(self._accumulator.take(queue))
@@ -267,7 +268,7 @@ class Sender:
             if version < _LOWEST_PRODUCE:
                 raise UnsupportedVersion(f"{channel.node} knows no record batches (Kafka 0.11)")
             if self._config.acks == 0:
-                # PR-4: no response is awaited, so what was written counts, without an offset.
+                # PR-4: no response is awaited, so written records count as sent, without an offset.
                 channel.send_unanswered(PRODUCE, request, version)
                 for batch in flight:
                     self._accumulator.acknowledge(batch, -1, -1)
@@ -303,7 +304,7 @@ class Sender:
         )
 
     def _connect(self, node: BrokerAddress) -> None:
-        """Open the broker's channel in a task of its own, and wake this one when that is done."""
+        """Open the broker's channel in a separate task, which wakes this task when it is done."""
         if node.node_id in self._connecting:
             return
 
@@ -311,7 +312,7 @@ class Sender:
             try:
                 await self._cluster.pool.channel(node)
             except AUTHENTICATION_ERRORS as error:
-                # The credentials are the same for every broker, so nothing that waits can be sent.
+                # The credentials are the same for every broker, so no waiting record can be sent.
                 self._accumulator.fail_waiting(error)
             except BarnabasError as error:
                 _log.info("%s", error)
@@ -345,8 +346,8 @@ class Sender:
         }
         for batch in flight:
             outcome = outcomes.get(batch.topic_partition)
-            # A broker that leaves a partition out breaks the protocol. Its batch is retried, lest
-            # it stay in flight until the end of the program.
+            # A broker that omits a partition breaks the protocol. Its batch is retried; otherwise
+            # it would stay in flight until the end of the program.
             if outcome is None:
                 self._on_failure(
                     [batch], NetworkException(f"no answer for {batch.topic_partition}")
@@ -356,8 +357,8 @@ class Sender:
 
     def _settle(self, batch: ProducerBatch, outcome: PartitionProduceResponse) -> None:
         code = outcome.error_code
-        # A duplicate is in the log since an attempt whose answer was lost (PR-6). Where the broker
-        # does not say at which offset, it is reported as unknown.
+        # A duplicate has been in the log since an attempt whose response was lost (PR-6). If the
+        # broker does not give its offset, the offset is reported as unknown.
         if code in (0, DuplicateSequenceNumber.code):
             offset = outcome.base_offset if code == 0 else -1
             self._accumulator.acknowledge(batch, offset, outcome.log_append_time_ms)
@@ -366,8 +367,8 @@ class Sender:
         self._on_failure([batch], broker_error(code, subject, outcome.error_message))
 
     def _on_failure(self, flight: Flight, error: BarnabasError) -> None:
-        """Hand the batches of a failed attempt back, to be retried after a backoff or to fail."""
-        # Whatever has failed, the leader may be another one by now (PR-9).
+        """Hand back the batches of a failed attempt, to be retried after a backoff or to fail."""
+        # Whatever has failed, the leader may have changed (PR-9).
         self._cluster.metadata.request_refresh()
         now_ms = self._clock.monotonic_ms()
         for batch in flight:
@@ -385,8 +386,8 @@ class Sender:
     def _warn(self, again: Flight, error: BarnabasError, now_ms: int) -> None:
         """Log why these batches are retried."""
         if isinstance(error, _STALE_METADATA):
-            # A broker is a moment behind after a topic is created or a leader moves; the second
-            # time it is trouble.
+            # A broker is briefly behind after a topic is created or a leader moves; a second
+            # failure means trouble.
             again = [batch for batch in again if batch.attempts > 1]
         names = [batch.topic_partition for batch in again]
         fresh = [name for name in names if self._retries.is_news(name, type(error), now_ms)]

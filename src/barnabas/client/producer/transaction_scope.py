@@ -1,7 +1,7 @@
-"""A transaction as a block: committed at its end, aborted if it raises.
+"""Offers a transaction as a block: committed at its end, aborted if the block raises.
 
-An end without an answer within `max.block.ms` is finished first when the next block is entered: the
-coordinator may have decided it.
+If the end of a block was not answered within `max.block.ms`, it is finished first when the next
+block is entered: the coordinator may have decided it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class TransactionScope:
 
     async def __aenter__(self) -> None:
         state = self._transactions.state
-        # Finish what the block before has left. The coordinator may have decided a commit or an
-        # abort without an answer, so only the same call may be repeated.
+        # Finish the end of the previous block. The coordinator may have decided an unanswered
+        # commit or abort, so only the same call may be repeated.
         if state is State.UNINITIALIZED:
             await self._transactions.init()
         elif state is State.COMMITTING:
@@ -45,19 +45,19 @@ class TransactionScope:
             if self._transactions.state is State.FAILED:
                 await self._abort_after(failure)
             if self._transactions.state is State.COMMITTING:
-                # Neither committed nor aborted, as far as is known: sent again, the records could
-                # be there twice.
+                # As far as is known, neither committed nor aborted: resent records could be stored
+                # twice.
                 failure.add_note(
                     "the commit is not finished: the next transaction block, or a call of "
                     "commit_transaction, finishes it first; do not send these records again"
                 )
             raise
-        except BaseException as failure:  # cancelled while records are still on their way
+        except BaseException as failure:  # cancelled while records are still under way
             await self._abort_after(failure)
             raise
 
     async def _abort_after(self, error: BaseException) -> None:
-        """Abort, unless nothing is left to abort; `error` is what the caller is to see."""
+        """Abort, unless nothing is left to abort; the caller is to see `error`."""
         if self._transactions.state not in (State.OPEN, State.FAILED):
             return
         try:

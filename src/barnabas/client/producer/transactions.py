@@ -1,4 +1,4 @@
-"""The transactions of one producer: one after another, each all or nothing (PR-7, KIP-98).
+"""Runs the transactions of one producer: one after another, each all or nothing (PR-7, KIP-98).
 
     init: UNINITIALIZED -> READY        fences older producers of the same transactional id
     begin: READY -> OPEN                sends nothing
@@ -6,10 +6,10 @@
     commit: OPEN -> COMMITTING -> READY      abort: OPEN or FAILED -> ABORTING -> READY
     an error: OPEN -> FAILED (only abort is left) or FENCED (nothing is)
 
-Invariant: a transaction commits only if every one of its records is acknowledged. Without an answer
-the state stays COMMITTING or ABORTING: the same call may be repeated, but not the other one,
-because the coordinator may have decided. No request of one transaction takes effect in the next:
-after one without an answer the producer takes another epoch in between.
+Invariant: a transaction commits only if every one of its records is acknowledged. If an end is not
+answered, the state stays COMMITTING or ABORTING: the same call may be repeated, but not the other
+call, because the coordinator may have decided. No request of one transaction takes effect in the
+next: after an unanswered request the producer takes another epoch in between.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ from barnabas.types import TopicPartition, by_topic
 _log = logging.getLogger(__name__)
 
 _HIGHEST_ADD_PARTITIONS = 3  # higher versions are between brokers
-_BUMP_FROM = 3  # InitProducerId raises the epoch of a producer that names itself (KIP-360)
-# The last transaction's markers are still being written, which takes a few milliseconds: a producer
-# of many small transactions should not lose a hundred to it.
+_BUMP_FROM = 3  # InitProducerId can raise the epoch of a producer that names itself (KIP-360)
+# The previous transaction's markers are still being written, which takes a few milliseconds: a
+# producer of many small transactions should not lose a hundred.
 _CONCURRENT_FIRST_MS, _CONCURRENT_MOST_MS = 2, 50
 
 # How long a partition may be unknown to a group's coordinator before that is the answer. The Java
-# client retries for max.block.ms, which is of no use for a deleted topic.
+# client retries for max.block.ms, which is useless for a deleted topic.
 _UNKNOWN_TOPIC_MS = 1_000
 
 _FATAL: Final = (
@@ -119,7 +119,7 @@ class State(Enum):
 
 
 class Transactions:
-    """Drives the transactions of one producer, by requests to its two kinds of coordinators."""
+    """Drives one producer's transactions by requests to the two kinds of coordinators."""
 
     def __init__(self, cluster: Cluster, config: ProducerConfig, accumulator: Accumulator) -> None:
         self._cluster = cluster
@@ -134,14 +134,14 @@ class Transactions:
         self.on_state: Callable[[], None] = lambda: None  # records may no longer be admitted
         self._state = State.UNINITIALIZED
         self._adding: asyncio.Task[None] | None = None
-        self._error: BarnabasError | None = None  # why FAILED or FENCED
+        self._error: BarnabasError | None = None  # the reason for FAILED or FENCED
 
     def _forget(self) -> None:
-        """Reset everything that belongs to one transaction: none is open."""
+        """Reset everything that belongs to one transaction; afterwards none is open."""
         self._partitions: dict[TopicPartition, None] = {}  # part of the transaction
         self._wanted: dict[TopicPartition, None] = {}  # still to be added
-        self._is_begun = False  # at the coordinator, by its answer
-        self._may_be_begun = False  # ... or without an answer
+        self._is_begun = False  # at the coordinator, according to its response
+        self._may_be_begun = False  # ... or without a response
         self._needs_bump = False
         self._error = None
 
@@ -161,7 +161,7 @@ class Transactions:
     # ---- the user's calls ----
 
     async def init(self) -> None:
-        """Get an identity: older producers are fenced, their transaction is aborted."""
+        """Get an identity, which fences older producers and aborts their transaction."""
         self._check_call(State.UNINITIALIZED)
         try:
             await self._identify()
@@ -177,7 +177,7 @@ class Transactions:
         self.state = State.OPEN
 
     async def commit(self) -> None:
-        """Wait for all records, then commit. Raises the error after which it must be aborted."""
+        """Wait for all records, then commit. Raises the error that requires an abort."""
         self._check_call(State.OPEN, State.COMMITTING)
         await self._flush()
         # A record may have failed meanwhile. Then only an abort is left, and this raises the error.
@@ -186,13 +186,13 @@ class Transactions:
         await self._end(is_commit=True)
 
     async def abort(self) -> None:
-        """Drop unsent records, and abort. Raises if it has to be repeated."""
+        """Drop unsent records, and abort. Raises if the abort has to be repeated."""
         self._check_call(State.OPEN, State.FAILED, State.ABORTING)
         self.state = State.ABORTING
         await self._stop_adding()
         self._accumulator.fail_waiting(TransactionAborted("the transaction was aborted"))
-        # What is in flight must have its answer before the marker: a batch that arrives behind it
-        # would hang, and hold back the last stable offset (KIP-890).
+        # Batches in flight must be answered before the marker: a batch that arrives behind it would
+        # hang, and hold back the last stable offset (KIP-890).
         await self._flush()
         await self._end(is_commit=False)
 
@@ -207,7 +207,7 @@ class Transactions:
             return
         try:
             # First the group's partition joins the transaction, so that the offsets get its marker;
-            # then they are written at the group's own coordinator (KIP-98).
+            # then the offsets are written at the group's own coordinator (KIP-98).
             await self._persist(lambda: self._add_offsets(who.group_id))
             unknown_until_ms = self._clock.monotonic_ms() + _UNKNOWN_TOPIC_MS
             unknown = await self._persist(
@@ -225,11 +225,11 @@ class Transactions:
     # ---- partitions, as records come ----
 
     def admits(self, topic_partition: TopicPartition) -> bool:
-        """Return whether the partition is in the transaction, so that it may be written to."""
+        """Return whether the partition is in the transaction and so may be written to."""
         return topic_partition in self._partitions
 
     def track(self, topic_partition: TopicPartition, batch: ProducerBatch) -> None:
-        """Track a new batch for this partition, whose outcome the transaction depends on."""
+        """Track a new batch for this partition: the transaction depends on its outcome."""
         batch.when_done(lambda: self._on_batch_done(batch))
         if topic_partition in self._partitions or topic_partition in self._wanted:
             return
@@ -262,12 +262,13 @@ class Transactions:
             self._fail(error)
 
     async def _add(self) -> None:
-        """Add partitions as long as there are any to add."""
+        """Add partitions until there are none left to add."""
         try:
             while self._wanted:
                 adding = dict(self._wanted)
                 await self._persist(partial(self._add_partitions, adding))
-                # Those that came meanwhile stay wanted, and go together with the next request.
+                # Partitions that came meanwhile stay wanted, and are added together by the next
+                # request.
                 for each in adding:
                     del self._wanted[each]
                 self._partitions |= adding
@@ -289,8 +290,8 @@ class Transactions:
             ],
         )
         channel = await self._coordinators.channel(self._id)
-        # Without an answer the coordinator may have begun the transaction, or not: its end is asked
-        # for in either case.
+        # After an unanswered request the coordinator may or may not have begun the transaction: its
+        # end is requested in either case.
         in_doubt, self._may_be_begun = self._may_be_begun, True
         asking = exchange(
             channel,
@@ -317,7 +318,7 @@ class Transactions:
     # ---- one exchange each ----
 
     async def _identify(self) -> None:
-        """Get an identity; the next epoch of the present one, if there is one."""
+        """Get an identity; if there is one already, its next epoch."""
 
         async def attempt() -> InitProducerIdResponse:
             channel = await self._coordinators.channel(self._id)
@@ -325,8 +326,8 @@ class Transactions:
                 transactional_id=self._id,
                 transaction_timeout_ms=self._config.transaction_timeout_ms,
             )
-            # With its present identity a producer that was fenced meanwhile is refused, instead of
-            # fencing its successor in turn (KIP-360).
+            # A producer that was fenced meanwhile is refused if it gives its present identity,
+            # instead of fencing its successor in turn (KIP-360).
             if channel.version(INIT_PRODUCER_ID) >= _BUMP_FROM:
                 request.producer_id = self._accumulator.producer_id
                 request.producer_epoch = self._accumulator.producer_epoch
@@ -360,9 +361,10 @@ class Transactions:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         unknown_until_ms: int,
     ) -> list[TopicPartition]:
-        """One attempt; returns the partitions that are still unknown at that instant.
+        """Attempt once, and return the partitions that are still unknown at that instant.
 
-        Before, they raise: a coordinator may not have learned of a new topic yet.
+        Before that instant unknown partitions raise: a coordinator may not have learned of a new
+        topic yet.
         """
         request = TxnOffsetCommitRequest(
             transactional_id=self._id,
@@ -413,13 +415,13 @@ class Transactions:
                 raise
             self._fence(_as_fenced(error))
             if is_commit and not (self._is_begun or self._may_be_begun):
-                return  # it is committed; the next call raises the reason why it was the last
+                return  # it is committed; the next call raises why it was the last
             raise
         self._forget()
         self.state = State.READY
 
     async def _never_late(self, asking: Awaitable[T]) -> T:
-        """Take another epoch after a request without an answer: it may arrive late.
+        """Take another epoch after an unanswered request, which may arrive late.
 
         A late EndTxn would end the next transaction too early, and late offsets would be part of
         it.
@@ -436,7 +438,7 @@ class Transactions:
     # ---- errors ----
 
     def _judge(self, error: BarnabasError) -> None:
-        """Handle an error of the coordinator: only an abort is left, or the producer is fenced."""
+        """Handle a coordinator error: only an abort is left, or the producer is fenced."""
         error = _as_fenced(error)
         if isinstance(error, UnknownProducerId | InvalidProducerIdMapping):
             self._needs_bump = True
@@ -485,7 +487,7 @@ class Transactions:
             try:
                 return await attempt()
             except ConcurrentTransactions:
-                # No failure: it does not lengthen the backoff of those that are.
+                # Not a failure: it does not lengthen the backoff of failures.
                 pause_ms = min(_CONCURRENT_FIRST_MS << concurrent, _CONCURRENT_MOST_MS)
                 concurrent = min(concurrent + 1, 10)
                 if self._clock.monotonic_ms() + pause_ms >= deadline_ms:
@@ -506,7 +508,7 @@ class Transactions:
 
     async def close(self) -> None:
         """Abort an open transaction, best effort; a broker would abort it at the timeout."""
-        # One that is committing is left alone: the coordinator may have decided it.
+        # A committing transaction is left alone: the coordinator may have decided it.
         if self.state in (State.OPEN, State.FAILED, State.ABORTING):
             try:
                 await self.abort()
@@ -516,7 +518,7 @@ class Transactions:
 
 
 def _as_fenced(error: BarnabasError) -> BarnabasError:
-    """Coordinators before version 2 or 4 report it with another code (KIP-588)."""
+    """Map the code that older coordinators (before version 2 or 4) use for it (KIP-588)."""
     if isinstance(error, InvalidProducerEpoch):
         return ProducerFenced(str(error))
     return error

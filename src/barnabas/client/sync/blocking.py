@@ -1,7 +1,7 @@
-"""The base of the blocking clients: a client on a loop in a thread of its own.
+"""The base of the blocking clients: a client on a loop in a separate thread.
 
-Nothing on that loop refers to the blocking client, so one that its program drops is collected, and
-its `Farewell` ends what it had.
+Nothing on that loop refers to the blocking client, so a client that its program drops is collected,
+and its `Farewell` finishes its work.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ T = TypeVar("T", bound=type)
 
 
 def documented_by(core: type) -> Callable[[T], T]:
-    """Decorate a class: its methods without a docstring get that of the same name in `core`.
+    """Decorate a class: a method without a docstring gets that of the same method of `core`.
 
-    The examples lose their `await`, which is all that differs.
+    The examples lose their `await`, which is the only difference.
     """
 
     def decorate(blocking: T) -> T:
@@ -39,7 +39,7 @@ def documented_by(core: type) -> Callable[[T], T]:
 
 
 class BlockingClient(Generic[C]):
-    """Start, close and context manager, the same for all three."""
+    """Start, close and context manager, the same for all three clients."""
 
     def __init__(self, client: C) -> None:
         self._client: C = client
@@ -52,7 +52,7 @@ class BlockingClient(Generic[C]):
         self._farewell = Farewell(f"Sync{client!r}", self._thread, partial(_close, client))
 
     def close(self) -> None:
-        """Finish and disconnect; more calls do nothing."""
+        """Finish and disconnect; further calls do nothing."""
         try:
             self._thread.run(self._client.close())
         except ClientClosed:
@@ -82,9 +82,9 @@ class BlockingClient(Generic[C]):
 
 
 async def _close(client: Producer | Consumer | Admin) -> int:
-    """Close a client that was dropped, on its loop; no records are lost by that."""
+    """Close a dropped consumer or admin client on its loop; this loses no records."""
     if isinstance(client, Consumer):
-        await client.close(autocommit=False)  # what was polled last may not be processed
+        await client.close(autocommit=False)  # the records polled last may not be processed
     else:
         await client.close()
     return 0

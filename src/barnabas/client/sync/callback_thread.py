@@ -1,10 +1,11 @@
-"""The thread in which a blocking producer calls callbacks.
+"""Runs the thread in which a blocking producer calls callbacks.
 
     loop thread: outcome --> queue --> callback thread: callback(delivery)
 
-There a callback may do what the user's own threads may: send, wait for results, flush. On the loop
-it would wait for itself. Callbacks are called one after the other, in the order of `put`. What one
-raises beyond Exception, such as SystemExit, is passed to `on_raised`, and the next one is called.
+In this thread a callback may do what the user's own threads may do: send, wait for results, flush.
+On the loop it would wait for itself. Callbacks are called one after another, in the order of `put`.
+If a callback raises something beyond Exception, such as SystemExit, it is passed to `on_raised`,
+and the next callback is called.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ _MOST_WAITING = 10_000
 
 
 _AT_ONCE = 100
-"""Taken under one lock, which would cost as much as a call."""
+"""The number of callbacks taken under one lock, which would cost as much as a call."""
 
 
 class CallbackThread:
-    """Calls back in a thread that starts before the first callback, and ends with `close`."""
+    """Calls back in a thread that starts before the first callback and ends with `close`."""
 
     def __init__(self, name: str, on_raised: Callable[[BaseException], None]) -> None:
         self._name = name
@@ -41,30 +42,30 @@ class CallbackThread:
         return threading.current_thread() is self._thread
 
     def put(self, call: Callable[[], None]) -> None:
-        """Queue `call` for this thread. Does not block; in any thread.
+        """Queue `call` for this thread, without blocking; callable in any thread.
 
-        After `close` there is no thread left: the caller's thread calls it.
+        After `close` the thread is gone, so the caller's thread calls it.
         """
         with self._changed:
             is_late = self._is_closed
             if not is_late:
                 self._calls.append(call)
                 self._put_count += 1
-                # With others due the thread is awake already.
+                # If others are due, the thread is already awake.
                 if len(self._calls) == 1:
                     self._changed.notify_all()
         if is_late:
             call()
 
     def start(self) -> None:
-        """Start the thread, if it does not run; at the interpreter's end none could be started."""
+        """Start the thread if it is not running; at interpreter exit no thread can be started."""
         with self._changed:
             if self._thread is None and not self._is_closed:
                 self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
                 self._thread.start()
 
     def wait_for_room(self, timeout_s: float) -> bool:
-        """Wait for room for one more; False if there is none. A callback never waits."""
+        """Wait for room for one more; returns False if there is none. A callback never waits."""
         # A callback that waited for room would wait for itself.
         if self._thread is None:
             self.start()
@@ -77,7 +78,7 @@ class CallbackThread:
         return self._put_count - self._called_count < _MOST_WAITING
 
     def flush(self) -> None:
-        """Return once all callbacks put before have been called; at once in a callback."""
+        """Return once all callbacks queued earlier have been called; in a callback, immediately."""
         if self.is_current:
             return
         with self._changed:
@@ -102,13 +103,13 @@ class CallbackThread:
         await done
 
     def end(self) -> None:
-        """Have the thread end after the callbacks that are due, without a wait for it."""
+        """Make the thread end after the callbacks that are due, without waiting for it."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Flush, then end the thread; in a callback, it ends after those that are due."""
+        """Flush, then end the thread; in a callback, it ends after the due callbacks."""
         self.end()
         if self._thread is not None and not self.is_current:
             self._thread.join()
@@ -119,19 +120,19 @@ class CallbackThread:
                 self._changed.notify_all()
 
     def _call_some(self) -> bool:
-        """Wait for calls, and make some; False at the end.
+        """Wait for calls, and make some; returns False at the end.
 
-        A frame of its own: one that waits must not hold the last call, and by that the producer.
+        A separate frame: a waiting thread must not hold the last call, and through it the producer.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._calls or self._is_closed)
             count = min(len(self._calls), _AT_ONCE)
             calls = [self._calls.popleft() for _ in range(count)]
         for call in calls:
-            # Not under the lock: a callback may send, and so put the next one.
+            # Not under the lock: a callback may send, and so queue the next callback.
             try:
                 call()
-            except BaseException as error:  # a user's code: its caller is to get it
+            except BaseException as error:  # from a user's code, for its caller
                 self._on_raised(error)
             self._called_count += 1
         return bool(calls)

@@ -1,4 +1,4 @@
-"""The consumer, blocking: for one thread, in which its rebalance listener is called as well."""
+"""The consumer, blocking: for one thread, in which its rebalance listener is also called."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Method = Callable[Concatenate["SyncConsumer", P], T]
 
 
 def _alone(method: Method[P, T]) -> Method[P, T]:
-    """Refuse a second thread while one is inside; the same one may re-enter, in a listener."""
+    """Refuse a second thread while one is inside; the same thread may re-enter, in a listener."""
 
     @wraps(method)
     def call(self: SyncConsumer, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -63,7 +63,7 @@ class SyncConsumer(BlockingClient[Consumer]):
             for record in consumer:
                 print(record.value)
 
-    Only `close` may be called by another thread: it ends the poll or the iteration under way.
+    Another thread may only call `close`, which ends the poll or the iteration under way.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class SyncConsumer(BlockingClient[Consumer]):
     def close(self, *, autocommit: bool = True) -> None:
         """Commit, leave and disconnect, as `Consumer.close`; any thread may call it.
 
-        It ends the poll or the iteration of the thread that reads.
+        It ends a poll or an iteration of the reading thread.
         """
         arguments.flag(autocommit, "autocommit")
         if not self._use.acquire(blocking=False):
-            # Another thread is inside: end its poll, then wait for it to come out.
+            # Another thread is inside: end its poll, then wait for it to leave.
             with suppress(ClientClosed):
                 self._thread.run(self._client.interrupt())
             self._use.acquire()
@@ -111,7 +111,7 @@ class SyncConsumer(BlockingClient[Consumer]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close; after an exception without auto commit: not all records may be processed."""
+        """Close; after an exception without auto commit, as some records may not be processed."""
         self.close(autocommit=kind is None)
 
     @_alone
@@ -147,7 +147,7 @@ class SyncConsumer(BlockingClient[Consumer]):
     ) -> None:
         """Commit in the background, as `Consumer.commit_async`.
 
-        The next poll or commit of this thread calls `when_done`.
+        This thread's next poll or commit calls `when_done`.
         """
         if when_done is not None:
             arguments.callback(when_done, "when_done")
@@ -272,14 +272,14 @@ class SyncConsumer(BlockingClient[Consumer]):
     def __iter__(self) -> Self:
         """Iterate over all records until the consumer is closed: `for record in consumer`.
 
-        A record counts as processed when the next one is asked for, as in `Consumer`; another
-        thread ends the iteration by `close`.
+        A record counts as processed when the next record is requested, as in `Consumer`; another
+        thread can end the iteration with `close`.
         """
         return self
 
     @_alone
     def __next__(self) -> ConsumerRecord:
-        # The loop changes nothing of a chunk in use but inside of a poll, and there is none now.
+        # The loop changes a chunk in use only inside a poll, and no poll is running now.
         record = self._client.next_buffered()
         if record is not None:
             return record

@@ -28,15 +28,15 @@ class SyncDelivery:
         self._producer = producer
         self.on_delivery = on_delivery
         self.record = record
-        self.delivery: Delivery | None = None  # set on the loop, once the record is queued
-        self.error: BaseException | None = None  # ... or could not be
+        self.delivery: Delivery | None = None  # set on the loop once the record is queued
+        self.error: BaseException | None = None  # ... or if it could not be queued
         self._when_queued: list[Callable[[], None]] | None = None  # to be called on the loop
 
     def done(self) -> bool:
         return self.error is not None or (self.delivery is not None and self.delivery.done())
 
     def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        """Wait for the acknowledgement. Raises the record's error; TimeoutError after that time."""
+        """Wait for the acknowledgement. Raises the record's error, or TimeoutError."""
         error = self.exception(timeout_s)
         if error is not None:
             raise error.with_traceback(None)
@@ -44,7 +44,7 @@ class SyncDelivery:
         return self.delivery.result()
 
     def exception(self, timeout_s: float | None = None) -> BaseException | None:
-        """Wait for the outcome; None if the record is acknowledged."""
+        """Wait for the outcome, and return the error; None if the record is acknowledged."""
         if timeout_s is not None:
             arguments.duration(timeout_s, "timeout_s")
         if not self.done():
@@ -54,12 +54,12 @@ class SyncDelivery:
         return self.delivery.exception()
 
     def add_done_callback(self, callback: Callable[[SyncDelivery], Any]) -> None:
-        """Call `callback(self)` once the outcome is known (PR-8), on a thread for callbacks.
+        """Call `callback(self)` on a thread for callbacks once the outcome is known (PR-8).
 
-        There it may send, wait for results and flush. An exception that it raises is only logged;
-        SystemExit and its like are raised by the next `flush`, `close` or other call that waits.
-        Callbacks of a partition come in the order of its records; `flush` and `close` wait for
-        them. Raises BufferFull if ten thousand others have been due for `max.block.ms`.
+        In it the callback may send, wait for results and flush. If it raises an exception, it is
+        only logged; SystemExit and the like are raised by the next `flush`, `close` or other call
+        that waits. Callbacks of a partition come in the order of its records; `flush` and `close`
+        wait for them. Raises BufferFull if ten thousand others have been due for `max.block.ms`.
         """
         self._producer.call_when_done(self, arguments.callback(callback, "callback"))
 
@@ -79,7 +79,7 @@ class SyncDelivery:
     # ---- on the loop ----
 
     def settle(self, delivery: Delivery | None, error: BaseException | None) -> None:
-        """Take what became of the record: it is queued, or refused."""
+        """Take the record's fate: it is queued or refused."""
         self.delivery = delivery
         self.error = error
         if self.on_delivery is not None:
@@ -89,7 +89,7 @@ class SyncDelivery:
             call()
 
     def when_done(self, call: Callable[[], None]) -> None:
-        """Call once the outcome is known; at once if it is known already."""
+        """Call once the outcome is known; immediately if it already is."""
         if self.delivery is not None:
             self.delivery.batch.when_done(call)
         elif self.error is not None:
@@ -111,5 +111,5 @@ class SyncDelivery:
         await done
 
     def call_back(self, callback: Callable[[SyncDelivery], Any]) -> None:
-        """Call the callback, on the thread for callbacks."""
+        """Call the callback on the thread for callbacks."""
         call_back(callback, self)

@@ -3,8 +3,9 @@
     dropped: __del__ (any thread, even the loop's) --> begin         nothing waits
     exit:    atexit (main thread, the loop still runs) --> begin, then wait
 
-A forked child of `multiprocessing` ends by `os._exit`, without atexit: it has finalizers instead.
-What was accepted is flushed within a bound; what is not acknowledged then is counted on stderr.
+A forked child of `multiprocessing` ends by `os._exit`, without atexit, so finalizers are used
+there. Accepted records are flushed within a time limit; a line on stderr counts those not
+acknowledged.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from barnabas.client.loop_thread import LoopThread
 from barnabas.client.lost_records import say_lost
 
 MOST_S: Final = 10.0
-"""The time for a flush that the program did not ask for."""
-_GRACE_S: Final = 2.0  # beyond it, for closing
-_AFTER_QUEUES: Final = -10  # whose feeders are joined at -5
+"""The time for a flush that the program did not request."""
+_GRACE_S: Final = 2.0  # in addition, for closing
+_AFTER_QUEUES: Final = -10  # the queues' feeder threads are joined at -5
 
 _log = logging.getLogger(__name__)
 
 Finish = Callable[[], Coroutine[Any, Any, int]]
-"""Closes the client on its loop, within `MOST_S`; returns the number of records that are lost."""
+"""Closes the client on its loop within `MOST_S`; returns the number of lost records."""
 
 
 class Farewell:
-    """The end of one client, once; it does not refer to the blocking client itself."""
+    """Ends one client, once; it does not refer to the blocking client itself."""
 
     def __init__(self, name: str, thread: LoopThread, finish: Finish) -> None:
         self._name = name
@@ -47,7 +48,7 @@ class Farewell:
 
     @property
     def is_due(self) -> bool:
-        """The end is due while the client runs, in this process, and nothing ends it yet."""
+        """The end is due while the client runs in this process and nothing is ending it yet."""
         return not self._is_begun and self._thread.is_own and self._thread.is_alive
 
     def cancel(self) -> None:
@@ -55,7 +56,7 @@ class Farewell:
         self._unregister()
 
     def begin(self) -> None:
-        """Have the loop finish, and end; more calls do nothing."""
+        """Make the loop finish its work and end; further calls do nothing."""
         if self.is_due:
             self._is_begun = True
             with suppress(RuntimeError):  # the loop has just ended
@@ -94,15 +95,15 @@ class Farewell:
 
 
 def _at_end_of_child(call: Callable[[], None]) -> Callable[[], object]:
-    """Call this at the end of a child process of `multiprocessing`; returns what cancels that."""
-    # Only if the program has loaded it: a client alone does not pay for the import.
+    """Register a call for the end of a `multiprocessing` child; returns a function to cancel it."""
+    # Only if the program has loaded `multiprocessing`: a client alone does not pay for the import.
     process = sys.modules.get("multiprocessing.process")
     if process is None or process.parent_process() is None:
         return lambda: None
     from multiprocessing.util import Finalize
 
     def end() -> None:
-        # As at the interpreter's end: threads that still send come first.
+        # As at interpreter exit: threads that are still sending come first.
         for thread in threading.enumerate():
             if not thread.daemon and thread is not threading.current_thread():
                 thread.join()

@@ -1,12 +1,12 @@
-"""Records between the threads that send them and the loop of their producer.
+"""Passes records from the threads that send them to the loop of their producer.
 
     send (any thread) --> outbox --> drain (loop) --> producer
                                         `--> line of a topic that is not known yet --> producer
                                              (or has not the record's partition, as far as is known)
 
-Records go over in bulk: the first one of an empty outbox wakes the loop, the others just join. Each
-topic keeps its order. A topic that is not known yet has a line of its own, so it does not hold up
-other records. Every record put gets its outcome: a Delivery, or an error.
+Records are passed on in bulk: the first record of an empty outbox wakes the loop, and the others
+just join. Each topic keeps its order. A topic that is not known yet has a separate line, so it does
+not delay other records. Every queued record gets its outcome: a Delivery or an error.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from barnabas.client.sync.delivery import SyncDelivery
 from barnabas.errors import BarnabasError
 from barnabas.shielded import again, shielded
 
-_MOST_BYTES = 1_048_576  # that may wait in the outbox, and in one line, before `put` blocks
+_MOST_BYTES = 1_048_576  # waiting in the outbox, and in a line, before `put` blocks
 _MOST_LINES = 10_000
-_MOST_AT_ONCE = 100  # records that are passed on without a turn for the sender
+_MOST_AT_ONCE = 100  # records passed on without a turn for the sender
 
 
 class Loop(Protocol):
@@ -39,7 +39,7 @@ class Loop(Protocol):
 
 
 class _Line:
-    """Records of a topic that is not known yet."""
+    """The records of a topic that is not known yet."""
 
     __slots__ = ("deliveries", "size_bytes")
 
@@ -56,7 +56,7 @@ class Outbox:
         self._open_batches = intake.open_batches
         self._thread = thread
         self._max_block_ms = intake.max_block_ms
-        self._most_line_bytes = intake.buffer_memory  # in all of them
+        self._most_line_bytes = intake.buffer_memory  # in all lines together
         self._lock = threading.Lock()  # guards what follows
         self._changed = threading.Condition(self._lock)
         self._waiting: list[SyncDelivery] = []
@@ -68,17 +68,17 @@ class Outbox:
         intake.tasks.add_failure_listener(self.fail)
         # Used on the loop only:
         self._drain: asyncio.Task[None] | None = None
-        self._passing: deque[SyncDelivery] = deque()  # taken by the drain, but not passed on
+        self._passing: deque[SyncDelivery] = deque()  # taken by the drain, but not passed on yet
         self._passed: asyncio.Future[None]  # of a drain: all taken records are passed on
         self._serving: dict[str, asyncio.Task[None]] = {}  # lines, by topic
 
     # ---- in any thread ----
 
     def put(self, delivery: SyncDelivery) -> None:
-        """Accept a record; BufferFull if there is no room for it within `max.block.ms`."""
+        """Accept a record; raises BufferFull if there is no room within `max.block.ms`."""
         record = delivery.record
         with self._lock:
-            # The common case costs two comparisons: nothing is crowded and no topic is waited for.
+            # The common case costs two comparisons: nothing is crowded and no topic is awaited.
             if (self._waiting_bytes > _MOST_BYTES or self._lines) and self._is_crowded(record):
                 self._wait_for_room(record)
             if self._is_closed:
@@ -86,7 +86,7 @@ class Outbox:
             self._waiting.append(delivery)
             self._waiting_bytes += record.size_bytes
             is_first, self._is_drained = self._is_drained, False
-        # To wake the loop is a system call: one for all records until the next drain.
+        # Waking the loop is a system call: one call for all records until the next drain.
         if is_first:
             self._thread.call_soon(self._start_drain)
 
@@ -114,13 +114,13 @@ class Outbox:
             )
 
     def count(self) -> int:
-        """Return the records that are here: neither with the producer nor failed."""
+        """Return how many records are here: neither handed to the producer nor failed."""
         with self._lock:
             lines = sum(len(line.deliveries) for line in self._lines.values())
             return len(self._waiting) + len(self._passing) + lines
 
     def refuse(self) -> None:
-        """Accept nothing more."""
+        """Accept no more records."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -128,10 +128,10 @@ class Outbox:
     # ---- on the loop ----
 
     async def wait_until_drained(self) -> None:
-        """Return once all records put before are with the producer, or have failed."""
+        """Wait until every record queued before has been handed to the producer or has failed."""
         if self._waiting:
-            self._start_drain()  # the thread that put the first one may not have started it yet
-        for _ in range(2):  # the records being passed on, and those put since
+            self._start_drain()  # the thread that queued the first may not have started it yet
+        for _ in range(2):  # the records being passed on, and those queued since
             if self._drain is None:
                 break
             await shielded(self._passed)
@@ -139,12 +139,12 @@ class Outbox:
             await asyncio.gather(shielded(task), return_exceptions=True)
 
     def fail(self, error: BarnabasError) -> None:
-        """Accept nothing more; fail the records that are left."""
+        """Accept no more records, and fail the remaining ones."""
         self.refuse()
         self.purge(error)
 
     def purge(self, error: BarnabasError) -> int:
-        """Fail the records that are left; their number."""
+        """Fail the remaining records, and return their number."""
         with self._changed:
             waiting, self._waiting = deque(self._waiting), []
             self._waiting_bytes = 0
@@ -161,10 +161,10 @@ class Outbox:
             self._drain = self._intake.tasks.start("the outbox", self._drain_all())
 
     def _passes_now(self) -> bool:
-        """Pass few records on at once, if none needs a wait; True if the outbox is empty.
+        """Pass a few records on immediately if none must wait; returns True if none is left.
 
-        A task of its own would take three turns of the loop for each record of a slow sender, and
-        in each of them the other threads get Python's lock.
+        A separate task would take three turns of the loop for each record of a slow sender, and in
+        each of them the other threads would get Python's lock.
         """
         left = self._passing
         left.extend(self._take())
@@ -179,8 +179,9 @@ class Outbox:
         return not left
 
     def _is_accepted(self, delivery: SyncDelivery) -> bool:
-        """Give the record its batch, or an error; False if that takes a wait."""
-        # Behind the records of its topic that wait in a line, lest it overtake them.
+        """Give the record its batch or an error; returns False if the record has to wait."""
+        # Queued behind the records of its topic that are waiting in a line, so as not to overtake
+        # them.
         if delivery.record.topic in self._serving:
             return False
         try:
@@ -193,7 +194,7 @@ class Outbox:
         return accepted is not None
 
     async def _drain_all(self) -> None:
-        """Pass records on until the outbox is empty; in order, as fast as the producer accepts."""
+        """Pass records on in order, as fast as the producer accepts them, until none is left."""
         left = self._passing
         try:
             while left or self._has_taken():
@@ -201,8 +202,8 @@ class Outbox:
                     delivery = left.popleft()
                     if not self._joins(delivery):
                         await self._pass_on(delivery)
-                # A caller that waits for the records taken so far is done; those put since have the
-                # next turn.
+                # A caller waiting for the records taken so far is done; records queued since get
+                # the next turn.
                 self._passed.set_result(None)
                 self._passed = asyncio.get_running_loop().create_future()
         except Exception as error:
@@ -226,7 +227,7 @@ class Outbox:
         return deliveries
 
     def _joins(self, delivery: SyncDelivery) -> bool:
-        """Have the record join an open batch, as most do; False if anything is to be decided."""
+        """Let the record join an open batch, as most do; returns False if a decision is needed."""
         if delivery.record.topic in self._serving:
             return False
         joined = self._open_batches.join_record(delivery.record)
@@ -265,7 +266,7 @@ class Outbox:
             while line.deliveries:
                 await self._send(line.deliveries.popleft())
         finally:
-            # Also where the task is cancelled: every record put gets its outcome.
+            # Also if the task is cancelled: every queued record gets its outcome.
             _settle_all(line.deliveries, ClientClosed("the producer was closed before that"))
             with self._changed:
                 self._line_bytes -= line.size_bytes
@@ -286,7 +287,7 @@ class Outbox:
 
 
 def _refuse(delivery: SyncDelivery, error: BaseException) -> None:
-    """Any error is the record's outcome; SystemExit, of a partitioner, also ends the next call."""
+    """Fail the record with any error; a partitioner's SystemExit also ends the next call."""
     delivery.settle(None, error)
     if not isinstance(error, Exception):
         raise_on_loop(error)

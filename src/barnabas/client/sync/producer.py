@@ -1,11 +1,11 @@
-"""The same clients for programs without an event loop: every call blocks until it is done.
+"""The blocking producer, for programs without an event loop: every call blocks until it is done.
 
     your thread: producer.send(...) --> outbox --.            .--> result()
     loop thread:                                  `--> Producer -'
 
-Each client has a loop of its own in a daemon thread. Nothing computes in parallel with it for long
-(two threads that both want the interpreter wait five milliseconds for each other), so records go
-over in bulk (see `outbox`). Callbacks have a thread of their own (see `callback_thread`).
+Each client has a separate loop in a daemon thread. Nothing computes in parallel with it for long
+(two threads that both want the interpreter wait five milliseconds for each other), so records are
+passed on in bulk (see `outbox`). Callbacks have a separate thread (see `callback_thread`).
 """
 
 from __future__ import annotations
@@ -47,17 +47,18 @@ __all__ = ["SyncAdmin", "SyncConsumer", "SyncDelivery", "SyncProducer"]
 
 _log = logging.getLogger(__name__)
 
-_CHUNK_BYTES = 1_048_576  # that `send_many` hands over at once
+_CHUNK_BYTES = 1_048_576  # that `send_many` hands over in one call
 
 
 @documented_by(Producer)
 class SyncProducer(BlockingClient[Producer]):
     """A `Producer` for threads; several may share it. `send` does not wait for the broker.
 
-    Options as of `Producer`, in the same forms. It connects at once: NoBrokersAvailable.
+    Options are those of `Producer`, in the same forms. The constructor connects, and raises
+    NoBrokersAvailable if that fails.
 
-    Close it. One that is dropped, or left open at the end of the program, is flushed for ten
-    seconds at most; a line on stderr counts the records that were not acknowledged by then.
+    Close it. A producer that is dropped, or still open at the end of the program, is flushed for
+    ten seconds at most; a line on stderr counts the records that were not acknowledged by then.
 
     Example::
 
@@ -96,7 +97,7 @@ class SyncProducer(BlockingClient[Producer]):
             ValueError, TypeError: an invalid argument, which the message names.
             SerializationError: a serializer cannot convert key or value.
             MessageTooLarge: more than `max.request.size`.
-            BufferFull: no room within `max.block.ms`.
+            BufferFull: there was no room within `max.block.ms`.
             ClientClosed: the producer is closed.
 
         Any other error is the outcome of the SyncDelivery.
@@ -143,8 +144,8 @@ class SyncProducer(BlockingClient[Producer]):
             on_delivery: called with a BatchDelivery on a thread for callbacks, for each batch that
                 has its outcome, instead of a Delivery per record, which takes less memory and time.
 
-        Returns the Deliveries, of which you read the results after `flush` (before, a delivery only
-        has `done()`); None with `on_delivery`. A record that is refused raises, as `send`; those
+        Returns the Deliveries, whose results are available after `flush` (before, a delivery only
+        has `done()`); None with `on_delivery`. A refused record raises, as in `send`; the records
         before it are sent.
         """
         self._thread.check()
@@ -159,13 +160,13 @@ class SyncProducer(BlockingClient[Producer]):
         return None if together is not None else deliveries
 
     def _chunks(self, records: Iterator[ProducerRecord]) -> Iterator[list[CheckedRecord]]:
-        """The checked records, about a megabyte at a time; what precedes one refused comes, too."""
+        """Yield the checked records, a megabyte at a time, including those before an error."""
         checked: list[CheckedRecord] = []
         size_bytes = 0
         for record in records:
             try:
                 checked.append(self._check_record(record))
-            except BaseException:  # of a serializer it may be SystemExit
+            except BaseException:  # a serializer may raise SystemExit
                 yield checked
                 raise
             size_bytes += checked[-1].size_bytes
@@ -179,14 +180,14 @@ class SyncProducer(BlockingClient[Producer]):
     ) -> list[BatchDelivery]:
         """Send whole columns, as `Producer.send_columns`; returns when all are queued.
 
-        `on_delivery` is called on a thread for callbacks.
+        A thread for callbacks calls `on_delivery`.
         """
         if rest.get("on_delivery") is not None:
             rest["on_delivery"] = self._on_thread(rest["on_delivery"])
         return self._thread.run(self._send_columns(topic, values, keys, rest))
 
     def _on_thread(self, on_delivery: Any) -> Callable[[Any], None]:
-        """Return the callback as the loop is to call it."""
+        """Return the callback in the form in which the loop calls it."""
         arguments.callback(on_delivery, "on_delivery")
         callbacks = self._callbacks
         callbacks.start()
@@ -200,16 +201,16 @@ class SyncProducer(BlockingClient[Producer]):
         return self._thread.run(self._send_batch(topic_partition, batch))
 
     def partitions_for(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions, as a broker has them now. Raises as `send`."""
+        """Return the numbers of a topic's partitions, as brokers know them. Raises like `send`."""
         return self._thread.run(self._client.partitions_for(topic))
 
     def available_partitions_for(self, topic: str) -> list[int]:
         return self._thread.run(self._client.available_partitions_for(topic))
 
     def flush(self, timeout_ms: float | None = None) -> None:
-        """Return once everything sent so far has its outcome, and callbacks have been called.
+        """Return once everything sent so far has its outcome and callbacks have been called.
 
-        Args and errors as of `Producer.flush`; the time is without that of callbacks. In a
+        Args and errors are those of `Producer.flush`; the time limit excludes the callbacks. In a
         callback it does not wait for callbacks.
         """
         self._thread.run(self._flush(timeout_ms))
@@ -217,7 +218,7 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.raise_kept()
 
     def purge(self) -> int:
-        """Fail every record that is not in flight with RecordsPurged; returns their number.
+        """Fail every record that is not in flight with RecordsPurged, and return their number.
 
         See `Producer.purge`.
         """
@@ -229,7 +230,7 @@ class SyncProducer(BlockingClient[Producer]):
     metrics = statistics
 
     def transaction(self) -> AbstractContextManager[None]:
-        """A transaction as a block, `with producer.transaction(): ...`: `Producer.transaction`."""
+        """Return a transaction as a block: `with producer.transaction(): ...`; see `Producer`."""
         return self._transaction()
 
     @contextmanager
@@ -244,7 +245,7 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.run(self._end(scope, None))
 
     def __dir__(self) -> list[str]:
-        # A user's methods, without those that deliveries call.
+        # The user's methods, without those that deliveries call.
         return [name for name in vars(Producer) if name != "start" and not name.startswith("_")]
 
     def __repr__(self) -> str:
@@ -268,15 +269,17 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.run(self._abort())
 
     def close(self, timeout_ms: float | None = None) -> None:
-        """Flush, then disconnect; an open transaction is aborted. More calls do nothing.
+        """Flush, then disconnect; an open transaction is aborted. Further calls do nothing.
 
-        Args and errors as of `Producer.close`. In a forked process there is nothing to close.
+        Args and errors are those of `Producer.close`. In a forked process there is nothing to
+        close.
         """
         if not self._thread.is_own:
             return
         if timeout_ms is not None:
             arguments.duration(timeout_ms, "timeout_ms")
-        # First no more records, then an outcome for those that are here, then the thread.
+        # First accept no more records, then give the queued records an outcome, then end the
+        # thread.
         self._outbox.refuse()
         try:
             self._thread.run(_close(self._client, self._outbox, timeout_ms))
@@ -293,7 +296,7 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.raise_kept()
 
     def wait_for(self, delivery: SyncDelivery, timeout_s: float | None) -> None:
-        """Block until the delivery is done; TimeoutError."""
+        """Block until the delivery is done. Raises TimeoutError."""
         self._thread.run(delivery.until_done(), timeout_s)
 
     def call_when_done(
@@ -366,7 +369,7 @@ class SyncProducer(BlockingClient[Producer]):
     async def _send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
     ) -> Delivery:
-        await self._outbox.wait_until_drained()  # records that were sent before come first
+        await self._outbox.wait_until_drained()  # records that were sent earlier come first
         return await self._client.send_batch(topic_partition, batch)
 
     async def _commit(self) -> None:
@@ -389,8 +392,8 @@ async def _close(producer: Producer, outbox: Outbox, timeout_ms: float | None) -
 
 
 async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread) -> int:
-    """Close a producer that was dropped; the number of records that were not acknowledged."""
-    # What was acknowledged before does not count, nor what is acknowledged from here on.
+    """Close a dropped producer, and return the number of records that were not acknowledged."""
+    # Records acknowledged earlier do not count, nor do those acknowledged from here on.
     outbox.refuse()
     owed = outbox.count() + producer.intake.unfinished_count()
     before = producer.intake.acknowledged_count()
@@ -406,7 +409,7 @@ async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread)
 
 
 def _ends_at(timeout_ms: float | None) -> float | None:
-    """Return the loop's time after that; None: never."""
+    """Return the loop's time after that timeout; None: never."""
     if timeout_ms is None:
         return None
     limit_s = arguments.duration(timeout_ms, "timeout_ms") / 1000

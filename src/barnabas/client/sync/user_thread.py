@@ -1,10 +1,10 @@
-"""Calls from the loop into the thread that waits for it, mainly of rebalance listeners.
+"""Makes calls from the loop into the thread waiting for it, mainly to rebalance listeners.
 
     user's thread: poll() -> waits ---- listener ---- waits -> records
     loop thread:            work -> call, await it ^ -> work
 
 So a listener may use its consumer, as in Kafka's client; on the loop's own thread it would wait for
-itself, indefinitely.
+itself indefinitely.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _Calls = SimpleQueue[Callable[[], None] | None]
 
 
 class UserThread:
-    """A thread that waits for work on the loop, and meanwhile runs the calls of that work."""
+    """A thread that waits for work on the loop and meanwhile runs the calls of that work."""
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
         self._calls: _Calls = SimpleQueue()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the loop and wait for it, as `LoopThread.run`, but take calls meanwhile."""
-        # A listener may call the consumer, which waits in here once more: each wait has a queue of
-        # its own, and the outer one gets its calls again afterwards.
+        """Run `work` on the loop and wait, like `LoopThread.run`, but take calls meanwhile."""
+        # A listener may call the consumer, which then waits here again: each wait has a separate
+        # queue, and the outer wait gets its calls again afterwards.
         calls: _Calls = SimpleQueue()
         outer, self._calls = self._calls, calls
         try:
@@ -47,13 +47,13 @@ class UserThread:
         try:
             while (call := calls.get()) is not None:  # None: the work is done
                 call()
-        except BaseException:  # of a listener, such as SystemExit: the work ends with it
+        except BaseException:  # from a listener, such as SystemExit: the work ends with it
             future.cancel()
             raise
         return self._thread.result(future)
 
     async def call(self, function: Callable[[], Any]) -> None:
-        """Call `function` in the user's thread; raises what it raises. On the loop."""
+        """Call `function` in the user's thread, from the loop; raises what it raises."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
 
@@ -78,7 +78,7 @@ class UserThread:
 
 
 class ListenerThere(RebalanceListener):
-    """A listener that is called in the user's thread."""
+    """A listener whose methods are called in the user's thread."""
 
     def __init__(self, listener: RebalanceListener, thread: UserThread) -> None:
         self._listener = listener

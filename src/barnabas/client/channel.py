@@ -2,8 +2,8 @@
 
 Requests leave in the order of `send`, and responses come in the same order (the protocol's
 promise). If a request is not answered in time, the connection is closed: later responses could not
-be told apart from the late response, and the broker may be stuck. Every pending request then fails
-as "outcome unknown".
+be distinguished from the late response, and the broker may be stuck. Every pending request then
+fails as "outcome unknown".
 """
 
 from __future__ import annotations

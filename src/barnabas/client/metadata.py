@@ -462,5 +462,8 @@ def _fail(waiters: Sequence[asyncio.Future[ClusterView]], error: BarnabasError) 
 
 
 def _no_brokers(failures: Mapping[str, str]) -> NoBrokersAvailable:
-    """Return the error of these failures, which are by address: a server may occur twice."""
+    """Return the error for `failures`, which are keyed by address.
+
+    A known broker may also be one of the bootstrap servers.
+    """
     return NoBrokersAvailable(f"no broker could be reached: {'; '.join(failures.values())}")

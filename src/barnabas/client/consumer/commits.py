@@ -77,7 +77,7 @@ class Commits:
         self._committed: dict[TopicPartition, int] = {}  # by auto commit, to skip repetitions
         self._due_ms = self._clock.monotonic_ms() + config.auto_commit_interval_ms
         self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)
-        """Returns the group for a commit. Raises CommitFailed or RebalanceInProgress."""
+        """Returns the group. Raises CommitFailed or RebalanceInProgress if it cannot commit."""
         self.on_refused: Callable[[GroupMetadata, KafkaError], None] = lambda who, error: None
         """Called if the coordinator refused the member's generation; may raise a better error."""
         self.on_committed: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], None] | None = (

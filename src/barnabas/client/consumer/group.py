@@ -324,7 +324,7 @@ class Group:
         return self._membership.metadata
 
     def _on_commit_refused(self, who: GroupMetadata, error: KafkaError) -> None:
-        """Judge a refused commit; once a rebalance has overtaken it, nothing else is wrong."""
+        """Judge a refused commit; if a rebalance has overtaken it, that is the only reason."""
         membership = self._membership
         is_overtaken = membership.is_member and who != membership.metadata
         if self._joining is not None or is_overtaken:

@@ -373,7 +373,7 @@ class Polls(Lookups):
         )
 
     def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
-        """Return a fetched chunk of each partition; raises a pending error if there is none."""
+        """Return a fetched chunk of each partition; if there are none, raise a pending error."""
         # Part of a chunk cannot be returned as bytes, so the rest of it is refetched.
         for reading in (*self._set_aside, *filter(None, [self._reading])):
             reading.give_back()

@@ -218,7 +218,10 @@ class _Shelf:
             self.moved[partition.topic] = None
 
     def take(self, topic: str, target: int) -> TopicPartition:
-        """Remove a partition to give: `target` had it before, or it is new here, or the last."""
+        """Remove the partition to give to `target`.
+
+        Prefers a partition that `target` had before, then one that is new here, then the last.
+        """
         origins = self.topics[topic]
         origin: int | None = self.place
         if target in origins:

@@ -34,7 +34,10 @@ class RebalanceListener:
         return None
 
     def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """Called with partitions that others already have; commits fail. Calls `revoked`."""
+        """Called with partitions that others already have, so nothing can be committed.
+
+        By default it calls `on_partitions_revoked`.
+        """
         return self.on_partitions_revoked(partitions)
 
 

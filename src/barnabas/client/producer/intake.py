@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from barnabas.client.producer.transactions import Transactions
 
 _PATIENCE_MS: Final = 5_000
-"""How long a partition may be missing before that is final; growth reaches all brokers sooner."""
+"""How long brokers may deny that a partition exists before that is final.
+
+Growth reaches all brokers much sooner; `max.block.ms` is too long for a wrong number.
+"""
 _REMEMBERED_MS: Final = 1_000  # records with the same wrong number wait once in this time
 _MOST_REMEMBERED: Final = 1_000
 

@@ -33,7 +33,10 @@ class ClientTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The context, recreated if a file has changed; on failure it logs and keeps the old."""
+        """The context, recreated if a file has changed.
+
+        If that fails, the failure is logged and the old context stays.
+        """
         stamps = stamps_of(self._settings.files)
         if stamps != self._seen:
             # Recorded before the attempt: unusable files are logged once, and not with each

@@ -82,7 +82,7 @@ class BlockingClient(Generic[C]):
 
 
 async def _close(client: Producer | Consumer | Admin) -> int:
-    """Close a dropped consumer or admin client on its loop; this loses no records."""
+    """Close a dropped client on its loop; this loses no records."""
     if isinstance(client, Consumer):
         await client.close(autocommit=False)  # the records polled last may not be processed
     else:

@@ -230,7 +230,10 @@ class SyncProducer(BlockingClient[Producer]):
     metrics = statistics
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Return a transaction as a block: `with producer.transaction(): ...`; see `Producer`."""
+        """Return a transaction as a block: `with producer.transaction(): ...`.
+
+        See `Producer.transaction`.
+        """
         return self._transaction()
 
     @contextmanager

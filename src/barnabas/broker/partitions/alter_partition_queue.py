@@ -3,7 +3,7 @@
     leader --> submit --> queue --> replication.alter_partition --> controller
        ^______________ future ________________________|
 
-It stands between replicas, which know nothing of a controller, and the one that sends.
+It stands between the replicas, which know nothing of a controller, and the sender.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MBEAN = "kafka.server:type=ReplicaManager,name="
 
 
 class PendingProposal(NamedTuple):
-    """A proposal, the leader's view of its partition, and the future that gets the answer."""
+    """A proposal, the leader's view of its partition, and the future that receives the answer."""
 
     partition: Partition
     proposal: IsrProposal
@@ -30,19 +30,19 @@ class PendingProposal(NamedTuple):
 
     @property
     def is_led(self) -> bool:
-        """The partition still has its leader here, be it in another epoch."""
+        """Return whether this broker still leads the partition, even in another epoch."""
         return self.partition.is_leader and not self.answer.cancelled()
 
     @property
     def is_current(self) -> bool:
-        """It is led in the epoch of the proposal, with the ISR that it had then."""
+        """Return whether the proposal's leader epoch is still current and the ISR is unchanged."""
         partition, proposal = self.partition, self.proposal
         epochs = partition.leader_epoch, partition.partition_epoch
         return self.is_led and epochs == (proposal.leader_epoch, proposal.partition_epoch)
 
 
 class AlterPartitionQueue:
-    """Holds the proposals of one broker; the last one of a partition counts."""
+    """Holds the proposals of one broker; a newer proposal for a partition replaces the older."""
 
     __slots__ = ("_arrived", "_pending", "failed_updates", "isr_expands", "isr_shrinks")
 
@@ -55,13 +55,13 @@ class AlterPartitionQueue:
         self.isr_expands = metrics.counter(
             f"{_MBEAN}IsrExpandsPerSec", "ISR expansions of partitions led here"
         )
-        """What the controller has agreed to."""
+        """Counts the ISR changes that the controller accepted."""
         self.failed_updates = metrics.counter(
             f"{_MBEAN}FailedIsrUpdatesPerSec", "ISR changes that were refused"
         )
 
     def submit(self, partition: Partition, proposal: IsrProposal) -> asyncio.Future[IsrAnswer]:
-        """Propose an ISR to the controller. A caller that no longer wants it cancels the future."""
+        """Propose an ISR to the controller. The caller cancels the future to withdraw it."""
         answer: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
         # It replaces an older one of the partition: the machine has one proposal at a time, so
         # nothing waits for that any more.
@@ -70,17 +70,17 @@ class AlterPartitionQueue:
         return answer
 
     def put_back(self, pending: PendingProposal) -> None:
-        """Send a proposal that was not answered with the next ones, unless there is a newer one."""
+        """Requeue an unanswered proposal unless a newer one for its partition is already queued."""
         self._pending.setdefault(pending.proposal.topic_partition, pending)
         self._arrived.set()
 
     async def take(self) -> list[PendingProposal]:
-        """Wait for proposals, and take all that are current."""
+        """Wait for proposals and take all that are current."""
         await self._arrived.wait()
         return self.take_now()
 
     def take_now(self) -> list[PendingProposal]:
-        """Take all that are current now; the queue is empty afterwards."""
+        """Take all current proposals; the queue is empty afterwards."""
         self._arrived.clear()
         pending, self._pending = self._pending, {}
         # What is not current was overtaken by the controller, or this broker leads no longer. The
@@ -88,5 +88,5 @@ class AlterPartitionQueue:
         return [each for each in pending.values() if each.is_current]
 
     def clear(self) -> None:
-        """Forget all proposals, so that none is sent any more."""
+        """Forget all proposals, so that none of them is sent."""
         self._pending.clear()

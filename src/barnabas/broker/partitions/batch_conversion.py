@@ -1,9 +1,9 @@
-"""Drives the preparation of batches whose topics ask for more than a look at their header.
+"""Prepares batches for which a check of the header is not enough.
 
-Most batches are ready at once. One that takes longer is what `Hold` is for: decompressing and
-compressing go to a thread, and between slices of its walk the loop serves other connections. Of
-those that unpack to much one is worked on at a time, so that a thousand bombs need the memory of
-one.
+Most batches are ready at once. A longer preparation uses `Hold`: decompression and compression run
+in a thread, and the walk over the records is sliced so that the loop can serve other connections in
+between. Batches that decompress to a large size are processed one at a time, so that a thousand
+decompression bombs need no more memory than a single bomb.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.storage.batch_validation import Limits, Steps, prepare
 Step = Callable[[], bytes] | None
 
 Preparation = Callable[[], Coroutine[Any, Any, memoryview]]
-"""Begins what takes longer; the batch when it is awaited."""
+"""Begins a longer preparation; awaiting it returns the prepared batch."""
 
 
 class BatchConverter:
@@ -35,10 +35,11 @@ class BatchConverter:
     def prepare(
         self, records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False
     ) -> memoryview | Preparation:
-        """The batch to append, or what begins its conversion; raises the row for the producer.
+        """Return the batch to append, or a function that begins its conversion.
 
-        `records` must stay valid until then, and is written to. The conversion raises alike; it
-        need not be begun, since connections end at any time.
+        Raises the error for the producer; so does the conversion. `records` must stay valid until
+        the conversion ends, and is modified. The conversion may be dropped without being started,
+        since a connection can close at any time.
         """
         steps = prepare(records, limits, now_ms, is_doubted=is_doubted)
         try:
@@ -46,7 +47,7 @@ class BatchConverter:
         except StopIteration as end:
             ready: memoryview = end.value
             return ready
-        # Its first step says whether it has to unpack the batch, or only walks its records.
+        # The first step tells whether the batch must be decompressed or only walked.
         return partial(_finish if step is None else self._finish_large, steps, step)
 
     async def _finish_large(self, steps: Steps, step: Step) -> memoryview:
@@ -58,7 +59,7 @@ async def _finish(steps: Steps, step: Step) -> memoryview:
     try:
         while True:
             if step is None:
-                # A slice of the walk is over; a batch may have a hundred thousand records.
+                # A slice of the walk has ended; a batch may hold a hundred thousand records.
                 await asyncio.sleep(0)
                 step = next(steps)
                 continue
@@ -66,7 +67,7 @@ async def _finish(steps: Steps, step: Step) -> memoryview:
             try:
                 result = await asyncio.to_thread(step)
             except CorruptData as error:
-                # Without its frames, in which lies what a bomb unpacked to.
+                # Drop its frames: they reference what a bomb was decompressed to.
                 failure = error.with_traceback(None)
             try:
                 step = steps.send(result) if failure is None else steps.throw(failure)

@@ -1,7 +1,7 @@
 """Names the parts of a broker that its log cleaner uses.
 
-They are here since the schedule, which is given them, and the cleaner, which it loads later, both
-need this class, and modules do not import each other.
+They have their own module because both the schedule and the cleaner, which the schedule loads
+later, need this class, and modules must not import each other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CleanerParts(NamedTuple):
-    """The parts of a broker that its log cleaner uses, which is loaded later than they are."""
+    """The parts of a broker that its log cleaner uses; the cleaner itself is loaded later."""
 
     config: CurrentConfig
     clock: WatchedClock
@@ -25,4 +25,4 @@ class CleanerParts(NamedTuple):
     failures: DirectoryFailures
     files: Files
     inline: bool = False
-    """Whether to clean in this process, see `LogCleaner`."""
+    """Whether to clean in this process instead of a child process, see `LogCleaner`."""

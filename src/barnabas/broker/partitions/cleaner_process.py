@@ -1,7 +1,7 @@
-"""The child process that compacts, as its broker sees it: a job in, events out.
+"""The child process that compacts, as its broker sees it: it receives a job and sends events.
 
-It is started for the first job and ended when there is none; killed, it leaves nothing but files
-with the suffix `.cleaned`. Nothing of it is waited for on the loop.
+It is started for the first job and ends when there are no jobs. If it is killed, only files with
+the suffix `.cleaned` remain. The event loop never blocks on it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class CleanerProcess:
-    """Runs one process at most, which `send` starts."""
+    """Runs at most one process, which `send` starts."""
 
     def __init__(self) -> None:
         self._process: Popen[bytes] | None = None
@@ -35,11 +35,12 @@ class CleanerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The id of the process; None as long as there is none."""
+        """Return the id of the process, or None if no process is running."""
         return None if self._process is None else self._process.pid
 
     async def send(self, lines: Iterable[bytes]) -> None:
-        """Give it a job, which is made while it is sent. Raises OSError, also if it has died."""
+        """Send a job, whose lines are generated while sending. Raises OSError, also if the process
+        died."""
         if self._process is None:
             self._process = self._start()
         assert self._process.stdin is not None
@@ -51,7 +52,7 @@ class CleanerProcess:
         # Keys are distinguished by hashes under this secret, whatever the broker's own is.
         process = start_child(_MODULE, PYTHONHASHSEED="random")
         assert process.stdout is not None
-        # The loop reads from it when there is something, and must never wait.
+        # The event loop reads from this pipe when data is available, and must never block on it.
         os.set_blocking(process.stdout.fileno(), False)
         self._received = asyncio.Queue()
         self._rest = b""
@@ -62,7 +63,7 @@ class CleanerProcess:
         assert process.stdout is not None
         descriptor = process.stdout.fileno()
         data = os.read(descriptor, _READ_BYTES)
-        # A line may come in parts.
+        # A line may arrive in several parts.
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._received.put_nowait(line)
@@ -71,7 +72,8 @@ class CleanerProcess:
             self._received.put_nowait(None)
 
     async def event(self, timeout_s: float) -> Event | None:
-        """Return the next event within that time, else None; its own end is a failed pass."""
+        """Return the next event, or None if none arrives in time. If the process ends, the pass
+        failed."""
         try:
             async with asyncio.timeout(timeout_s):
                 line = await self._received.get()
@@ -83,9 +85,9 @@ class CleanerProcess:
         return Failed(f"the cleaner's process ended by itself, with status {status}", False)
 
     async def end(self) -> None:
-        """Kill it; it touches no log any more when this returns."""
+        """Kill the process; it touches no log after this returns."""
         if self._process is not None:
-            # Whatever it is doing: its files have the suffix `.cleaned`, and are discarded.
+            # It may be killed at any point: its files have the suffix `.cleaned` and are discarded.
             self._process.send_signal(signal.SIGKILL)
             await self._reap()
 
@@ -98,7 +100,7 @@ class CleanerProcess:
         try:
             process.stdin.close()
         except BrokenPipeError:
-            return status  # what it was sent last did not reach it any more
+            return status  # the process did not receive the last lines sent to it
         return status
 
 

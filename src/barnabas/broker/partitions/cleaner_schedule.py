@@ -1,6 +1,6 @@
-"""Has the log cleaner look for work at its times, until the broker ends.
+"""Makes the log cleaner look for work at regular intervals until the broker ends.
 
-The cleaner itself (`log_cleaner`) is loaded at the first look, so that no start waits for it.
+The cleaner itself (`log_cleaner`) is loaded for the first look, so that it does not delay startup.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_SHORTEST_BACKOFF_MS = 100  # whatever is configured
+_SHORTEST_BACKOFF_MS = 100  # whatever interval is configured
 
 
 class CleanerSchedule:
@@ -27,14 +27,14 @@ class CleanerSchedule:
         self._config = parts.config
         self._task: asyncio.Task[None] | None = None
         self.cleaner: LogCleaner | None = None
-        """Is made for the first look."""
+        """Is created for the first look."""
 
     def start(self) -> None:
         if self._config.bool("log.cleaner.enable"):
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Give up what is under way; no process is left, and no log is touched any more."""
+        """Stop cleaning; afterwards no child process is left and no log is touched."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -48,12 +48,12 @@ class CleanerSchedule:
         try:
             while True:
                 try:
-                    # Until nothing is due, as Kafka does; only then it waits.
+                    # Like Kafka, clean until nothing is due before waiting again.
                     while await cleaner.clean_once():
                         pass
                 except Exception:
-                    # A bug of ours, or a line of the child process that cannot be read. Without
-                    # another look compacted logs would grow until the broker restarts.
+                    # A bug of ours, or an unreadable line from the child process. Without another
+                    # attempt, compacted logs would grow until the broker restarts.
                     _log.exception("looking for a log to compact failed")
                 await cleaner.end()
                 await self._back_off()

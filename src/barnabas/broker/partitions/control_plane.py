@@ -1,11 +1,11 @@
-"""Carries out the controller's requests, in the order in which they were sent.
+"""Carries out the controller's requests in the order in which they were sent.
 
-LeaderAndIsr, UpdateMetadata and StopReplica come as values: handed over by the controller in this
-process, or decoded from the requests of another broker's. A deposed controller is refused: each
-request carries the controller's epoch, and none below the highest that was seen here counts (ZK-3,
-ZK-5). Nor does a StopReplica that is older than what this broker hosts: it may have been sent long
-ago, on a connection that the controller has given up, and the replica have come back since
-(KIP-570).
+LeaderAndIsr, UpdateMetadata and StopReplica arrive as values: passed on by the controller in this
+process, or decoded from the requests of a controller on another broker. Each request carries the
+controller's epoch. A request with an epoch lower than the highest seen here comes from a deposed
+controller and is refused (ZK-3, ZK-5). A StopReplica with a leader epoch older than that of the
+hosted replica is refused too: it may have been sent long ago, on a connection that the controller
+has given up, and the replica may have returned since (KIP-570).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class MetadataListener(Protocol):
-    """Is notified when the image of the cluster has been replaced."""
+    """Is notified when the cluster image has been replaced."""
 
     def brokers_changed(self) -> None:
         """Brokers may have joined or failed."""
@@ -61,26 +61,26 @@ class ControlPlane:
         self._role_changes = role_changes
         self._listeners = listeners
         self.line = role_changes.line
-        """Held while a request is carried out: the next one begins after its last step."""
+        """Held while a request is carried out: the next request begins after its last step."""
         self.controller_epoch = 0
-        """The highest that any request had."""
+        """The highest controller epoch of any request."""
 
     async def handle(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
-        """Carry out a request, others having their turns; an error code for each partition that it
-        names. What the disk must not forget is on it when this returns.
+        """Carry out a request while other tasks run in between; return an error code per partition.
 
-        Raises StaleControllerEpoch for a deposed controller, and OSError from the log directories.
+        Whatever must survive a crash is on disk when this returns. Raises StaleControllerEpoch for
+        a deposed controller, and OSError from the log directories.
         """
         async with self.line:
             return await in_turns(self._steps(request), self._replicas.threads.background)
 
     def carry_out(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
-        """`handle`, all at once."""
+        """Carry out a request like `handle`, but without a pause."""
         return at_once(self._steps(request))
 
     def _steps(self, request: ControlRequest) -> Steps[Mapping[TopicPartition, int]]:
-        # A deposed controller may not know it yet: its requests are answered, and not carried out
-        # (ZK-3).
+        # A deposed controller may not know that it was deposed: its requests are answered but not
+        # carried out (ZK-3).
         if request.controller_epoch < self.controller_epoch:
             raise StaleControllerEpoch(
                 f"{type(request).__name__} of controller {request.controller_id} in epoch "
@@ -96,19 +96,19 @@ class ControlPlane:
         return (yield from self._stop_replica(request))
 
     def _update_metadata(self, request: UpdateMetadata) -> None:
-        # The view first: what is notified below reads it.
+        # Update the view first: the listeners notified below read it.
         self._view.update(self._view.image.apply(request))
         self._replicas.brokers_changed()
         for listener in self._listeners:
             listener.brokers_changed()
-        # StopReplica alone would not do: a broker that was cut off at the time does not get it.
+        # StopReplica is not enough: a broker that was unreachable at the time does not receive it.
         self._role_changes.stop_what_moved(request.topics)
         if request.removed_topics:
             for listener in self._listeners:
                 listener.topics_deleted(request.removed_topics)
 
     def _stop_replica(self, request: StopReplica) -> Steps[Mapping[TopicPartition, int]]:
-        # What is to be stopped need not be hosted first, once there are descriptors.
+        # Do not host deferred replicas that are to be stopped, once descriptors are available.
         self._role_changes.deferred.forget(request.partitions)
         outdated = [name for name in request.partitions if self._is_outdated(request, name)]
         if not outdated:
@@ -122,7 +122,8 @@ class ControlPlane:
     def _is_outdated(self, request: StopReplica, name: TopicPartition) -> bool:
         """Return whether the replica here is in a newer leader epoch than the request."""
         leader_epoch = request.leader_epoch(name)
-        # Requests before version 3, and those for a deletion by Kafka (-2), say no epoch (KIP-570).
+        # Requests before version 3, and Kafka's requests for a deletion (-2), carry no epoch
+        # (KIP-570).
         if leader_epoch < 0:
             return False
         try:

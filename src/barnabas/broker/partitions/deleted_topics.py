@@ -1,9 +1,9 @@
 """Finds topics that were deleted while this broker could not be notified of it.
 
-A controller sends a deletion once, to the brokers that are live then. A broker whose session is
-over for a while, or that has missed the last requests of a controller that failed, would offer the
-topic to its clients indefinitely. So it looks into the metadata tree once in each registration, and
-under each controller.
+A controller sends a deletion once, to the brokers that are live then. A broker whose session was
+expired at that time, or that missed the last requests of a failed controller, would offer the topic
+to its clients indefinitely. So it checks the metadata tree once per registration and once per
+controller.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 class DeletedTopics:
-    """Finds topics of the image that the metadata store lacks."""
+    """Finds topics that are in the image but not in the metadata store."""
 
     __slots__ = ("_looked", "_store", "_view")
 
     def __init__(self, view: ClusterView, store: MetadataStore) -> None:
         self._view = view
         self._store = store
-        self._looked = (0, -1)  # under which controller epoch, and in which registration
+        self._looked = (0, -1)  # the controller epoch and the registration of the last check
 
     async def find(self, controller_epoch: int, broker_epoch: int) -> Mapping[str, TopicImage]:
-        """Return what to `forget` after an update of this controller; raises MetadataError.
+        """Return the topics to `forget` after an update from this controller; raises MetadataError.
 
-        `broker_epoch`: of the registration that the update is meant for. The controller may see a
-        new one before this broker knows of it, and sends no other update for it.
+        `broker_epoch` is the registration for which the update is meant. The controller may see a
+        new registration before this broker knows of it, and sends no second update for it.
         """
-        # Once is enough under each of these: later deletions come as requests.
+        # One check for each of these is enough: later deletions arrive as requests.
         now = (controller_epoch, max(broker_epoch, self._view.broker_epoch))
         topics = self._view.image.topics
         if now == self._looked or not topics:
@@ -48,9 +48,11 @@ class DeletedTopics:
         return {name: topic for name, topic in topics.items() if name not in existing}
 
     def forget(self, deleted: Mapping[str, TopicImage]) -> None:
-        """Remove these from the image, but for those that a controller has named since: the tree
-        may have been read where it was not up to date yet. For the same reason the offsets stay
-        that groups have committed for them."""
+        """Remove these topics from the image, except those that a controller has named since.
+
+        The tree may have been read from a server that was not up to date. For the same reason, the
+        offsets that groups have committed for these topics stay.
+        """
         image = self._view.image
         names = tuple(name for name in deleted if image.topics.get(name) is deleted[name])
         if names:

@@ -1,12 +1,12 @@
-"""Takes a log directory offline when its disk refuses, and reports that (ST-10).
+"""Takes a log directory offline when its disk fails, and reports the failure (ST-10).
 
     an operation fails --> on_error --> the store closes the directory
                                     --> its replicas are removed: KAFKA_STORAGE_ERROR from then on
                                     --> the queue --> FailureReports --> the controller (KIP-112)
 
-Other log directories, and what they hold, are not touched. The broker itself fails with its last
-directory. A process that is out of file descriptors has no failed disk: such an error changes
-nothing here, and the caller tries again.
+Other log directories and their logs are not affected. The broker itself fails when its last
+directory fails. If the process has run out of file descriptors, the disk has not failed: such an
+error changes nothing here, and the caller retries.
 """
 
 from __future__ import annotations
@@ -48,32 +48,33 @@ class DirectoryFailures:
     def __init__(self, removal: ReplicaRemoval) -> None:
         self.removal = removal
         self.queue: asyncio.Queue[FailedDirectory] = asyncio.Queue()
-        """Holds what is to be reported to the controller."""
+        """Holds the failures to be reported to the controller."""
 
     def on_replica_error(self, replica: Replica, error: OSError) -> None:
-        """Take the directory of a replica offline, whose disk has refused an operation.
+        """Take the directory of a replica offline after a disk operation on it failed.
 
-        An error of one that is hosted no longer says nothing of any disk: its log was deleted, or
-        has failed before, and the log of that name is another one.
+        An error of a replica that is no longer hosted says nothing about any disk: its log was
+        deleted or has failed before, and a log with that name is now a different log.
         """
         replicas = self.removal.replicas
         if replicas.is_short_of_descriptors(error):
-            return  # nothing has failed
+            return  # no disk has failed
         if replicas.hosts(replica) and not isinstance(error, LogAbandoned):
             directory = replicas.store.directory_of(replica.topic_partition)
             self.on_error(directory, error)
 
     def on_error(self, directory: Path, error: OSError) -> None:
-        """Take a log directory offline in which an operation has failed, and all its partitions.
+        """Take a log directory in which an operation has failed offline, with all its partitions.
 
-        Nothing is done if there was no file descriptor to reach it with: nothing has failed then.
+        Nothing is done if the operation failed for want of a file descriptor: no disk has failed
+        then.
         """
         replicas = self.removal.replicas
         store = replicas.store
         if replicas.is_short_of_descriptors(error):
             return
         if directory not in store.directories.online:
-            return  # that is known
+            return  # already known
         names = store.fail_directory(directory, error)
         _log.error(
             "log directory %s is offline, and %s with it: %s; repair the disk and "
@@ -82,7 +83,7 @@ class DirectoryFailures:
             counted(len(names), "partition"),
             error,
         )
-        # From now on a look-up answers KAFKA_STORAGE_ERROR, not NOT_LEADER_OR_FOLLOWER.
+        # From now on a lookup raises KAFKA_STORAGE_ERROR, not NOT_LEADER_OR_FOLLOWER.
         replicas.mark_offline(*names)
         lost = [replica for name in names if (replica := replicas.get(name)) is not None]
         for replica in lost:
@@ -104,7 +105,7 @@ class FailureReports:
         report: Report,
         failed: asyncio.Future[str],
     ) -> None:
-        """`failed` gets the reason why this broker cannot continue."""
+        """`failed` is set to the reason why this broker cannot continue."""
         self._queue = queue
         self._logs = logs
         self._report = report
@@ -123,8 +124,8 @@ class FailureReports:
         while True:
             directory = await self._queue.get()
             if self._logs.directories.online:
-                # In a task of its own: a metadata store that does not answer may take a while, and
-                # the next directory is reported meanwhile.
+                # In a separate task: an unresponsive metadata store may take a while, and the next
+                # directory must be reported meanwhile.
                 self._begin(self._report(directory.partitions))
             elif not self._failed.done():
                 self._failed.set_result(

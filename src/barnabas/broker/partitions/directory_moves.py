@@ -1,10 +1,10 @@
 """Moves replicas between this broker's log directories while they are served (KIP-113).
 
-Each move has a task (`replica_mover`), as many at a time as there are directories; more wait. A
-move continues after a restart, with the first LeaderAndIsr.
+Each move has a task (`replica_mover`). At most as many moves run at once as there are directories;
+the others wait. After a restart, a move continues with the first LeaderAndIsr.
 
-A target that fails ends the move alone, and takes its own directory offline; a source that fails
-takes the replica offline, as any failure does.
+If the target fails, the move ends and the target directory goes offline; if the source fails, the
+replica goes offline, as with any disk failure.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LEFT_WITHIN_S = 10.0
 
 
 class DirectoryMoves(ReplicaListener):
-    """Runs the moves of a broker, from `alter` or a restart to their ends; `stop` holds them up."""
+    """Runs a broker's moves, from `alter` or a restart to their end; `stop` suspends them."""
 
     def __init__(
         self,
@@ -57,18 +57,18 @@ class DirectoryMoves(ReplicaListener):
         self._failures = failures
         self._random = random
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
-        self._leaving: set[TopicPartition] = set()  # have switched, which is not on disk yet
+        self._leaving: set[TopicPartition] = set()  # the switch is not yet on disk
         self._stopping = asyncio.Event()
         self._parts = MoverParts(failures, listeners, throttles, self._stopping, self._leaving)
         self._turns = asyncio.Semaphore(max(1, len(self._store.directories.online)))
 
     @property
     def under_way(self) -> frozenset[TopicPartition]:
-        """The partitions that are being moved, or have to wait for that."""
+        """Return the partitions that are being moved or are waiting for their move."""
         return frozenset(self._tasks)
 
     async def stop(self) -> None:
-        """Return when nothing is copied any more; a later start continues the moves."""
+        """Return when copying has stopped; the moves continue after the next start."""
         self._stopping.set()
         for task in list(self._tasks.values()):
             await task
@@ -76,21 +76,22 @@ class DirectoryMoves(ReplicaListener):
     # --- what is asked for -----------------------------------------------------------------------
 
     async def alter(self, name: TopicPartition, log_dir: str) -> None:
-        """Begin to move a replica to a directory, or remember that for when it is created.
+        """Begin to move a replica to a directory, or remember the directory for its creation.
 
-        Another move of it is given up; so is one from there, if it is there already. Raises
-        InvalidTopic (the name is too long), LogDirNotFound, KafkaStorageError, ReplicaNotAvailable
-        and UnknownTopicOrPartition. The controller's requests have to wait meanwhile.
+        Any other move of the replica is given up; so is a move away from this directory if the
+        replica is already in it. Raises InvalidTopic (the name is too long), LogDirNotFound,
+        KafkaStorageError, ReplicaNotAvailable or UnknownTopicOrPartition. The controller's requests
+        have to wait meanwhile.
         """
-        # The directory of a future replica has a longer name: a unique id and `-future` behind it.
+        # The directory name of a future replica is longer: it ends in a unique id and `-future`.
         if not future_name_fits(name):
             raise InvalidTopic(f"the name of {name.topic} is too long for a replica that moves")
         path, store = self._path(log_dir), self._store
         replica = self._replicas.get(name)
         if replica is None:
             if not self._replicas.is_offline(name) and name not in store.logs:
-                # KIP-113 allows that for a replica that is not there yet: it will be created in
-                # that directory.
+                # KIP-113 allows a directory for a replica that does not exist yet: it will be
+                # created there.
                 store.moves.prefer(name, path)
             try:
                 replica = self._replicas.replica_of(name)
@@ -120,8 +121,11 @@ class DirectoryMoves(ReplicaListener):
         raise LogDirNotFound(f"{log_dir} is not in log.dirs of this broker")
 
     async def _has_left(self, name: TopicPartition) -> None:
-        """Return when the end of a move before is on disk: no other may begin, or a crash would
-        leave it unclear which directory counts. KafkaStorageError if that takes too long."""
+        """Return when the previous move has ended on disk.
+
+        No other move may begin before, or a crash would leave it unclear which directory counts.
+        Raises KafkaStorageError if that takes too long.
+        """
         if name in self._leaving:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LEFT_WITHIN_S):
@@ -133,13 +137,13 @@ class DirectoryMoves(ReplicaListener):
         name, store = replica.topic_partition, self._store
         unique = self._random.below(1 << 128).to_bytes(16)
         try:
-            # It was awaited that the last move is over, and a disk may have failed meanwhile.
+            # While this waited for the last move to end, a disk may have failed.
             if not self._replicas.hosts(replica):
                 raise KafkaStorageError(f"the log directory of {name} has just failed")
             new = store.moves.place(name, path, unique)
             await self._in_lane(partial(store.moves.lay_out, new))
             log = store.logs.get(name)
-            # Files were made in a thread, while either directory could fail.
+            # A thread created the files; either directory may have failed meanwhile.
             if log is None or path not in store.directories.online:
                 raise KafkaStorageError(f"a log directory of {name} has just failed")
             store.futures.open(new, log)
@@ -163,17 +167,17 @@ class DirectoryMoves(ReplicaListener):
         self._go_on(replica.topic_partition)
 
     def _go_on(self, name: TopicPartition) -> None:
-        """Have a task carry out the partition's move, if there is one."""
+        """Start a task that carries out the partition's move, if it has one."""
         if name not in self._tasks and self._store.futures.get(name) is not None:
             self._tasks[name] = asyncio.get_running_loop().create_task(self._run(name))
 
     # --- a move ----------------------------------------------------------------------------------
 
     async def _run(self, name: TopicPartition) -> None:
-        from barnabas.broker.partitions.replica_mover import ReplicaMover  # most brokers never do
+        from barnabas.broker.partitions.replica_mover import ReplicaMover  # rarely needed
 
         try:
-            # A mover also ends where the move has to begin again with another one.
+            # A mover also ends if the move has to restart with a new mover.
             while not self._stopping.is_set():
                 future = self._store.futures.get(name)
                 if future is None or self._replicas.get(name) is None:

@@ -1,12 +1,12 @@
-"""Does what is due at intervals: checkpoints, flushes, removals, ISR checks.
+"""Runs periodic work: checkpoints, flushes, removals and ISR checks.
 
 Kafka's rhythm: the high watermark every `replica.high.watermark.checkpoint.interval.ms`, the
 recovery point every `log.flush.offset.checkpoint.interval.ms`, deleted partitions removed within
-`log.segment.delete.delay.ms`, idle producers forgotten within ten minutes of their day, retention
-every `log.retention.check.interval.ms`, the ISR looked at twice in `replica.lag.time.max.ms`.
+`log.segment.delete.delay.ms`, producers idle for a day forgotten within ten minutes, retention
+every `log.retention.check.interval.ms`, the ISR checked twice per `replica.lag.time.max.ms`.
 
-Each duty has a task of its own, and what waits for a disk does so in a thread: a disk that is slow
-with one of them holds up no other, and no check of the ISR. What would be in each other's way:
+Each duty has its own task, and waits for a disk in a thread: a slow disk delays neither the other
+duties nor the ISR checks. Duties that could conflict:
 
     two writers of one checkpoint       the log store lets them write one after the other
     two removals of one deleted log     the same duty removes all of them, one round after the other
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_FLUSH_BY_AGE_EVERY_MS = 1000  # Kafka never looks, unless it is configured to
-_SHORTEST_INTERVAL_MS = 100  # whatever is configured
+_FLUSH_BY_AGE_EVERY_MS = 1000  # Kafka never checks unless configured to
+_SHORTEST_INTERVAL_MS = 100  # whatever interval is configured
 
 
 class _Round:
-    """A duty, and how often a config says that it is due."""
+    """A duty and how often the configuration makes it due."""
 
     __slots__ = ("action", "key", "longest_ms", "name", "times")
 
@@ -57,7 +57,7 @@ class _Round:
         longest_ms: int = LONG_MAX,
         times: int = 1,
     ) -> None:
-        """`times`: how often in what the config says."""
+        """`times` is how often the duty runs within the configured interval."""
         self.name = name
         self.key = key
         self.action = action
@@ -70,7 +70,7 @@ class _Round:
 
 
 class Housekeeping:
-    """Runs the rounds from `start` to `stop`; one that fails is logged, and due again later."""
+    """Runs the rounds from `start` to `stop`; a round that fails is logged and runs again later."""
 
     def __init__(
         self,
@@ -130,24 +130,24 @@ class Housekeeping:
         self._tasks = [loop.create_task(self._run(each)) for each in self._rounds]
 
     async def stop(self) -> None:
-        """Return when no round is under way any more, and none will be."""
+        """Stop all rounds; return when none is running."""
         self._stopping.set()
         for task in self._tasks:
             await task
 
     async def _run(self, duty: _Round) -> None:
-        # The config is read in each round, so that a dynamic change counts with the next one.
+        # The config is read in each round, so a dynamic change takes effect in the next round.
         while not await self._stops_within(duty.interval_ms(self._config)):
             try:
                 await duty.action()
-            # It names the directory whose disk has refused, so that one goes offline, and no other.
+            # The error names the directory whose disk failed, so only that directory goes offline.
             except DirectoryError as error:
                 self._failures.on_error(error.directory, error)
             except OSError as error:
                 if not self._replicas.is_short_of_descriptors(error):
                     _log.error("%s failed: %s", duty.name, error)
             except Exception:
-                # A bug of ours, or a damaged file, which the next round may not meet.
+                # A bug of ours, or a damaged file that may be gone in the next round.
                 _log.exception("%s failed", duty.name)
 
     async def _stops_within(self, wait_ms: int) -> bool:
@@ -159,15 +159,15 @@ class Housekeeping:
         return True
 
     async def _checkpoint_high_watermarks(self) -> None:
-        # Here, and not in the thread: a log that is cut or deleted before the disk has time for
-        # this must not get back what it had.
+        # Read here, not in the thread: a log that is truncated or deleted before the disk gets to
+        # this must not get its old watermark back.
         self._logs.high_watermarks.update(self._replicas.high_watermarks())
         await self._in_lane(lambda: self._logs.checkpoint_high_watermarks({}))
 
     async def _flush_rolled(self) -> None:
         for replica in self._hosted():
-            # What has rolled is written no more. Once it is on disk the recovery point passes it,
-            # and a start after a crash need not scan it (ST-8).
+            # Rolled segments are not written to again. Once they are on disk, the recovery point
+            # moves past them, and a start after a crash need not scan them (ST-8).
             for flush in replica.log.take_unflushed():
                 await self._run_guarded(replica, flush)
 
@@ -175,41 +175,41 @@ class Housekeeping:
         await self._in_lane(self._logs.checkpoint_recovery_points)
         wall_ms = self._clock.trusted_wall_ms()
         if wall_ms is not None:
-            # Also if nothing else is written: the next start compares the clock with it.
+            # Write it even if nothing else is written: the next start compares the clock with it.
             directories = self._logs.directories.online
             await self._in_lane(partial(write_seen_ms, self._files, directories, wall_ms))
 
     async def _flush_by_age(self) -> None:
-        """Flush what `flush.ms` asks for (ST-10); `flush.messages` flushes where it appends."""
+        """Flush the logs for which `flush.ms` is due (ST-10); `flush.messages` works on append."""
         now_ms = self._clock.monotonic_ms()
         for replica in self._hosted():
             if replica.log.config.flush_ms < LONG_MAX and replica.log.due_flush(now_ms):
                 self._replicas.start_flush(replica)
 
     async def _check_isr(self) -> None:
-        """Look for followers that lag, twice in `replica.lag.time.max.ms` (RE-8)."""
+        """Look for lagging followers, twice per `replica.lag.time.max.ms` (RE-8)."""
         self._replicas.check_isr(self._clock.monotonic_ms())
 
     async def _enforce_retention(self) -> None:
         for replica in self._hosted():
             if replica.log.unsettled is not None:
-                # It was cut just now, and a thread is putting that on disk, which would be done on
-                # the loop here. The next round will do.
+                # The log was just truncated and a thread is syncing that; here the sync would block
+                # the loop. The next round will do it.
                 continue
             try:
                 log, now_ms = replica.log, self._clock.monotonic_ms()
                 wall_ms = self._clock.trusted_wall_ms()
-                # Without a trusted wall time nothing goes by age; by size and log start it still
-                # does (ST-6).
+                # Without a trusted wall clock nothing is removed by age; removal by size and log
+                # start continues (ST-6).
                 if log.enforce_retention(now_ms, replica.high_watermark, wall_ms):
-                    # Followers learn of it with their next answer, and readers below get
-                    # OFFSET_OUT_OF_RANGE.
+                    # Followers learn the new log start with their next answer, and readers below it
+                    # get OFFSET_OUT_OF_RANGE.
                     replica.log_start_moved()
             except OSError as error:
                 replica.fail(error)
             except CorruptData as error:
                 _log.error("nothing of %s can be deleted: %s", replica.topic_partition, error)
-            await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
+            await asyncio.sleep(0)  # a thousand partitions must not keep a client waiting
 
     async def _purge_deleted(self) -> None:
         await self._in_lane(self._logs.directories.purge_deleted)
@@ -225,12 +225,12 @@ class Housekeeping:
             wall_ms = self._clock.trusted_wall_ms()
             if wall_ms is None:
                 return
-            # A log may know a hundred thousand producers: they are looked at in slices.
+            # A log may know a hundred thousand producers, so they are checked in slices.
             for _ in replica.log.expire_producers(wall_ms - expiration_ms):
                 await asyncio.sleep(0)
 
     async def _run_guarded(self, replica: Replica, action: Callable[[], object]) -> None:
-        """Run an action in a thread; a disk that refuses takes its directory offline."""
+        """Run an action in a thread; if the disk fails, its directory goes offline."""
         try:
             await self._in_lane(action)
         except OSError as error:
@@ -240,7 +240,7 @@ class Housekeeping:
         await run_in(self._replicas.threads.background, action)
 
     def _hosted(self) -> Iterator[Replica]:
-        """Yield all replicas but those that are deleted or replaced before their turn."""
+        """Yield all replicas except those deleted or replaced before their turn."""
         for replica in list(self._replicas):
             if self._replicas.hosts(replica):
                 yield replica

@@ -1,7 +1,7 @@
-"""Changes on disk what LeaderAndIsr and StopReplica ask for: sets logs aside, makes, deletes them.
+"""Makes the changes on disk for LeaderAndIsr and StopReplica: creates, deletes and renames logs.
 
-What is answered is durable: names are changed first, for all partitions of a request, and then each
-log directory is synced once, in a thread.
+Answered changes are durable: first the directories are renamed for all partitions of a request,
+then each log directory is synced once, in a thread.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _log = logging.getLogger(__name__)
 
 _THREADS = 4
 _FILES_PER_STEP = 16 * _THREADS
-"""The logs whose files are made in one step."""
+"""The number of logs whose files are created in one step."""
 _KEPT_TOGETHER = 256
-"""After so many new logs the cycle collector need not look at them again: else it walks all of them
-each time that they have grown by a quarter, 120 ms on the loop for 10,000. None of their objects is
-part of a cycle, so what is deleted goes all the same."""
+"""After this many new logs, exempt them from the cycle collector: otherwise it walks all of them
+each time their number has grown by a quarter, which takes 120 ms on the loop for 10,000 logs. None
+of their objects is part of a cycle, so deleted logs are freed anyway."""
 
 
 class LogChanges:
@@ -50,23 +50,22 @@ class LogChanges:
         self._replicas = replicas
         self._store = replicas.store
         self.made: dict[TopicPartition, int] = {}
-        """Logs that were made in this life, and the broker epoch in which."""
+        """Logs created since the process started, with the broker epoch of their creation."""
 
     def set_strays_aside(self, request: LeaderAndIsr, broker_epoch: int) -> Steps[None]:
-        """Rename logs of topics that were deleted, and made again, without this broker's notice."""
+        """Rename logs whose topics were deleted and recreated without this broker noticing."""
         homes: dict[Path, None] = {}
         for state in request.partitions:
             name = state.topic_partition
             log = self._store.logs.get(name)
-            # A log without an id is from before KIP-516, and gets that of its topic when it is
-            # hosted.
+            # A log without an id predates KIP-516 and gets its topic's id when it is hosted.
             if log is None or log.topic_id in (None, state.topic_id):
                 continue
             replica = self._replicas.get(name)
             if replica is not None:
                 if self.made.get(name) == broker_epoch:
-                    # It was made for this registration, and no topic is deleted without its live
-                    # brokers: the request is older, from a connection that was given up.
+                    # The log was created in this registration, and no topic is deleted without its
+                    # live brokers: so the request is older, from a connection that was given up.
                     _log.error("%s: a LeaderAndIsr of another topic of that name is refused", name)
                     continue
                 self._failures.removal.remove(replica)
@@ -83,8 +82,10 @@ class LogChanges:
         yield from self.sync_names(homes)
 
     def set_damaged_aside(self, request: LeaderAndIsr) -> Steps[None]:
-        """Rename damaged logs that begin again, as those of another topic, or as copies of their
-        leaders'. Only once the ISR does not count on this broker: the copy is empty at first."""
+        """Rename damaged logs so that they start empty and are copied from their leaders.
+
+        A log is renamed only once this broker is not in the ISR, since the copy is empty at first.
+        """
         homes: dict[Path, None] = {}
         damaged, broker_id = self._store.damaged, self._replicas.view.broker_id
         for state in request.partitions if damaged else ():
@@ -94,8 +95,8 @@ class LogChanges:
                 continue
             is_other = log.topic_id not in (None, state.topic_id)
             has_leader = image.leader not in (NO_LEADER, broker_id)
-            # As long as the ISR counts on this broker its log may hold what no other has: then it
-            # stays, and the partition is not hosted.
+            # While this broker is in the ISR, its log may hold records that no other broker has:
+            # the log stays, and the partition is not hosted.
             if not (is_other or (has_leader and broker_id not in image.isr)):
                 continue
             _log.warning(
@@ -106,40 +107,42 @@ class LogChanges:
             )
             home = self._set_aside(name, is_stray=True)
             if home is not None:
-                # From now on the partition may be hosted, with a new log.
+                # From now on the partition may be hosted with a new log.
                 self._replicas.forget_offline(name)
                 homes[home] = None
             yield None
         yield from self.sync_names(homes)
 
     def lay_out(self, states: Sequence[PartitionState]) -> Steps[None]:
-        """Have the files of logs that are about to be made there, all of them before any is: the
-        disk is waited for by several threads at once."""
+        """Create the files of all new logs before any of the logs is opened.
+
+        Several threads do so, so that the waits for the disk overlap.
+        """
         offline = self._replicas.offline
         waiting = [each for each in states if each.topic_partition not in offline]
         for start in range(0, len(waiting), _FILES_PER_STEP):
             placed: list[NewLog] = []
             for state in waiting[start : start + _FILES_PER_STEP]:
-                with suppress(OSError, InvalidTopic):  # either is met again with its role
+                with suppress(OSError, InvalidTopic):  # recurs when the role is taken
                     name, topic_id = state.topic_partition, state.topic_id
                     placed.append(self._store.place(name, topic_id, is_new=state.is_new))
             yield [partial(_lay_out, placed[each::_THREADS]) for each in range(_THREADS)]
 
     def keep(self, made_count: int) -> None:
-        """Exempt new logs from the cycle collector, each time that so many were made."""
+        """Exempt new logs from the cycle collector, each time that enough were created."""
         if made_count % _KEPT_TOGETHER == 0:
             self._keep_objects()
 
     def note_made(self) -> Steps[None]:
-        """Have the logs that were just made on disk, before anything is written to them."""
+        """Sync the logs that were just created before anything is written to them."""
         try:
             yield self._store.topic_ids.write
         except DirectoryError as error:
             self._failures.on_error(error.directory, error)
 
     def delete(self, name: TopicPartition) -> Path | None:
-        """Delete a log; return where it lay, or None if the disk refuses: its directory failed."""
-        # A log of that name that is made later is another one.
+        """Delete a log. Returns its former directory, or None if the disk failed."""
+        # A log created later under that name is a different log.
         self.made.pop(name, None)
         return self._set_aside(name)
 
@@ -152,7 +155,7 @@ class LogChanges:
             return None
 
     def sync_names(self, directories: Iterable[Path]) -> Steps[None]:
-        """Have what was set aside in these directories stay so. One that refuses has failed."""
+        """Make the renames in these directories durable; a directory that fails goes offline."""
         for path in directories:
             try:
                 yield partial(self._store.directories.sync_names, path)
@@ -161,7 +164,7 @@ class LogChanges:
 
 
 def _lay_out(placed: Sequence[NewLog]) -> None:
-    """Make files as far as the disk allows; what fails is met again when the log is made."""
+    """Create files as far as the disk allows; an error occurs again when the log is opened."""
     with suppress(OSError):
         for new in placed:
             new.lay_out()

@@ -1,13 +1,14 @@
-"""Looks for the dirtiest log, has it cleaned, and swaps in what is new (ST-7).
+"""Looks for the dirtiest log, has it cleaned, and swaps in the new segments (ST-7).
 
-The work is done by a child process (`storage.compaction`), for Python that computes in a thread
-would cost every request milliseconds; what is left here are the renames of a swap. `inline`, it is
-done in small steps in a thread, which is what a simulation and small tests want.
+A child process does the work (`storage.compaction`), because a Python thread that computes would
+cost every request milliseconds; only the renames of a swap are done here. With `inline`, a thread
+does the work in small steps, as a simulation and small tests want.
 
-A pass is given up when its log is cut, deleted, moved or out of reach: the files of the log are
-then not what was cleaned. What moves to another directory is not cleaned until it is there, or the
-copy could have a record and lack the tombstone that has deleted it. A log that cannot be cleaned
-because it is corrupt is skipped from then on, and logged once; the others are still cleaned.
+A pass is given up when its log is truncated, deleted, moved or unreachable: the log's files then
+differ from those that were cleaned. A log that is being moved to another directory is not cleaned
+until the move ends, or the copy could contain a record but lack the tombstone that deleted it. A
+log that cannot be cleaned because it is corrupt is skipped from then on and logged once; the other
+logs are still cleaned.
 """
 
 from __future__ import annotations
@@ -61,12 +62,12 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_LOOK_EVERY_S = 0.2  # whether a log that is being cleaned is still the same
+_LOOK_EVERY_S = 0.2  # returns whether a log that is being cleaned is still the same log
 _PRODUCERS_PER_STEP = 1000
 
 
 class LogCleaner:
-    """Cleans the logs of one broker, one at a time."""
+    """Cleans the logs of one broker, one log at a time."""
 
     def __init__(self, parts: CleanerParts) -> None:
         self._config = parts.config
@@ -84,13 +85,13 @@ class LogCleaner:
         return await run_in(self._replicas.threads.background, action)
 
     async def end(self) -> None:
-        """No process is left when this returns; the next pass starts another."""
+        """End the child process; the next pass starts a new one."""
         await self._process.end()
 
     async def clean_once(self) -> bool:
-        """Clean the dirtiest log, if one is due, and return whether that was done.
+        """Clean the dirtiest log, if any log is due, and return whether a log was cleaned.
 
-        Nothing is cleaned as long as the age of tombstones and records is not known.
+        Nothing is cleaned while the age of tombstones and records is unknown.
         """
         wall_ms = self._clock.trusted_wall_ms()
         chosen = None if wall_ms is None else await self._choose(wall_ms)
@@ -109,7 +110,7 @@ class LogCleaner:
         store = self._replicas.store
         for name, log in list(store.logs.items()):
             if name not in store.logs:
-                continue  # its directory has failed just now
+                continue  # its directory has just failed
             directory = store.directory_of(name)
             try:
                 self._checkpoints.recall(log, directory)
@@ -121,25 +122,26 @@ class LogCleaner:
             if not self._replicas.hosts(replica) or not is_compacted(log):
                 continue
             name = log.topic_partition
-            # By the log itself, and not its name: one that was set aside or moved is another log.
+            # Compare the log itself, not its name: if the log was set aside or moved, its name may
+            # refer to a different log.
             if self._uncleanable.get(name) is log or name in self._replicas.store.futures.logs:
                 continue
             try:
                 if log.unsettled is None and is_overdue(log.segments[-1], log.config, wall_ms):
-                    log.roll()  # what is to be compacted by now may not wait for another record
+                    log.roll()  # a log due by its maximum lag may not wait for another record
                 stable_offset = replica.last_stable_offset
                 found[log] = replica, examine(log, stable_offset, wall_ms)
             except CorruptData as error:
                 self._leave_alone(log, str(error))
             except OSError as error:
                 replica.fail(error)
-            await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
-        # As in Kafka the one with the largest share of dirty bytes, of all that are due (ST-7).
+            await asyncio.sleep(0)  # a thousand partitions must not keep a client waiting
+        # As in Kafka, take the log with the largest share of dirty bytes among those due (ST-7).
         chosen = dirtiest(cleanable for _, cleanable in found.values())
         return None if chosen is None else found[chosen.log]
 
     async def _save(self) -> None:
-        """Write down how far the logs are clean, where that has changed."""
+        """Write the cleaner's offsets to disk if they have changed."""
         store = self._replicas.store
         for directory in store.directories.online:
             logs = [
@@ -155,7 +157,7 @@ class LogCleaner:
     # --- one pass --------------------------------------------------------------------------------
 
     async def _clean(self, replica: Replica, cleanable: Cleanable, wall_ms: int) -> bool:
-        """Run one pass; return whether it came to its end. OSError: its directory is at fault."""
+        """Run one pass and return whether it completed. Raises OSError if its directory failed."""
         log, truncations = cleanable.log, cleanable.log.truncations
 
         def is_same() -> bool:
@@ -163,11 +165,11 @@ class LogCleaner:
             return not log.is_failed and log.truncations == truncations and not is_moving
 
         if not is_same():
-            return False  # deleted since it was chosen
+            return False  # deleted after it was chosen
         began_ms = self._clock.monotonic_ms()
         job = job_of(cleanable, _limits(self._config), wall_ms)
-        # Before anything is replaced: after a crash the start would take an offset that compaction
-        # has removed for a loss.
+        # Do this before any file is replaced: after a crash, startup would mistake an offset
+        # removed by compaction for a loss.
         if not await self._allow_gaps(log, job.end_offset, is_same):
             return False
         producers = await _last_records(log, job.end_offset)
@@ -181,7 +183,7 @@ class LogCleaner:
                     await self._in_lane(lambda: self._files.sync(log.directory))
                     if not is_same():
                         break
-                    # Its files are renamed for good, so the checkpoint may say so.
+                    # Its files have their final names, so the checkpoint may include it.
                     log.first_dirty_offset = event.first_dirty_offset
                     self._log_success(log, job, event, self._clock.monotonic_ms() - began_ms)
                     return True
@@ -190,7 +192,7 @@ class LogCleaner:
         return False
 
     async def _allow_gaps(self, log: Log, end_offset: int, is_same: Callable[[], bool]) -> bool:
-        """Note on disk how far the log may have gaps, which must not be taken for losses.
+        """Record on disk up to where the log may have gaps that must not be mistaken for losses.
 
         Returns False if the log has changed in the meantime.
         """
@@ -205,17 +207,18 @@ class LogCleaner:
         return is_same()
 
     async def _swap(self, log: Log, replaced: list[Segment], new: Replacement) -> bool:
-        # The segments may have been deleted by retention while the child was at work.
+        # Retention may have deleted the segments while the child process was working.
         if not log.swaps.begin(replaced, new.sizes):
             return False
-        # What is decided must be on disk before anything of the old is taken away.
+        # The new segments must be on disk before any old segment is deleted.
         await self._in_lane(lambda: self._files.sync(log.directory))
         return log.finish_swap(self._clock.monotonic_ms())
 
     async def _events(
         self, job: Job, producers: Producers, is_same: Callable[[], bool]
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a pass while the log stays the same; then nothing is left of it."""
+        """Yield the events of a pass while the log stays the same; afterwards the pass is cleaned
+        up."""
         is_over = False
         steps = self._inline_steps if self._inline else self._process_steps
         try:
@@ -242,11 +245,11 @@ class LogCleaner:
             return
         while True:
             event = await self._process.event(_LOOK_EVERY_S)
-            # Without news as well, so that the caller looks whether the log is still the same.
+            # Yield even without news, so that the caller checks whether the log is still the same.
             yield Progress(0) if event is None else event
 
     async def _inline_steps(self, job: Job, producers: Producers) -> AsyncGenerator[Event, None]:
-        from barnabas.storage.compaction.compaction import Compaction  # else the process's
+        from barnabas.storage.compaction.compaction import Compaction  # else only a child needs it
 
         steps = Compaction(self._files, Path(job.directory), job, producers).run()
         try:
@@ -287,7 +290,7 @@ class LogCleaner:
             )
 
     def _on_failure(self, log: Log, event: Failed) -> None:
-        # A damaged batch stays damaged; anything else, as a child that was killed, may pass.
+        # A damaged batch stays damaged; other errors, such as a killed child process, may go away.
         if event.is_corrupt:
             self._leave_alone(log, event.reason)
         elif not log.is_failed and self._logged.get(log.topic_partition) != event.reason:
@@ -298,7 +301,7 @@ class LogCleaner:
 
     def _leave_alone(self, log: Log, reason: str) -> None:
         if log.is_failed:
-            return  # what was read may be another log's, which has its name now
+            return  # the data may have come from another log that now has this name
         self._uncleanable = {
             name: each for name, each in self._uncleanable.items() if not each.is_failed
         }
@@ -324,7 +327,7 @@ def _limits(config: CurrentConfig) -> Limits:
 
 
 async def _last_records(log: Log, end_offset: int) -> dict[int, LastRecord]:
-    """Collect the last records of all producers, some at a time: there may be 100,000."""
+    """Collect the last records of all producers in portions: there may be 100,000."""
     producers = log.producers
     ids = producers.ids()
     found: dict[int, LastRecord] = {}

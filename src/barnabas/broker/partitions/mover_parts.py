@@ -1,7 +1,7 @@
 """Names the parts of a broker that the move of a replica between log directories uses.
 
-They are here since `directory_moves`, which has them, and the mover, which it loads later, both
-need this class, and modules do not import each other.
+They have their own module because both `directory_moves` and the mover, which it loads later, need
+this class, and modules must not import each other.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class MoverParts(NamedTuple):
-    """The parts of a broker that a `ReplicaMover` uses, which is loaded with the first move."""
+    """The parts of a broker that `ReplicaMover` uses; it is loaded with the first move."""
 
     failures: DirectoryFailures
     listeners: Sequence[ReplicaListener]
     throttles: Throttles
     stopping: asyncio.Event
     leaving: set[TopicPartition]
-    """Partitions that have switched, which is not on disk yet."""
+    """Partitions that have switched directories, but whose switch is not yet on disk."""

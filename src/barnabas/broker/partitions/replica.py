@@ -1,8 +1,8 @@
-"""One hosted partition: its log, its machine, and the requests that wait for either.
+"""One hosted partition: its log, its state machine, and the requests waiting for either.
 
-Owns the order "append, write, notify the machine, do what it decides". Appends are staged and
-written once per wake-up of the loop (`Replicas.write_staged`). Waiting is a heap of futures keyed
-by offset (acks=all). Fetches and sessions that are parked here are notified of each append:
+It enforces the order "append, write, notify the machine, do what it decides". Appends are staged
+and written once per wake-up of the loop (`Replicas.write_staged`). Requests with acks=all wait in a
+heap of futures keyed by offset. Fetches and sessions parked here are notified of each append:
 followers when it is written, consumers when it is visible. There is no purgatory, and nothing walks
 all partitions.
 """
@@ -38,21 +38,24 @@ class Watcher(Protocol):
     """Is notified of a replica's changes: a parked fetch, or a partition of a session."""
 
     def notify(self, appended_bytes: int) -> None:
-        """Count bytes that can be read now."""
+        """Count bytes that have become readable."""
         ...
 
     def wake(self) -> None:
-        """Something changed that a reader must see at once (leadership, deletion)."""
+        """React to a change that a reader must see immediately (leadership, deletion)."""
         ...
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """When that replica's session had its last request; None if it is another replica's, or
-        if each of its requests names all partitions."""
+        """Return when that replica's session had its last request.
+
+        Returns None if the session belongs to another replica, or if each of its requests names all
+        partitions.
+        """
         ...
 
 
 class Watchers:
-    """A place to park at; those who wait for data, or for what is visible, have one each."""
+    """A place where watchers park; there is one for written data and one for visible data."""
 
     __slots__ = ("_all",)
 
@@ -69,19 +72,19 @@ class Watchers:
         self._all.pop(watcher, None)
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """When a replica's session that has this partition had its last request; None: no such."""
+        """Return when a replica's session with this partition had its last request, or None."""
         times = (watcher.requested_at_ms(replica_id) for watcher in self._all)
         return max((time for time in times if time is not None), default=None)
 
     def notify(self, more_bytes: int) -> None:
-        """There are more bytes to be read; 0 wakes no request, but sessions look here at their
-        next one."""
-        # A copy: a watcher that is woken may unpark itself.
+        """Announce more readable bytes; 0 wakes no request, but sessions check at their next
+        request."""
+        # Iterate over a copy: a watcher that is woken may unpark itself.
         for watcher in list(self._all):
             watcher.notify(more_bytes)
 
     def wake(self) -> None:
-        """Something changed that readers must see at once."""
+        """Announce a change that readers must see immediately."""
         for watcher in list(self._all):
             watcher.wake()
 
@@ -96,7 +99,7 @@ class ReplicaHost(NamedTuple):
     """The parts that all replicas of a broker share."""
 
     dirty: list[Replica]
-    """Collects those that have something to be written."""
+    """Collects the replicas that have staged data to write."""
     clock: Clock
     proposals: AlterPartitionQueue
     log_dirs: LogDirs
@@ -137,29 +140,29 @@ class Replica:
         self._host = host
         self._dirty = host.dirty
         self.traffic = host.traffic.join(log.topic_partition.topic)
-        """The counts of its topic, until `Replicas.remove`."""
+        """The counts of its topic; valid until `Replicas.remove`."""
         self._proposal: asyncio.Future[IsrAnswer] | None = None
         self._is_dirty = False
         self._waiting: list[tuple[int, int, bool, asyncio.Future[None]]] | None = None
-        self._sweep_at = _FEW_WAITING  # from how many on those that have given up are looked for
-        self._next_ticket = 0  # keeps equal offsets apart in the heap, in order of arrival
+        self._sweep_at = _FEW_WAITING  # at this size, abandoned requests are swept
+        self._next_ticket = 0  # breaks ties between equal offsets in the heap, in order of arrival
         self._parked: Watchers | None = None
         self._followers: Watchers | None = None
         self._moved: asyncio.Event | None = None
         self._stopped_by: KafkaError | None = None
-        self._led_bytes = 0  # appended as the leader, and not counted for its topic yet
-        self._led_from = _NOT_LED  # the offset at which that begins
-        self._unseen_bytes = 0  # appended, and not yet below the high watermark
-        self._notified_bytes = 0  # of those, what the followers have been notified of
+        self._led_bytes = 0  # appended as the leader but not yet counted for the topic
+        self._led_from = _NOT_LED  # the offset at which the uncounted part begins
+        self._unseen_bytes = 0  # appended but not yet below the high watermark
+        self._notified_bytes = 0  # the part of it that followers have been notified of
         self.flush: asyncio.Task[None] | None = None
-        """The one under way, which may take several syncs: what is appended during one counts
-        after the next."""
+        """The flush under way, which may take several syncs; records appended during a sync are
+        covered by the next sync."""
         self._synced: asyncio.Future[None] | None = None
         self.successor: Log | None = None
-        """The log in another directory that is about to replace this one, where records have to be
-        on disk before they are acknowledged: then in both."""
+        """The log in another directory that is about to replace this log. Records must be on disk
+        in both before they are acknowledged."""
         self.adding: tuple[int, ...] = ()
-        """As the leader: on which brokers replicas are still being made (KIP-455)."""
+        """For the leader: the brokers on which replicas are still being added (KIP-455)."""
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -167,25 +170,25 @@ class Replica:
 
     @property
     def high_watermark(self) -> int:
-        """The first offset that consumers cannot see."""
+        """Return the first offset that consumers cannot see."""
         return self.partition.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        """The first offset that consumers of committed records cannot see (CO-6)."""
+        """Return the first offset that `read_committed` consumers cannot see (CO-6)."""
         return self.log.last_stable_offset(self.partition.high_watermark)
 
     # --- append ----------------------------------------------------------------------------------
 
     def append(self, records: memoryview, wall_ms: int, is_unseen: bool = False) -> AppendResult:
-        """Stage a producer's batch as the leader; raises a KafkaError row, OSError, or Doubt if it
-        `is_unseen` and its header may lie.
+        """Stage a producer's batch as the leader.
 
-        It counts, and `records` may be forgotten, after `written`.
+        Raises the KafkaError to answer, OSError, or Doubt if `is_unseen` and its header may be
+        false. The batch counts, and `records` may be released, after `written`.
         """
         self._will_write()
         result = self.log.append(records, self.partition.leader_epoch, wall_ms, is_unseen)
-        # A batch that came twice is answered as the first time, and gives readers nothing new
+        # A duplicate batch gets the same answer as the original and gives readers no new data
         # (PR-6).
         if not result.is_duplicate:
             self._unseen_bytes += result.size_bytes
@@ -193,7 +196,7 @@ class Replica:
         return result
 
     def append_own(self, records: memoryview, wall_ms: int) -> AppendResult:
-        """Stage a batch of this broker's coordinator; otherwise as `append`."""
+        """Stage a batch from this broker's coordinator; otherwise like `append`."""
         self._will_write()
         result = self.log.append_own(records, self.partition.leader_epoch, wall_ms)
         self._unseen_bytes += result.size_bytes
@@ -201,7 +204,7 @@ class Replica:
         return result
 
     def append_control(self, records: memoryview, wall_ms: int) -> AppendResult:
-        """Stage a transaction's marker; otherwise as `append`."""
+        """Stage a transaction marker; otherwise like `append`."""
         self._will_write()
         result = self.log.append_control(records, self.partition.leader_epoch, wall_ms)
         self._unseen_bytes += result.size_bytes
@@ -214,7 +217,7 @@ class Replica:
             self._dirty.append(self)
 
     def write_staged(self) -> None:
-        """Write what was staged. Raises OSError; the log has failed then."""
+        """Write the staged data. Raises OSError if the log has failed."""
         self._is_dirty = False
         self.log.write_staged()
         if self._followers:
@@ -222,10 +225,10 @@ class Replica:
             self._notified_bytes = self._unseen_bytes
 
     def count_traffic(self) -> None:
-        """Count for its topic what was appended here as the leader since the last call.
+        """Count for the topic the data appended here as the leader since the last call.
 
-        Called when a page of metrics is rendered and when leadership ends: to count the records of
-        each batch would cost a hundredth of a small request.
+        Called when a metrics page is rendered and when leadership ends: counting the records of
+        each batch would cost one percent of a small request.
         """
         if self._led_from != _NOT_LED:
             end_offset = self.log.log_end_offset
@@ -234,16 +237,17 @@ class Replica:
             self._led_from, self._led_bytes = end_offset, 0
 
     def count_up_to(self, now_ms: int, end_offset: int) -> None:
-        """Count what is below for the high watermark: it is written, and flushed if asked."""
+        """Count everything below `end_offset` for the high watermark: it is written, and flushed if
+        required."""
         if self.successor is not None:
             # Acknowledged records must survive the switch to the other directory, so they count
-            # when both logs have them on disk.
+            # only when both logs have them on disk.
             end_offset = min(end_offset, self.successor.recovery_point)
             if end_offset < self.partition.log_end_offset:
                 return
         if self._followers:
-            # Before the log grows: who had all of it had so at the last request of its session too,
-            # though that does not name an idle partition (RE-8).
+            # Before the log grows: a follower that had all of it also had all of it at its
+            # session's last request, though that request need not name an idle partition (RE-8).
             self.carry_out(self.partition.kept_up(self._followers.requested_at_ms, now_ms))
         effects = self.partition.on_appended(end_offset, now_ms)
         if effects:
@@ -251,21 +255,22 @@ class Replica:
 
     @property
     def waits_for_disk(self) -> bool:
-        """An append has to be flushed before it is acknowledged."""
+        """Return whether an append must be flushed before it is acknowledged."""
         return self.flush is not None or self.successor is not None
 
     async def wait_for_flush(self, offset: int) -> None:
-        """Return when everything below `offset` is on disk, as far as a flush was asked for."""
+        """Return when everything below `offset` is on disk, if a flush was requested for it."""
         while self.waits_for_disk and offset > min(
             each.recovery_point for each in (self.log, self.successor) if each is not None
         ):
-            # One future for all who wait: each sync ends it, and those beyond wait for the next.
+            # All waiting requests share one future: each sync completes it, and requests for later
+            # offsets wait for the next sync.
             if self._synced is None:
                 self._synced = asyncio.get_running_loop().create_future()
             await shielded(self._synced)
 
     def sync_ended(self) -> None:
-        """Let requests that wait for the disk look again: one of a flush's syncs has ended."""
+        """Let requests waiting for the disk check again: one of a flush's syncs has ended."""
         synced, self._synced = self._synced, None
         if synced is not None:
             synced.set_result(None)
@@ -273,7 +278,7 @@ class Replica:
     # --- read ------------------------------------------------------------------------------------
 
     def park(self, watcher: Watcher) -> None:
-        """Notify a consumer of what becomes visible."""
+        """Notify a consumer of newly visible data."""
         if self._parked is None:
             self._parked = Watchers()
         self._parked.park(watcher)
@@ -284,7 +289,7 @@ class Replica:
 
     @property
     def followers(self) -> Watchers:
-        """The place where followers park, to be notified of what is written, visible or not."""
+        """Return where followers park, to be notified of written data, visible or not."""
         if self._followers is None:
             self._followers = Watchers()
         return self._followers
@@ -292,17 +297,17 @@ class Replica:
     # --- as leader -------------------------------------------------------------------------------
 
     def on_fetch(self, fetch: FollowerFetch, now_ms: int) -> None:
-        """Note that a follower has everything below the offset that it asks for (RE-5).
+        """Record that a follower has everything below its fetch offset (RE-5).
 
-        Raises NotLeaderOrFollower, FencedLeaderEpoch and UnknownLeaderEpoch, as the machine does.
+        Raises NotLeaderOrFollower, FencedLeaderEpoch or UnknownLeaderEpoch, as the machine does.
         """
         self.carry_out(self.partition.on_fetch(fetch, now_ms))
         if self._moved is not None:
-            # DeleteRecords waits for followers whose log starts where it was asked (ST-10).
+            # DeleteRecords waits until each follower's log starts at the requested offset (ST-10).
             self._moved.set()
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
-        """Do what the machine has decided."""
+        """Carry out the machine's decisions."""
         for effect in effects:
             if effect.__class__ is Advance:
                 self._high_watermark_rose()
@@ -310,13 +315,14 @@ class Replica:
                 self._propose(effect.proposal)
 
     def _propose(self, proposal: IsrProposal) -> None:
-        """Submit an ISR to the controller; its answer comes on a later turn of the loop."""
+        """Submit an ISR to the controller; its answer arrives in a later turn of the loop."""
         answer = self._proposal = self._host.proposals.submit(self.partition, proposal)
         answer.add_done_callback(partial(self._on_isr_answer, proposal))
 
     def _on_isr_answer(self, proposal: IsrProposal, future: asyncio.Future[IsrAnswer]) -> None:
         partition, counts = self.partition, self._host.proposals
-        # The proposal belongs to a leadership that is over; the new leader makes its own.
+        # The proposal belongs to a leadership that has ended; the new leader makes its own
+        # proposals.
         if future.cancelled() or not partition.is_leader:
             return
         answer = future.result()
@@ -331,16 +337,17 @@ class Replica:
         self.isr_changed()
 
     def wait_for(self, offset: int, *, is_strict: bool = False) -> asyncio.Future[None]:
-        """Done when the high watermark has reached `offset`; fails when leadership is lost.
+        """Return a future that is done when the high watermark reaches `offset`.
 
-        If it `is_strict`, NotEnoughReplicasAfterAppend too, when the ISR falls below the minimum.
+        It fails when leadership is lost. With `is_strict` it also fails with
+        NotEnoughReplicasAfterAppend when the ISR falls below the minimum.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # It stopped leading between the append and this call.
+        # This broker stopped leading between the append and this call.
         if self._stopped_by is not None:
             future.set_exception(self._stopped_by)
             return future
-        if offset <= self.partition.high_watermark:  # it may have risen since it was looked at
+        if offset <= self.partition.high_watermark:  # it may have risen since the caller checked
             future.set_result(None)
             return future
         if self._waiting is None:
@@ -352,14 +359,14 @@ class Replica:
         return future
 
     def _sweep(self) -> None:
-        """Forget the requests that have given up: while the watermark stands still nothing else
-        would."""
+        """Forget abandoned requests: while the watermark stands still, nothing else would remove
+        them."""
         self._waiting = [each for each in self._waiting or () if not each[3].done()]
         heapq.heapify(self._waiting)
         self._sweep_at = max(_FEW_WAITING, 2 * len(self._waiting))
 
     async def low_watermark_moves(self, timeout_s: float) -> None:
-        """Return when a follower has fetched, or leadership is lost; or after that time."""
+        """Return when a follower has fetched or leadership is lost, or after the timeout."""
         if self._moved is None or self._moved.is_set():
             self._moved = asyncio.Event()
         try:
@@ -369,31 +376,33 @@ class Replica:
             return
 
     def log_start_moved(self) -> None:
-        """Notify readers and followers at once that the log starts elsewhere now (retention,
-        DeleteRecords)."""
+        """Notify readers and followers that the log start has moved (retention, DeleteRecords)."""
         self.partition.on_log_start_moved(self.log.log_start_offset)
         self.wake_watchers()
 
     def fail(self, error: OSError) -> None:
-        """Take the log directory offline, whose disk has refused, and this replica with it."""
+        """Take the log directory whose disk failed offline, and this replica with it."""
         self._host.log_dirs.on_replica_error(self, error)
 
     # --- as follower -----------------------------------------------------------------------------
 
     def on_copied(self, size_bytes: int, before: int, effects: Sequence[Effect]) -> None:
-        """Let consumers here see what was copied from the leader: so many bytes, written where the
-        log ended `before`, and `effects` of the leader's watermark."""
+        """Show consumers here what was copied from the leader.
+
+        `size_bytes` were written where the log ended at `before`; `effects` come from the leader's
+        watermark.
+        """
         self._unseen_bytes += size_bytes
         self.traffic.replication_bytes_in += size_bytes
         if effects:
             self.carry_out(effects)
             if before <= self.partition.high_watermark < self.log.log_end_offset:
-                self._unseen_bytes = size_bytes  # what came before can be seen now
+                self._unseen_bytes = size_bytes  # earlier records have become visible
 
     # --- roles -----------------------------------------------------------------------------------
 
     def leads(self) -> None:
-        """Begin to serve: this broker leads the partition, in a new epoch."""
+        """Begin to serve as the leader of the partition, in a new epoch."""
         self._stopped_by = None
         self._unseen_bytes = self._notified_bytes = 0
         self.count_traffic()
@@ -402,9 +411,10 @@ class Replica:
         self.wake_watchers()
 
     def isr_changed(self) -> None:
-        """Fail the requests with acks=all if the ISR is too small for them now.
+        """Fail the requests with acks=all if the ISR has become too small for them.
 
-        Sessions of followers look here with their next request: one that is out of sync may join.
+        Sessions of followers check this partition with their next request: an out-of-sync follower
+        may rejoin.
         """
         if self._followers is not None:
             self._followers.notify(0)
@@ -425,7 +435,8 @@ class Replica:
                 future.set_exception(error)
 
     def on_stopped(self, reason: KafkaError | None = None) -> None:
-        """Fail every request that waits: this broker no longer leads, hosts or can reach it."""
+        """Fail every waiting request: this broker no longer leads, hosts or can reach the
+        partition."""
         error = self._stopped_by = reason or NotLeaderOrFollower(
             f"{self.topic_partition} is no longer led by this broker"
         )
@@ -443,7 +454,7 @@ class Replica:
         self.wake_watchers()
 
     def wake_watchers(self) -> None:
-        """Wake all readers: something changed that they must see at once (leadership, deletion)."""
+        """Wake all readers for a change that they must see immediately (leadership, deletion)."""
         if self._parked is not None:
             self._parked.wake()
         if self._followers is not None:
@@ -455,12 +466,12 @@ class Replica:
             future = heapq.heappop(self._waiting)[3]
             if not future.done():
                 future.set_result(None)
-        visible_bytes = self._unseen_bytes or 1  # appended before it was counted: there is some
+        visible_bytes = self._unseen_bytes or 1  # appended before counting began: there is some
         if high_watermark >= self.log.log_end_offset:
             self._unseen_bytes = self._notified_bytes = 0
         if self._parked is not None:
             self._parked.notify(visible_bytes)
-        # Their sessions look again, though no byte is new: the answer has a higher watermark. None
-        # is woken by it (RE-7, KAFKA-9952).
+        # Their sessions check this partition again although no byte is new: the answer carries a
+        # higher watermark. This wakes no session (RE-7, KAFKA-9952).
         if self._followers is not None:
             self._followers.notify(0)

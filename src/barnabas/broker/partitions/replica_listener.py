@@ -1,4 +1,4 @@
-"""The parts that act on the role of a replica: coordinators load, fetchers follow its leader."""
+"""The interface for parts that follow a replica's role: coordinators load, fetchers follow."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ if TYPE_CHECKING:
 
 
 class ReplicaListener:
-    """Is notified of each change of role on this broker; does nothing unless it overrides."""
+    """Is notified of role changes on this broker; the methods do nothing unless overridden."""
 
     __slots__ = ()
 
     def on_leading(self, replica: Replica) -> None:
-        """This broker leads the partition, in a new epoch."""
+        """Act on this broker leading the partition, in a new epoch."""
 
     def on_left(self, replica: Replica) -> None:
-        """This broker no longer leads or no longer hosts the partition."""
+        """Act on this broker no longer leading or no longer hosting the partition."""
 
     def on_following(self, replica: Replica, leader_id: int) -> None:
-        """This broker follows that leader, or follows it in a new epoch."""
+        """Act on this broker following that leader, for the first time or in a new epoch."""
 
     def on_moved(self, replica: Replica) -> None:
-        """Its log, with the same content, is in another log directory now, and another object."""
+        """Act on the log being in another directory: the content is the same, the object is new."""
 
     def on_unfollowing(self, replica: Replica) -> None:
-        """The replica leads, has no leader to follow, or is no longer hosted."""
+        """Act on the replica leading, having no leader to follow, or no longer being hosted."""

@@ -1,11 +1,11 @@
-"""Moves one replica to another log directory, be it begun now or before a restart.
+"""Moves one replica to another log directory; a move may have begun before a restart.
 
-Carries out what `replication.directory_move` says, in turns of 64 KiB: reading and flushing wait in
-threads, appending is what a follower does.
+It carries out the decisions of `replication.directory_move` in turns of 64 KiB: reads and flushes
+run in threads, appends work as on a follower.
 
-The switch is one turn of the event loop, so that requests find the replica as before: what is
-staged is copied too, and what waits, waits for offsets. The log is another object then: code that
-awaits something must look at `replica.log` again.
+The switch happens in one turn of the event loop, so that requests find the replica unchanged:
+staged data is copied too, and requests wait for offsets, which stay valid. The log becomes a new
+object: code that awaits something must read `replica.log` again afterwards.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _GivenUp(Exception):
 
 
 class ReplicaMover:
-    """Moves one partition's replica to its future one; used once."""
+    """Moves one partition's replica to its future replica; used once."""
 
     __slots__ = (
         "_failures",
@@ -81,7 +81,7 @@ class ReplicaMover:
         self._move = DirectoryMove()
 
     async def run(self) -> None:
-        """Return when the move is over, was given up, or has to begin again with another mover."""
+        """Return when the move has ended, was given up, or must restart with a new mover."""
         name, future = self._name, self._future
         home = self._store.futures.home(name)
         if home is None:
@@ -112,35 +112,37 @@ class ReplicaMover:
             self._failures.on_error(error.directory, error)
 
     def _release(self, replica: Replica | None) -> None:
-        """Let everything be acknowledged that waits for a flush of the future replica."""
+        """Release all acknowledgements waiting for a flush of the future replica."""
         if replica is not None and replica.successor is not None:
             replica.successor = None
             replica.sync_ended()
             self._replicas.start_flush(replica)
 
     async def _on_target_error(self, target: Path, error: OSError) -> None:
-        """The target's disk refused: it goes offline, unless descriptors are short."""
+        """Take the target offline after a disk error, unless only descriptors are short."""
         self._failures.on_error(target, error)
-        # The target has failed with the error; without that, as when descriptors are short, the
-        # move is tried again.
+        # The error means that the target has failed; if only descriptors are short, the move is
+        # retried.
         if self._future.is_failed and self._store.futures.get(self._name) is self._future:
             self._drop()
         await self._pause(_AGAIN_AFTER_S)
 
     def _current(self) -> Replica | None:
-        """The replica, as long as it moves to this future one, and the broker runs."""
+        """Return the replica while it moves to this future replica and the broker is running."""
         if self._stopping.is_set() or self._store.futures.get(self._name) is not self._future:
             return None
         return self._replicas.get(self._name)
 
     async def _align(self) -> None:
-        """Cut a future replica that was found at the start where it leaves the current one, which
-        may have been cut, or lost its end, without the future one."""
+        """Truncate a future replica found at startup to where it diverges from the current replica.
+
+        The current replica may have been truncated, or lost its end, without the future replica.
+        """
         future = self._future
         while (replica := self._current()) is not None:
             log = replica.log
             leaders = EpochEnd(*log.epoch_end_offset(future.latest_epoch))
-            # As a follower aligns with its leader, by leader epochs (RE-10).
+            # Align as a follower does with its leader, by leader epochs (RE-10).
             at = aligned_offset(future, leaders, replica.high_watermark)
             self._store.moves.cut(self._name, min(at.offset, log.log_end_offset))
             await self._settle()
@@ -148,7 +150,7 @@ class ReplicaMover:
                 return
 
     async def _settle(self) -> None:
-        """Have on disk what was cut from the future replica, and know the producers there."""
+        """Sync the truncation of the future replica and load its producers."""
         future = self._future
         cut = future.unsettled
         if cut is not None:
@@ -189,13 +191,13 @@ class ReplicaMover:
                     self._leaving.discard(self._name)
 
     async def _prepare(self, replica: Replica) -> None:
-        """Flush it, and name it in the checkpoints.
+        """Flush the future replica and add it to the checkpoints.
 
-        Where records are acknowledged when they are on disk, they have to be there from now on, so
-        that the switch need not wait for it; and those from before as well.
+        If records are acknowledged only when they are on disk, from now on they must be on this
+        disk too, so that the switch need not wait for it; earlier records must be as well.
         """
         future, config, acknowledged_to = self._future, replica.log.config, 0
-        # Only topics that ask for flushes promise that what is acknowledged is on disk.
+        # Only topics that ask for flushes promise that acknowledged records are on disk.
         if min(config.flush_messages, config.flush_ms) < LONG_MAX and replica.successor is None:
             replica.successor = future
             acknowledged_to = replica.log.log_end_offset
@@ -205,21 +207,20 @@ class ReplicaMover:
         if home is not None:
             await self._in_lane(partial(self._store.moves.checkpoint, home.path))
         if future.recovery_point < acknowledged_to:
-            self._move.on_flushed()  # once more, from there on
+            self._move.on_flushed()  # flush again, from there on
         else:
             self._move.on_prepared()
 
     async def _copy(self, offset: int, replica: Replica) -> None:
         throttle, clock = self._throttles.moves, self._replicas.clock
         wait_ms = throttle.wait_ms(clock.monotonic_ms())
-        if wait_ms > 0 and replica.successor is None:  # else acknowledgements would wait, too
-            await self._pause(min(wait_ms / 1000, _AGAIN_AFTER_S))  # the rate may change
+        if wait_ms > 0 and replica.successor is None:  # otherwise acknowledgements would wait, too
+            await self._pause(min(wait_ms / 1000, _AGAIN_AFTER_S))  # the configured rate may change
             return
         future, log, truncations = self._future, replica.log, replica.log.truncations
         if log.is_cold(offset, TURN_BYTES):
             await self._in_lane(warming(log, offset, TURN_BYTES))
-        # Its topic's settings may have changed: the copy must roll and be indexed as the original
-        # is.
+        # Its topic's settings may have changed: the copy must roll and index like the original.
         if future.config is not log.config:
             future.config = log.config
         end_offset = log.log_end_offset
@@ -229,16 +230,16 @@ class ReplicaMover:
         except (OSError, CorruptData, OffsetOutOfRange) as error:
             failure = error
         if (
-            # The read took a turn of the loop, in which the replica may have been cut, deleted or
+            # The read took a turn of the loop; the replica may have been truncated, deleted or
             # moved.
             log.truncations != truncations
             or log.log_start_offset > offset
             or future.log_end_offset != offset
             or self._current() is not replica
         ):
-            return  # it has changed in the meantime: the next step sees how
+            return  # it has changed in the meantime: the next step handles that
         if isinstance(failure, OSError):
-            # The source's disk: the whole replica goes offline, and with it the move.
+            # The source's disk failed: the replica goes offline, and the move ends.
             replica.fail(failure)
             await self._pause(_AGAIN_AFTER_S)
         elif failure is not None:
@@ -251,8 +252,10 @@ class ReplicaMover:
                 self._move.on_copied(len(records), reached_end=future.log_end_offset >= end_offset)
 
     async def _begin_within(self, records: bytes) -> None:
-        """If records of the first batch are deleted, the log has to begin in front of it, and then
-        to start behind: `RaiseStart`."""
+        """Start the log before a first batch of which some records are deleted.
+
+        The log start is then raised past them: `RaiseStart`.
+        """
         future = self._future
         is_empty = future.log_start_offset == future.log_end_offset
         if records and is_empty and read_header(records).base_offset < future.log_end_offset:
@@ -260,7 +263,7 @@ class ReplicaMover:
             await self._settle()
 
     async def _read(self, log: Log, offset: int) -> bytes:
-        """Read the batches of one turn."""
+        """Read the batches for one turn."""
         slices = log.read(offset, TURN_BYTES, log.log_end_offset)
         try:
             return await self._in_lane(partial(_bytes_of, slices))
@@ -277,8 +280,10 @@ class ReplicaMover:
         future.write_staged()
 
     def _switch(self, replica: Replica) -> Path | None:
-        """Copy the rest and switch, within this turn of the loop; the directory that was left, or
-        None if there is too much for that, or the source's disk refuses."""
+        """Copy the rest and switch, within this turn of the loop.
+
+        Returns the old directory, or None if too much is left to copy or the source's disk fails.
+        """
         log, future, name = replica.log, self._future, self._name
         try:
             log.write_staged()
@@ -294,8 +299,8 @@ class ReplicaMover:
         source = self._store.directory_of(name)
         begin_offset = log.log_start_offset
         future.config = log.config
-        # From here on the other log is the replica's. On disk that is true only after `_leave`; a
-        # crash in between finds both, and continues the move.
+        # From here on the other log is the replica's log. On disk that is true only after `_leave`;
+        # after a crash in between, startup finds both and continues the move.
         replica.log = self._store.moves.promote(name)
         self._release(replica)
         for listener in self._listeners:
@@ -305,7 +310,7 @@ class ReplicaMover:
         return source
 
     async def _leave(self, source: Path) -> None:
-        """Delete the replica that was left, once the other one has its name for good."""
+        """Delete the old replica once the new one has its final name."""
         name, log = self._name, self._future
         home = self._store.directory_of(name)
         while self._store.logs.get(name) is log:
@@ -319,7 +324,7 @@ class ReplicaMover:
             except OSError as error:
                 if self._store.logs.get(name) is log:
                     self._failures.on_error(home, error)
-                if not self._stopping.is_set():  # there may be descriptors later
+                if not self._stopping.is_set():  # retry later, when descriptors may be available
                     await self._pause(_AGAIN_AFTER_S)
                     continue
             return
@@ -336,7 +341,7 @@ class ReplicaMover:
 
 
 def _rest(log: Log, offset: int) -> bytes:
-    """Read from there on as much as one turn allows; nothing at the log's end."""
+    """Read as much from `offset` on as one turn allows; return nothing at the log's end."""
     slices = log.read(offset, TURN_BYTES, log.log_end_offset)
     try:
         return _bytes_of(slices)
@@ -346,7 +351,7 @@ def _rest(log: Log, offset: int) -> bytes:
 
 
 def _bytes_of(slices: Sequence[FileSlice]) -> bytes:
-    """Read the slices; raises CorruptData where the file has lost its end."""
+    """Read the slices; raises CorruptData if the file has lost its end."""
     found = []
     for part in slices:
         data = cast(File, part.file).pread(part.size, part.position)

@@ -1,4 +1,4 @@
-"""Removes replicas from this broker: stopped or moved by the controller, or lost with a disk."""
+"""Removes the replicas that the controller stopped or moved, and those lost with a disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ReplicaRemoval:
         self._listeners = listeners
 
     def remove(self, replica: Replica, reason: KafkaError | None = None) -> None:
-        """Host it no longer; its log stays where it is. `reason`: for requests that wait."""
+        """Stop hosting the replica; its log stays. `reason` is the error for waiting requests."""
         self.replicas.remove(replica)
         for listener in self._listeners:
             if follows(replica):

@@ -1,7 +1,7 @@
-"""The replicas that this broker hosts: found by name, written to, configured.
+"""The replicas that this broker hosts: they are looked up by name, written to and configured.
 
-Which there are, and in which role, is decided by the controller: see `role_changes`. What leaves
-this broker leaves by `replica_removal`.
+The controller decides which replicas there are and in which role: see `role_changes`. Replicas are
+removed by `replica_removal`.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _MINUTE_MS: Final = 60_000
 
 
 class ReadFailures:
-    """Logs reads that fail, once a minute for each partition, however often it is read.
+    """Logs failed reads, at most once a minute per partition, however often it is read.
 
-    A client that meets a damaged batch asks again at once, and so do all others at that place.
+    A client that meets a damaged batch retries immediately, and so do all others at that offset.
     """
 
     __slots__ = ("_clock", "_last")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._last: dict[TopicPartition, tuple[int, int]] = {}  # logged at; left out since
+        self._last: dict[TopicPartition, tuple[int, int]] = {}  # last logged at; omitted since
 
     def on_failure(self, what: str, name: TopicPartition, error: Exception) -> None:
         """Log that a read of the partition failed, unless it was logged a moment ago."""
@@ -110,7 +110,7 @@ class Replicas:
         self._replicas: dict[tuple[str, int], Replica] = {}  # by TopicPartition
         self._overrides: dict[str, Mapping[str, str]] = {}  # of the topics hosted here
         self._offline: set[TopicPartition] = set()
-        self._replicated: dict[Replica, None] = {}  # what is led here and followed elsewhere
+        self._replicated: dict[Replica, None] = {}  # led here and followed elsewhere
         self._live: Mapping[int, int] = {}
         self._shortage = Shortage(clock)
         self.read_failures = ReadFailures(clock)
@@ -120,7 +120,7 @@ class Replicas:
         self.write_soon = writes.write_soon
         self.start_flush = writes.start_flush
         self.converting: set[str] = set()
-        """Topics whose batches are converted, or walked: see `storage.batch_validation.prepare`."""
+        """Topics whose batches are converted or walked: see `storage.batch_validation.prepare`."""
 
     def __len__(self) -> int:
         return len(self._replicas)
@@ -154,7 +154,8 @@ class Replicas:
             replica.count_traffic()
 
     def _log_families(self) -> Iterator[Family]:
-        """The logs of all replicas here, which are read one by one as the page is rendered."""
+        """Yield families over the logs of all replicas here; each log is read as the page is
+        rendered."""
         for name, sentence, read in _OF_LOGS:
             yield gauge(f"kafka.log:type=Log,name={name}", sentence, _of_logs(list(self), read))
         yield gauge(
@@ -166,9 +167,10 @@ class Replicas:
     # --- finding one -----------------------------------------------------------------------------
 
     def leader_of(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
-        """The replica, if this broker leads the partition; else raises the row for the client.
+        """Return the replica if this broker leads the partition; otherwise raise the error to
+        answer.
 
-        `leader_epoch`: the client's; if it is another one, that is refused first, as in Kafka.
+        `leader_epoch` is the client's epoch; a mismatch is refused first, as in Kafka.
         """
         replica = self.replica_of(topic_partition, leader_epoch)
         if not replica.partition.is_leader:
@@ -176,56 +178,59 @@ class Replicas:
         return replica
 
     def replica_of(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
-        """Return the replica, whether it leads or follows; else raise the row for the client."""
-        # A plain tuple will do: it equals the TopicPartition, and is made in a tenth of the time.
+        """Return the replica, leader or follower; otherwise raise the error to answer."""
+        # A plain tuple is enough: it equals the TopicPartition, and takes a tenth of the time to
+        # build.
         replica = self._replicas.get(topic_partition)
         if replica is None:
             raise self._missing(topic_partition)
-        # The client's epoch decides who has the older view: FENCED_LEADER_EPOCH or
+        # The client's epoch tells which side has the older view: FENCED_LEADER_EPOCH or
         # UNKNOWN_LEADER_EPOCH (KIP-320).
         if leader_epoch != NO_EPOCH:
             replica.partition.check_leader_epoch(leader_epoch)
         return replica
 
     def get(self, topic_partition: tuple[str, int]) -> Replica | None:
-        """The replica, if it is hosted."""
+        """Return the replica, or None if it is not hosted."""
         return self._replicas.get(topic_partition)
 
     def hosts(self, replica: Replica) -> bool:
-        """Return whether it is still hosted: after an `await` it may be removed, or replaced."""
+        """Return whether this replica is still hosted: during an `await` it may be removed or
+        replaced."""
         return self._replicas.get(replica.topic_partition) is replica
 
     def _missing(self, topic_partition: tuple[str, int]) -> KafkaError:
         name = TopicPartition(*topic_partition)
         if name in self._offline:
             return KafkaStorageError(f"the log directory of {name} is offline")
-        # A known partition has moved, and a client that refreshes its metadata finds it; an unknown
-        # one may have been deleted.
+        # A known partition has moved: a client that refreshes its metadata will find it. An unknown
+        # partition may have been deleted.
         kind = NotLeaderOrFollower if self.view.is_known(name) else UnknownTopicOrPartition
         return kind(f"{name} is not hosted by this broker")
 
     def latest_epoch_of(self, name: TopicPartition) -> int:
-        """The last leader epoch in a log that lies here, hosted or not; -1 if there is none.
+        """Return the last leader epoch in a log on this broker, hosted or not; -1 if there is no
+        log.
 
-        For a controller whose metadata has lost it (ZK-6).
+        For a controller whose metadata has lost the epoch (ZK-6).
         """
         log = self._store.logs.get(name)
         return -1 if log is None else log.epochs.latest
 
     @property
     def has_staged(self) -> bool:
-        """Something was appended that is not written yet."""
+        """Return whether staged appends are waiting to be written."""
         return bool(self.dirty)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """The high watermarks of all hosted partitions, for their checkpoint."""
+        """Return the high watermarks of all hosted partitions, for their checkpoint."""
         return {replica.topic_partition: replica.high_watermark for replica in self}
 
     # --- coming and going (role_changes, replica_removal) ----------------------------------------
 
     def add(self, replica: Replica) -> None:
-        """Host it from now on."""
-        # It begins with what this broker knows: the watermark must not wait for a replica on a dead
+        """Start hosting the replica."""
+        # Initialise it with the live brokers: its watermark must not wait for a replica on a dead
         # broker.
         replica.partition.brokers_changed(self._live)
         replica.partition.on_registered(self.view.broker_epoch)
@@ -234,15 +239,15 @@ class Replicas:
         self._note_converting(replica.log)
 
     def remove(self, replica: Replica) -> None:
-        """Host it no longer."""
+        """Stop hosting the replica."""
         del self._replicas[replica.topic_partition]
         replica.count_traffic()
         self.traffic.leave(replica.topic_partition.topic)
         self._replicated.pop(replica, None)
 
     def role_changed(self, replica: Replica) -> None:
-        """Note that its role or its set of replicas has changed."""
-        # Only these have followers to look after; most brokers lead a part of what they host.
+        """Update the sets of replicas after a replica's role or its set of replicas has changed."""
+        # Only these have followers to check; most brokers lead only some of their replicas.
         if replica.partition.is_leader and len(replica.partition.replicas) > 1:
             self._replicated[replica] = None
         else:
@@ -250,24 +255,24 @@ class Replicas:
 
     @property
     def offline(self) -> frozenset[TopicPartition]:
-        """Partitions of this broker whose log directory is offline."""
+        """Return the partitions of this broker whose log directory is offline."""
         return frozenset(self._offline)
 
     def mark_offline(self, *names: TopicPartition) -> None:
-        """Remember that the logs of these cannot be reached on disk."""
+        """Record that the logs of these partitions are unreachable on disk."""
         self._offline.update(names)
 
     def is_offline(self, name: TopicPartition) -> bool:
         return name in self._offline
 
     def forget_offline(self, name: TopicPartition) -> None:
-        """Forget that it is offline: the partition is stopped, and no longer this broker's."""
+        """Forget an offline partition that was stopped and no longer belongs to this broker."""
         self._offline.discard(name)
 
     # --- other brokers ---------------------------------------------------------------------------
 
     def brokers_changed(self) -> None:
-        """Learn from the view which brokers are live: no high watermark waits for others."""
+        """Read the live brokers from the view, so that no high watermark waits for dead brokers."""
         live = self.view.live_brokers()
         if live == self._live:
             return
@@ -277,31 +282,31 @@ class Replicas:
             replica.carry_out(replica.partition.brokers_changed(live, now_ms))
 
     def on_registered(self, broker_epoch: int) -> None:
-        """Let all partitions know that this broker has a new registration."""
+        """Notify all partitions of this broker's new registration."""
         for replica in self:
             replica.partition.on_registered(broker_epoch)
 
     def check_isr(self, now_ms: int) -> None:
-        """Have followers leave the ISR that have not kept up (RE-8), in what is led here."""
+        """Remove lagging followers from the ISR of the partitions led here (RE-8)."""
         for replica in list(self._replicated):
             replica.carry_out(replica.partition.expire(now_ms))
 
     # --- configuration ---------------------------------------------------------------------------
 
     def log_config(self, topic: str, overrides: Mapping[str, str]) -> LogConfig:
-        """Remember a topic's own settings, and return those of its logs."""
+        """Remember a topic's own settings and return the config of its logs."""
         self._overrides[topic] = overrides
         return self.config.value.log_config(overrides)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Apply the new settings of a topic to its logs."""
+        """Apply a topic's new settings to its logs."""
         self._overrides[topic] = overrides
         for replica in self:
             if replica.topic_partition.topic == topic:
                 self._configure(replica)
 
     def broker_config_changed(self, _config: BrokerConfig) -> None:
-        """Apply the broker's new settings, which are the defaults of all topics."""
+        """Apply the broker's new settings, which are the defaults for all topics."""
         for replica in self:
             self._configure(replica)
 
@@ -321,7 +326,7 @@ class Replicas:
     # --- file descriptors ------------------------------------------------------------------------
 
     def is_short_of_descriptors(self, error: OSError) -> bool:
-        """Return whether descriptors are short, and no disk has failed; that is logged once."""
+        """Return whether the error is a descriptor shortage, not a disk failure; log it once."""
         if not is_out_of_descriptors(error):
             return False
         self._shortage.on_error(error)
@@ -343,7 +348,7 @@ def _of_logs(replicas: Sequence[Replica], read: Callable[[Log], int]) -> Iterato
 
 
 def _is_under_replicated(replica: Replica) -> bool:
-    """Replicas that a reassignment is adding do not count, as in Kafka."""
+    """Return whether in-sync replicas are missing, except those being added, as in Kafka."""
     partition = replica.partition
     wanted = len(partition.replicas)
     if replica.adding:

@@ -1,7 +1,7 @@
-"""Carries out what the controller says of partitions here: which to host, and in which role.
+"""Carries out the controller's decisions about partitions here: which to host and in which role.
 
-LeaderAndIsr, UpdateMetadata and StopReplica arrive as values; here they become directories, logs
-and roles. There is no other way to either, on one node and in a cluster alike.
+LeaderAndIsr, UpdateMetadata and StopReplica arrive as values and become directories, logs and roles
+here. This is the only way to change them, on a single node and in a cluster.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ _log = logging.getLogger(__name__)
 
 Codes = dict[TopicPartition, int]
 
-_AGAIN_AFTER_S = 1.0  # without a descriptor to host a replica with
-_PARTITIONS_PER_TURN = 16  # each may cost file operations; others are served between
+_AGAIN_AFTER_S = 1.0  # retry interval without a descriptor
+_PARTITIONS_PER_TURN = 16  # each may cost file operations; other tasks run in between
 
 
 class _Unhosted(Exception):
-    """Raised when no descriptor is left to make or to change a replica's files with."""
+    """Raised when no descriptor is left to create or change a replica's files."""
 
 
 class DeferredStates:
-    """States of partitions that could not be taken over for want of file descriptors.
+    """States of partitions that could not be applied for want of file descriptors.
 
-    Nothing is wrong with a disk then, so nothing goes offline: the controller is answered as if it
-    were done, and it is tried again each second, between other tasks, as the controller's requests
-    are carried out. Until then clients are refused: this broker does not lead. The last state of
-    each partition counts.
+    No disk has failed then, so nothing goes offline: the controller gets a success answer, and each
+    state is retried every second, between other tasks, in the same way as the controller's
+    requests. Until it succeeds, clients are refused because this broker does not lead. Only the
+    last state of each partition is kept.
     """
 
     __slots__ = ("_is_closed", "_retry", "_states", "_task", "_timer")
 
     def __init__(self, retry: Callable[[TopicPartition], Awaitable[None]]) -> None:
-        """`retry` applies a partition's state again, if it still has one, and may put it off."""
+        """`retry` reapplies a partition's state if it is still deferred, and may defer it again."""
         self._retry = retry
         self._states: dict[TopicPartition, PartitionState] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -77,12 +77,12 @@ class DeferredStates:
         self._wait()
 
     def forget(self, names: Iterable[TopicPartition]) -> None:
-        """Retry these no more: they are stopped, or have a newer state."""
+        """Stop retrying these partitions: they are stopped or have a newer state."""
         for name in names:
             self._states.pop(name, None)
 
     async def close(self) -> None:
-        """Stop trying."""
+        """Stop all retries."""
         self._is_closed = True
         self._states.clear()
         if self._timer is not None:
@@ -144,12 +144,13 @@ class RoleChanges:
         self._listeners = listeners
         self._unplaced = unplaced
         self._changes = LogChanges(replicas, failures, keep_objects)
-        # What lies in a directory that failed before it was read is not known.
+        # The contents of a directory that failed before it was read are unknown.
         self._has_unread = bool(replicas.store.directories.failed)
         self.deferred = DeferredStates(self._retry)
-        """What waits for file descriptors; forgotten when a partition is stopped."""
+        """The states waiting for file descriptors; forgotten when a partition is stopped."""
         self.line = asyncio.Lock()
-        """Held while roles change in turns: the next change begins after its last step."""
+        """Held while roles change in several turns, so that the next change begins after the last
+        step."""
 
     # --- LeaderAndIsr ----------------------------------------------------------------------------
 
@@ -158,14 +159,15 @@ class RoleChanges:
         return at_once(self.leader_and_isr(request))
 
     def leader_and_isr(self, request: LeaderAndIsr) -> Steps[Codes]:
-        """Host, lead or follow as the controller says; an error code for each partition.
+        """Host, lead or follow as the controller decides; return an error code for each partition.
 
-        An older leader epoch changes nothing, nor does an ISR that is older than what is known.
+        A request with an older leader epoch or an older ISR than the known one changes nothing.
         """
         codes: Codes = {}
         role_changes: list[RoleChange] = []
         view = self._replicas.view
-        # A log of another topic of the name must be out of the way before one is made for it.
+        # A log of another topic with this name must be set aside before a log is created for this
+        # topic.
         yield from self._changes.set_strays_aside(request, view.broker_epoch)
         yield from self._changes.set_damaged_aside(request)
         yield from self._make_logs(request)
@@ -175,15 +177,16 @@ class RoleChanges:
                 yield None
         for line in role_lines(view.broker_id, role_changes):
             _log.info("%s", line)
-        # A directory may have failed since the role of one of its partitions was taken.
+        # A directory may have failed after the role of one of its partitions was taken.
         gone = self._replicas.offline & codes.keys()
         codes.update(dict.fromkeys(gone, KafkaStorageError.code))
         return codes
 
     def _make_logs(self, request: LeaderAndIsr) -> Steps[None]:
-        """Make the logs that are not there yet, with one wait for the disk, before any is written.
+        """Create the missing logs, with one wait for the disk, before any of them is written to.
 
-        They are hosted then, without a leader; what cannot be is tried again with its role.
+        They are then hosted without a leader. A log that cannot be created is retried with its
+        role.
         """
         replicas, logs = self._replicas, self._replicas.store.logs
         places = ((each, each.topic_partition) for each in request.partitions)
@@ -199,7 +202,7 @@ class RoleChanges:
             yield from self._changes.note_made()
 
     async def _retry(self, name: TopicPartition) -> None:
-        """Apply the partition's deferred state, if it still has one."""
+        """Apply the partition's deferred state if it is still deferred."""
         async with self.line:
             state = self.deferred.get(name)
             if state is None:
@@ -211,7 +214,7 @@ class RoleChanges:
                 _log.warning("%s cannot be taken over yet: %s", name, error)
 
     def _apply(self, state: PartitionState, role_changes: list[RoleChange]) -> int:
-        """Take over the state of one partition, and return an error code."""
+        """Apply the state of one partition and return an error code."""
         name = state.topic_partition
         self.deferred.forget([name])
         replica = self._replicas.get(name)
@@ -226,14 +229,14 @@ class RoleChanges:
             return InvalidTopic.code
         if replica is None:
             return KafkaStorageError.code
-        # The request is about another topic of that name, see `set_strays_aside` (KIP-516).
+        # The request concerns another topic with that name, see `set_strays_aside` (KIP-516).
         if replica.partition.topic_id != state.topic_id:
             return InconsistentTopicId.code
         if state.partition.leader != NO_LEADER:
             self._unplaced.on_placed([name])
         partition, image = replica.partition, state.partition
-        # It is older than what is known here, or the same once more: a controller repeats what was
-        # not answered.
+        # The state is older than the known state, or repeats it: a controller resends unanswered
+        # requests.
         if (image.leader_epoch, image.partition_epoch) <= (
             partition.leader_epoch,
             partition.partition_epoch,
@@ -254,7 +257,7 @@ class RoleChanges:
         return NONE
 
     def _take_role(self, replica: Replica, image: PartitionImage) -> None:
-        """Lead or follow in a new epoch, or with another ISR in the present one."""
+        """Lead or follow in a new epoch, or apply another ISR in the current epoch."""
         if image.leader == self._replicas.view.broker_id:
             self._lead(replica, image)
         else:
@@ -266,12 +269,13 @@ class RoleChanges:
         was_following = follows(replica)
         partition.become_follower(image)
         self._replicas.role_changed(replica)
-        # Another ISR or set of replicas in the same epoch: the leader to fetch from is the same.
+        # In the same epoch only the ISR or the set of replicas changes: the leader to fetch from
+        # stays.
         if not is_new:
             return
         for listener in self._listeners:
             listener.on_left(replica)
-        # Producers and readers that wait here have to look for the new leader.
+        # Producers and readers waiting here have to look for the new leader.
         replica.on_stopped()
         for listener in self._listeners:
             if image.leader != NO_LEADER:
@@ -283,22 +287,22 @@ class RoleChanges:
         log, partition = replica.log, replica.partition
         is_new = image.leader_epoch > partition.leader_epoch
         if follows(replica):
-            # The fetcher stops before the epoch is assigned, so that no record of the old leader
-            # comes behind.
+            # The fetcher stops before the epoch is assigned, so that no record from the old leader
+            # follows it.
             for listener in self._listeners:
                 listener.on_unfollowing(replica)
         if is_new:
-            # Before any append: an epoch starts at the log end that its leader found.
+            # Do this before any append: an epoch starts at the log end that its leader found.
             log.assign_leader_epoch(image.leader_epoch)
         replica.adding = image.adding
         now_ms = self._replicas.clock.monotonic_ms()
-        # The watermark may rise at once, as with an ISR of one (RE-5).
+        # The watermark may rise immediately, as with an ISR of one (RE-5).
         effects = partition.become_leader(image, log.log_end_offset, now_ms)
         self._replicas.role_changed(replica)
         if is_new:
             replica.leads()
         replica.carry_out(effects)
-        # With acks=all a request that waits may fail now, if the ISR has become too small.
+        # A waiting request with acks=all may fail now if the ISR has become too small.
         replica.isr_changed()
         if is_new:
             for listener in self._listeners:
@@ -307,7 +311,7 @@ class RoleChanges:
     # --- hosting ---------------------------------------------------------------------------------
 
     def _try_to_host(self, state: PartitionState) -> Replica | None:
-        """Host a replica; None where the disk refuses. Raises _Unhosted without a descriptor."""
+        """Host a replica; return None if the disk fails. Raises _Unhosted without a descriptor."""
         name = state.topic_partition
         if self._replicas.is_offline(name):
             return None
@@ -337,9 +341,9 @@ class RoleChanges:
                 raise _Unhosted from error
             raise
         else:
-            log.config = config  # it was opened before its topic's settings were known
-        # The checkpoint may be older than a deletion at the log's start, or newer than an end that
-        # a crash took; between both, the watermark cannot go too far (RE-12).
+            log.config = config  # opened before its settings were known
+        # The checkpoint may be older than a deletion at the log's start, or newer than an end lost
+        # in a crash; between the two, the watermark cannot rise too far (RE-12).
         checkpointed = store.high_watermarks.get(name, 0)
         partition = Partition(
             name,
@@ -354,7 +358,7 @@ class RoleChanges:
         return replica
 
     def _overrides(self, state: PartitionState) -> Mapping[str, str]:
-        """The topic's own settings: they may have changed since those of the request were read."""
+        """Return the topic's own settings, which may be newer than those in the request."""
         topic = self._replicas.view.image.topics.get(state.topic_partition.topic)
         if topic is None or topic.topic_id != state.topic_id:
             return state.topic_config
@@ -367,18 +371,19 @@ class RoleChanges:
         return at_once(self.stop_replica(request))
 
     def stop_replica(self, request: StopReplica) -> Steps[Codes]:
-        """Host the partitions no longer, and delete their data if asked; an error code for each.
+        """Stop hosting the partitions and delete their data if asked; return an error code for
+        each.
 
-        What lies in a log directory that is offline stays as it is, and the code says so: it would
-        come back with the disk. A deletion that is reported is durable, or the old log would be
-        back after a power cut, when the name may be another topic's.
+        A log in an offline directory stays as it is, and the code says so: it would return with the
+        disk. A reported deletion is durable; otherwise the old log could return after a power cut,
+        when the name may already belong to another topic.
         """
         codes: Codes = {}
         deleted: dict[TopicPartition, Path] = {}
         replicas, store = self._replicas, self._replicas.store
         for done, name in enumerate(request.partitions, 1):
-            # Not reported as deleted: the log would be back with its disk, under a name that may be
-            # another topic's by then.
+            # Not reported as deleted: the log would return with its disk, under a name that may
+            # belong to another topic by then.
             if self._is_out_of_reach(name, request.delete):
                 codes[name] = KafkaStorageError.code
                 continue
@@ -397,7 +402,7 @@ class RoleChanges:
                 yield None
         yield from self._changes.sync_names(dict.fromkeys(deleted.values()))
         for name, home in deleted.items():
-            # The sync has failed: a power cut could undo the deletion.
+            # The sync failed: a power cut could undo the deletion.
             if home not in store.directories.online:
                 replicas.mark_offline(name)
                 codes[name] = KafkaStorageError.code
@@ -406,10 +411,11 @@ class RoleChanges:
         return codes
 
     def stop_what_moved(self, topics: Iterable[TopicImage]) -> None:
-        """Host no longer what has moved to other brokers, as these topics are by now.
+        """Stop hosting the partitions of these topics that have moved to other brokers.
 
-        A broker that could not be reached at the time gets no StopReplica: it would continue to
-        serve what it led, and acknowledge what no other replica gets. The log stays.
+        A broker that was unreachable at that time does not receive StopReplica: it would go on
+        serving partitions that it led, and acknowledge records that no other replica gets. The log
+        stays.
         """
         broker_id = self._replicas.view.broker_id
         for topic in topics:
@@ -422,14 +428,14 @@ class RoleChanges:
                 if replica is None:
                     continue
                 known = replica.partition
-                # Unless a newer LeaderAndIsr has put it here: images and roles come in separate
-                # requests.
+                # Unless a newer LeaderAndIsr has placed it here: images and roles arrive in
+                # separate requests.
                 if known.topic_id != topic.topic_id or known.leader_epoch < partition.leader_epoch:
                     _log.warning("%s has moved to other brokers", replica.topic_partition)
                     self._removal.remove(replica)
 
     def _is_out_of_reach(self, name: TopicPartition, delete: bool) -> bool:
-        """Return whether a replica to be stopped lies, or may lie, in an offline directory."""
+        """Return whether a replica to be stopped is, or may be, in an offline directory."""
         if delete and name in self._replicas.store.damaged:
             return False
         may_be_unread = delete and self._has_unread

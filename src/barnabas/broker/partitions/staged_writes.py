@@ -1,12 +1,12 @@
-"""Writes what a wake-up of the loop has appended, partition by partition, and lets it count.
+"""Writes the appends of one loop wake-up, partition by partition, and lets them count.
 
     append --> dirty --> write --+-- no flush asked for --> it counts
                                  +-- a flush is due     --> sync in a thread --> it counts
 
-A flush that `flush.messages` or `flush.ms` asks for (ST-10) runs while appends continue, one at a
-time for a log. It lasts as long as more is to be flushed, and each of its syncs lets count what it
-has covered, however much was appended meanwhile: a steady stream of other records holds up no
-acknowledgement.
+A flush required by `flush.messages` or `flush.ms` (ST-10) runs while appends continue; each log has
+at most one flush at a time. It lasts until nothing is left to flush. Each of its syncs counts the
+records that it covered, however much was appended meanwhile, so a steady stream of other records
+delays no acknowledgement.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.runtime.disk_threads import DiskThreads
 
-_AGAIN_AFTER_S = 0.1  # without a descriptor to sync with
+_AGAIN_AFTER_S = 0.1  # without a descriptor for the sync
 
 
 class Hosted(Protocol):
-    """The replicas of a broker (`Replicas`), as far as writes and flushes need them."""
+    """The part of `Replicas`, a broker's replicas, that writes and flushes need."""
 
     threads: DiskThreads
 
@@ -35,7 +35,7 @@ class Hosted(Protocol):
 
 
 class StagedWrites:
-    """The appends of one broker; `dirty` collects the replicas with something to be written."""
+    """The appends of one broker; `dirty` collects the replicas with staged data."""
 
     __slots__ = ("_clock", "_replicas", "_soon", "dirty")
 
@@ -46,10 +46,10 @@ class StagedWrites:
         self.dirty: list[Replica] = []
 
     def write(self) -> None:
-        """Write what this wake-up appended, and let it count.
+        """Write the appends of this wake-up and count them for the watermark.
 
-        A partition whose write fails goes offline with its directory; the request that appended
-        sees that its log has failed.
+        A partition whose write fails goes offline with its directory; the request that appended to
+        it finds that its log has failed.
         """
         dirty = self.dirty[:]
         self.dirty.clear()
@@ -57,24 +57,24 @@ class StagedWrites:
         replicas = self._replicas
         for replica in dirty:
             if not replicas.hosts(replica):
-                continue  # deleted since, or lost with its directory: no request waits for it
+                continue  # deleted since, or lost with its directory: no request is waiting for it
             try:
                 replica.write_staged()
             except OSError as error:
                 replica.fail(error)
                 continue
             if replica.flush is not None:
-                continue  # what is appended during a flush counts after the next one
+                continue  # records appended during a flush count after the next flush
             if replica.log.due_flush(now_ms):
                 self.start_flush(replica)
-            # A follower counts nothing: its watermark comes with its leader's answer (RE-6).
+            # A follower counts nothing: its watermark arrives in its leader's answer (RE-6).
             elif replica.partition.is_leader:
                 replica.count_up_to(now_ms, replica.log.log_end_offset)
 
     def write_soon(self) -> None:
-        """Have what was appended outside of a request written, before the loop waits again."""
+        """Schedule a write of appends made outside of a request, before the loop waits again."""
         if self.dirty and self._soon is None:
-            # After the callbacks that are due already, which may append more.
+            # Write after the callbacks that are already due, as they may append more.
             self._soon = asyncio.get_running_loop().call_soon(self._write_now)
 
     def _write_now(self) -> None:
@@ -82,14 +82,14 @@ class StagedWrites:
         self.write()
 
     def start_flush(self, replica: Replica) -> None:
-        """Force the log to disk in a thread; it counts for the high watermark when that is done."""
+        """Flush the log in a thread; afterwards its records count for the high watermark."""
         if replica.flush is None:
             loop = asyncio.get_running_loop()
             replica.flush = loop.create_task(_flush(replica, self._replicas, self._clock))
 
 
 async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
-    """Force the log to disk in a thread; `replica.flush` is this task, and None when it ends."""
+    """Flush the log in a thread; `replica.flush` holds this task until it ends."""
     try:
         while True:
             if not await _sync(replica, replicas):
@@ -97,7 +97,8 @@ async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
                 continue
             if not replica.log.due_flush(clock.monotonic_ms()):
                 break
-            # Not what the sync was to cover: the log may have been cut in the meantime.
+            # Count to the recovery point, not to the end that the sync was meant to cover: the log
+            # may have been truncated meanwhile.
             _count(replica, replicas, clock, replica.log.recovery_point)
             replica.sync_ended()
     except OSError as error:
@@ -105,13 +106,13 @@ async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
         replica.fail(error)
     else:
         replica.flush = None
-        # What was appended since need not be on disk.
+        # Records appended since then need not be on disk.
         _count(replica, replicas, clock, replica.log.log_end_offset)
     replica.sync_ended()
 
 
 async def _sync(replica: Replica, replicas: Hosted) -> bool:
-    """Return whether a sync could be done; False without a descriptor. Raises OSError."""
+    """Return whether the sync succeeded; False if no descriptor was left. Raises OSError."""
     try:
         await run_in(replicas.threads.flushes, replica.log.take_flush())
     except OSError as error:
@@ -122,7 +123,7 @@ async def _sync(replica: Replica, replicas: Hosted) -> bool:
 
 
 def _count(replica: Replica, replicas: Hosted, clock: Clock, end_offset: int) -> None:
-    """Let a leader's log count up to there, unless it counts already."""
+    """Count a leader's log up to `end_offset`, unless that is already counted."""
     partition = replica.partition
     if not replicas.hosts(replica) or not partition.is_leader:
         return

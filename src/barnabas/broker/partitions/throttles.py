@@ -1,17 +1,18 @@
-"""The throttles of replication, as the broker's settings say (KIP-73, RE-13).
+"""The replication throttles from the broker's settings (KIP-73, RE-13).
 
     leader.replication.throttled.rate       a leader leaves a partition out of a follower's answer
     follower.replication.throttled.rate     a follower leaves it out of its requests
 
-That happens to replicas which their topic lists (`leader.replication.throttled.replicas` and
-`follower....`) and which are not in sync, when the rate is used up. What is copied to those in sync
-counts, but never waits: a throttle holds up moves, and no acknowledgement. This file knows the
-lists and the rates; whether a replica is in sync is asked where it is held up, in the leader's
-`fetching/replica_readers.py` and the follower's `replication/followed.py`.
+These throttles apply to replicas that their topic lists (`leader.replication.throttled.replicas`
+and `follower....`) and that are out of sync, once the rate is used up. Bytes copied to in-sync
+replicas are counted but never held back: a throttle delays reassignments, not acknowledgements.
+This module knows the lists and the rates; the check for in-sync replicas is made where the
+throttling happens, in the leader's `fetching/replica_readers.py` and the follower's
+`replication/followed.py`.
 
     replica.alter.log.dirs.io.max.bytes.per.second
 
-is for the moves between this broker's log directories (KIP-113), all of them together.
+limits all moves between this broker's log directories together (KIP-113).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Throttles:
-    """Holds the throttles of a broker; `configure` applies changed settings."""
+    """Holds a broker's throttles; `configure` applies changed settings."""
 
     __slots__ = ("_follower", "_leader", "moves")
 
@@ -50,16 +51,16 @@ class Throttles:
         moves.window_ms = 1_000 * window_s
 
     def of_leader(self, replica: Replica) -> Throttle | None:
-        """Return the throttle of those who follow this replica; None for most."""
-        # The list is a topic's config, and names partitions and brokers, or all by an asterisk
-        # (KIP-73).
+        """Return the throttle for followers of this replica; None for most replicas."""
+        # The list is a topic config that names partitions and brokers, or all of them by an
+        # asterisk (KIP-73).
         listed = replica.log.config.leader_replication_throttled_replicas
         if listed and self._leader.covers(listed, replica.topic_partition.partition):
             return self._leader
         return None
 
     def of_follower(self, replica: Replica) -> Throttle | None:
-        """Return the throttle of this replica where it follows; None for most."""
+        """Return the throttle for this replica as a follower; None for most replicas."""
         listed = replica.log.config.follower_replication_throttled_replicas
         if listed and self._follower.covers(listed, replica.topic_partition.partition):
             return self._follower

@@ -1,8 +1,8 @@
-"""The records and bytes that topics take in and give out, for Kafka's BrokerTopicMetrics.
+"""Counts the records and bytes written to and read from topics, for Kafka's BrokerTopicMetrics.
 
-One object of plain numbers for each topic that is hosted here, which its replicas share: to count
-is to add to an attribute. Topics that no replica here belongs to any more are one number, so that
-the totals never fall and the names are at most those of the topics hosted.
+Each topic hosted here has one object of plain numbers, which its replicas share: counting is adding
+to an attribute. Topics without a replica here are summed in one number, so that the totals never
+fall and there are no more names than hosted topics.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMES = tuple(attribute for _, attribute, _ in _FAMILIES)
 
 
 class TopicTraffic:
-    """The counts of one topic."""
+    """The counters of one topic."""
 
     __slots__ = (*_NAMES, "replicas")
 
@@ -38,28 +38,28 @@ class TopicTraffic:
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
         self.replicas = 0
-        """How many are hosted here."""
+        """The number of its replicas that are hosted here."""
 
     def add(self, other: TopicTraffic) -> None:
-        """Take over the counts of a topic that is hosted no longer."""
+        """Add the counts of a topic that is no longer hosted."""
         for name in _NAMES:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class Traffic:
-    """The counts of one broker's topics."""
+    """The traffic counters of one broker's topics."""
 
     __slots__ = ("_count", "_gone", "_topics")
 
     def __init__(self, metrics: Registry, count: Callable[[], None]) -> None:
-        """`count` has all replicas add what they have not counted yet."""
+        """`count` makes all replicas add their uncounted traffic."""
         self._count = count
         self._topics: dict[str, TopicTraffic] = {}
         self._gone = TopicTraffic()
         metrics.declare(self._families)
 
     def join(self, topic: str) -> TopicTraffic:
-        """Return the counts for one more replica of the topic."""
+        """Return the topic's counters for one more replica."""
         found = self._topics.get(topic)
         if found is None:
             found = self._topics[topic] = TopicTraffic()
@@ -67,7 +67,7 @@ class Traffic:
         return found
 
     def leave(self, topic: str) -> None:
-        """Count one replica less; without any, the topic's name is forgotten."""
+        """Count one replica less; the name of a topic without replicas is forgotten."""
         found = self._topics[topic]
         found.replicas -= 1
         if not found.replicas:
@@ -75,7 +75,7 @@ class Traffic:
             self._gone.add(found)
 
     def _families(self) -> Iterator[Family]:
-        """All topics together have no label, as in Kafka, and each topic its name."""
+        """Yield families with a value for each topic and, as in Kafka, a total without a label."""
         self._count()
         for name, attribute, sentence in _FAMILIES:
             count = attrgetter(attribute)

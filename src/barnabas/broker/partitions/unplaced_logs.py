@@ -1,7 +1,8 @@
-"""Logs that were found at a start which may have lost their ends, until a broker leads them.
+"""Tracks logs found at startup that may have lost their ends, until a broker leads them.
 
-A broker that did not stop cleanly warns the controller of it (`may_have_lost` in its registration).
-The warning ends when each of these partitions has a leader that was elected in this knowledge.
+A broker that did not stop cleanly warns the controller about them (`may_have_lost` in its
+registration). The warning ends when each of these partitions has a leader that was elected after
+the warning.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class UnplacedLogs:
-    """Holds the names of these logs; it is empty unless the start found any."""
+    """Holds the names of these logs; empty unless startup found some."""
 
     __slots__ = ("_are_placed", "_names")
 
@@ -27,17 +28,17 @@ class UnplacedLogs:
         return len(self._names)
 
     def on_found(self, names: Iterable[TopicPartition]) -> None:
-        """Add the logs that the start has found."""
+        """Add the logs that startup found."""
         self._names.update(names)
 
     def on_placed(self, names: Iterable[TopicPartition]) -> None:
-        """Forget partitions that have a leader now, or are deleted."""
-        # Roles may be taken before the start has added what it found: then nothing has ended yet.
+        """Remove partitions that have a leader or are deleted."""
+        # Roles may be taken before startup has added the logs it found: nothing has ended then.
         if self._names:
             self._names.difference_update(names)
             if not self._names:
                 self._are_placed.set()
 
     async def until_placed(self) -> None:
-        """Return when the last of those that were found is placed."""
+        """Return when every log that was found has been placed."""
         await self._are_placed.wait()

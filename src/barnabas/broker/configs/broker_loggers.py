@@ -1,7 +1,7 @@
 """The log levels of a broker's process, read and changed while it runs (KIP-412).
 
-Loggers are Python's, with their own names: `root`, `barnabas` and what is below that. The levels
-have Kafka's names. A change lasts until the process ends, as in Kafka.
+Loggers are Python's, with their own names: `root`, `barnabas` and its descendants. The levels have
+Kafka's names. A change lasts until the process ends, as in Kafka.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ LEVELS: Final[Mapping[str, int]] = {
     "ERROR": logging.ERROR,
     "FATAL": logging.CRITICAL,
 }
-"""Kafka's levels as Python's numbers."""
+"""Maps Kafka's levels to Python's numbers."""
 
 
 def logger_names() -> list[str]:
-    """`root` and the broker's loggers that there are so far."""
+    """Return `root` and the broker's loggers that exist so far."""
     known = logging.root.manager.loggerDict
     return [ROOT, *sorted(name for name in known if name.split(".")[0] == _OURS)]
 
 
 def effective_levels() -> dict[str, str]:
-    """The level of each logger, its own or the one that it inherits."""
+    """Return the level of each logger, whether set or inherited."""
     return {name: _level(_logger(name).getEffectiveLevel()) for name in logger_names()}
 
 
 def own_levels() -> dict[str, str]:
-    """The level of each logger that has one of its own."""
+    """Return the level of each logger whose level is set."""
     levels = {name: _logger(name).level for name in logger_names()}
     return {name: _level(level) for name, level in levels.items() if level}
 
@@ -47,8 +47,8 @@ def own_levels() -> dict[str, str]:
 def level_edit(changes: Sequence[Change]) -> Edit:
     """Return the edit of the levels for IncrementalAlterConfigs, which may SET and DELETE only.
 
-    The edit raises InvalidConfig for an unknown logger or level, InvalidRequest for another
-    operation and for taking the root logger's level away.
+    The edit raises InvalidConfig for an unknown logger or level, and InvalidRequest for any other
+    operation or for deleting the root logger's level.
     """
 
     def edit(current: Settings) -> dict[str, str]:
@@ -59,7 +59,7 @@ def level_edit(changes: Sequence[Change]) -> Edit:
                 raise InvalidRequest(
                     f"{name}: a log level is set (0) or deleted (1), and nothing else"
                 )
-            # Python would make a logger of any name, and a mistyped one would have no effect.
+            # Python would create a logger for any name, and a mistyped name would have no effect.
             if name not in names:
                 raise InvalidConfig(f"Logger {name} does not exist!")
             if operation == Operation.DELETE:
@@ -81,7 +81,7 @@ def level_edit(changes: Sequence[Change]) -> Edit:
 
 
 def set_levels(wanted: Settings) -> None:
-    """Give each logger the level that it shall have of its own, or none."""
+    """Set each logger's level, or reset it so that the level is inherited."""
     current = own_levels()
     for name in current.keys() - wanted.keys():
         _logger(name).setLevel(logging.NOTSET)
@@ -95,5 +95,5 @@ def _logger(name: str) -> logging.Logger:
 
 
 def _level(number: int) -> str:
-    """The name of the level, or of the next higher one."""
+    """Return the name of the level, or of the next higher level that has a name."""
     return next((name for name, level in LEVELS.items() if number <= level), "FATAL")

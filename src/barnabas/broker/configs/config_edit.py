@@ -1,8 +1,8 @@
 """Edits of a resource's settings, as requests to alter configs ask for them. Pure.
 
 AlterConfigs replaces all settings; IncrementalAlterConfigs sets, deletes, and, for lists, appends
-and subtracts (KIP-339). An item that a list has already is not appended again. A list that is
-edited without having been set starts from Kafka's default, not from what a broker says.
+and subtracts (KIP-339). An item that a list already contains is not appended again. A list that has
+not been set starts from Kafka's default, not from the broker's setting.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.errors import InvalidConfig, InvalidRequest
 
 Settings = Mapping[str, str]
 Edit = Callable[[Settings], dict[str, str]]
-"""From the settings that a resource has to those that it shall have; raises a KafkaError."""
+"""Maps a resource's current settings to the wanted settings; raises a KafkaError."""
 
 
 class Operation(IntEnum):
@@ -29,7 +29,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """One setting of a request; `operation` is as it came and may be none."""
+    """A change to one setting in a request; `operation` is the received code, perhaps invalid."""
 
     name: str
     operation: int
@@ -37,7 +37,7 @@ class Change(NamedTuple):
 
 
 def replacement(settings: Sequence[tuple[str, str | None]]) -> Edit:
-    """Return the edit of AlterConfigs: nothing stays but what is named."""
+    """Return the edit for AlterConfigs: only the named settings stay."""
     changes = [Change(name, Operation.SET, value) for name, value in settings]
     _refuse_malformed(changes)
     wanted = {change.name: change.value or "" for change in changes}
@@ -45,9 +45,9 @@ def replacement(settings: Sequence[tuple[str, str | None]]) -> Edit:
 
 
 def increments(changes: Sequence[Change], key_of: Callable[[str], ConfigKey]) -> Edit:
-    """Return the edit of IncrementalAlterConfigs.
+    """Return the edit for IncrementalAlterConfigs.
 
-    `key_of` gives a name's row or raises InvalidConfig.
+    `key_of` returns the config key for a name, or raises InvalidConfig.
     """
     _refuse_malformed(changes)
 
@@ -63,7 +63,7 @@ def increments(changes: Sequence[Change], key_of: Callable[[str], ConfigKey]) ->
 def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], ConfigKey]) -> None:
     name, value = change.name, change.value or ""
     if change.operation == Operation.DELETE:
-        # As in Kafka, what is not there is deleted without an error, whether it is known or not.
+        # As in Kafka, deleting a setting that is not set is no error, even if its name is unknown.
         wanted.pop(name, None)
         return
     key = key_of(name)
@@ -73,8 +73,7 @@ def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], C
     if key.type != "list":
         verb = Operation(change.operation).name.lower()
         raise InvalidConfig(f"{name} is no list: nothing can be {verb}ed; set it instead")
-    # As in Kafka: from the default of the key, even where the broker's own settings say something
-    # else.
+    # As in Kafka, start from the key's default, even if the broker's own settings differ.
     items = _items(wanted.get(name, key.text(key.default) or ""))
     if change.operation == Operation.APPEND:
         items += [item for item in _items(value) if item not in items]
@@ -85,7 +84,7 @@ def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], C
 
 
 def _refuse_malformed(changes: Iterable[Change]) -> None:
-    """Refuse changes that fit no resource, whatever its settings are."""
+    """Raises an error for changes that are invalid for every resource, whatever its settings."""
     seen: set[str] = set()
     for name, operation, value in changes:
         if name in seen:

@@ -1,6 +1,6 @@
-"""Config resources, as requests name them, and how each is altered: a topic, a broker, all brokers.
+"""Config resources as requests name them (a topic, a broker, all brokers), and their alteration.
 
-Shared by AlterConfigs and IncrementalAlterConfigs, which differ in the edit alone.
+Shared by AlterConfigs and IncrementalAlterConfigs, which differ only in the edit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ResourceKind(IntEnum):
-    """Kafka's types of config resources that have configs here, with their codes on the wire."""
+    """Kafka's config resource types that have configs here, with their codes on the wire."""
 
     TOPIC = 2
     BROKER = 4
@@ -39,7 +39,8 @@ class ResourceKind(IntEnum):
 
 
 class Alteration(NamedTuple):
-    """One resource of a request. `edit` is made late, so that its errors are this resource's."""
+    """The alteration of one resource. `edit` is built late, so that its errors belong to this
+    resource."""
 
     kind: int
     name: str
@@ -47,7 +48,7 @@ class Alteration(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The answer for one resource; the code is 0 and the message None for a success."""
+    """The answer for one resource; on success the code is 0 and the message None."""
 
     kind: int
     name: str
@@ -58,13 +59,14 @@ class Outcome(NamedTuple):
 async def alter_all(
     context: Context, alterations: Sequence[Alteration], validate_only: bool
 ) -> list[Outcome]:
-    """Alter one resource after the other; what is wrong with one does not stop the others."""
+    """Alter the resources one after the other; an error in one does not stop the others."""
     times = Counter((each.kind, each.name) for each in alterations)
     outcomes = []
     async for each in in_slices(alterations):
         code, message = NONE, None
         try:
-            # As in Kafka: of two alterations of one resource neither can be meant to win.
+            # As in Kafka, two alterations of one resource are both refused: neither can be the
+            # intended one.
             if times[each.kind, each.name] > 1:
                 raise InvalidRequest(f"{each.name!r} is listed more than once; list it once")
             await _alter(context, each, validate_only)
@@ -109,7 +111,7 @@ async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> N
 
 
 def check_logger_owner(name: str, broker_id: int) -> None:
-    """Raises InvalidRequest unless the resource of loggers is this broker."""
+    """Raises InvalidRequest unless the logger resource belongs to this broker."""
     if name != str(broker_id):
         raise InvalidRequest(
             f"Unexpected broker id, expected {broker_id}, but received {name!r}: each broker has "

@@ -1,7 +1,7 @@
-"""Rules of which settings of brokers may be changed while they run, and the log lines of changes.
+"""Rules for broker settings that may change at run time, and log lines about changes.
 
-A request with one that may not be is refused; one that the metadata tree holds all the same
-(written by hand, or by another version) is left out and logged.
+A request to change any other setting is refused; such a setting found in the metadata tree anyway
+(written by hand or by another version) is left out and logged.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 def check_change(name: str, text: str, is_for_all: bool) -> None:
-    """Raises InvalidConfig for an unknown name, InvalidRequest for one that cannot be changed.
+    """Raises InvalidConfig for an unknown name and InvalidRequest for a read-only setting.
 
-    Raises InvalidConfig, too, for a setting that promises protection which is missing (SE-6).
+    Also raises InvalidConfig for a setting that promises protection that is missing (SE-6).
     """
     try:
         key = key_of(name)
@@ -28,9 +28,9 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
     reason = refusal(name, is_for_all)
     if reason is not None:
         raise InvalidRequest(reason)
-    # Others without effect are accepted, with a warning.
+    # Other settings without effect are accepted with a warning.
     if key.inert:
-        from barnabas.config.security_claims import broken_promise  # few changes are of such a key
+        from barnabas.config.security_claims import broken_promise  # few changes concern such a key
 
         broken = broken_promise(name, text)
         if broken is not None:
@@ -38,7 +38,7 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
 
 
 def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
-    """Return those of a broker's stored settings that cannot apply, with the reasons."""
+    """Return those stored broker settings that cannot apply, with the reasons."""
     reasons = {}
     for name, text in stored.items():
         try:
@@ -50,21 +50,20 @@ def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
 
 
 def usable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
-    """Return the stored settings that can apply."""
+    """Return the stored broker settings that can apply."""
     reasons = unusable(stored, is_for_all)
     return {name: text for name, text in stored.items() if name not in reasons}
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of `after` that `before` lacks, or has with another value."""
+    """Return the settings in `after` that are missing from `before` or have another value there."""
     return {name: text for name, text in after.items() if before.get(name) != text}
 
 
 def in_question(
     current: Mapping[str, str], wanted: Mapping[str, str], useless: Container[str]
 ) -> dict[str, str]:
-    """Return the settings that a request answers for: all but useless ones that it leaves as they
-    were."""
+    """Return the settings that a request answers for: all but unchanged useless settings."""
     return {
         name: text
         for name, text in wanted.items()
@@ -73,7 +72,7 @@ def in_question(
 
 
 def log_changes(before: BrokerConfig, after: BrokerConfig) -> None:
-    """Log a line for each setting that has changed, and a warning if that has no effect."""
+    """Log a line for each changed setting, and a warning if the change has no effect."""
     for name in dict.fromkeys((*before.set_names(), *after.set_names())):
         old, new = before.value(name), after.value(name)
         if old == new:

@@ -1,4 +1,4 @@
-"""The broker's configuration as it is now: read where it is used, replaced as a whole."""
+"""The broker's current configuration: it is read where it is used and replaced as a whole."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class CurrentConfig:
-    """Reads as a BrokerConfig; `replace` is for dynamic changes (KIP-226)."""
+    """Can be read like a BrokerConfig; `replace` is for dynamic changes (KIP-226)."""
 
     __slots__ = ("_value",)
 
@@ -18,15 +18,15 @@ class CurrentConfig:
 
     @property
     def value(self) -> BrokerConfig:
-        """The whole configuration, which does not change any more."""
+        """Return the whole configuration as an immutable value."""
         return self._value
 
     def replace(self, value: BrokerConfig) -> None:
-        """Put another configuration in place, after a dynamic setting has changed."""
+        """Replace the configuration after a dynamic setting has changed."""
         self._value = value
 
     def is_set(self, name: str) -> bool:
-        """Return whether a key was set, rather than left at its default."""
+        """Return whether a key was set explicitly."""
         return self._value.is_set(name)
 
     def bool(self, name: str) -> bool:

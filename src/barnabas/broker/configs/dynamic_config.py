@@ -1,15 +1,15 @@
-"""DynamicConfig: settings that change while the broker runs, of topics and of brokers (KIP-226).
+"""DynamicConfig: settings of topics and brokers that change while the broker runs (KIP-226).
 
     request -> edit what the node holds -> check -> commit it and a change node, as one
             -> the watch on /config/changes -> read the entity again -> apply -> answer
 
 The request that changes a setting waits until this broker applies it; other brokers notice by their
-own watch. A change node names the entity to read again, never what it holds, so it does not matter
-how many are read, or in which order. Each is removed a quarter of an hour after it was seen. What
-the end of a session has cut off is taken up in the next one.
+own watch. A change node names the entity to reread, never its settings, so it does not matter how
+many are read, or in which order. Each node is removed a quarter of an hour after it was seen. Work
+interrupted by the end of a session continues in the next session.
 
-Invariant: what applies is what the tree holds, less what cannot be used: a setting that is unknown,
-read-only or out of bounds (written by hand, or by another version) is logged and left out.
+Invariant: the settings in the tree apply, except unusable ones: a setting that is unknown,
+read-only or out of bounds (written by hand or by another version) is logged and left out.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _log = logging.getLogger(__name__)
 
 _CHANGES_KEPT_MS = 15 * 60 * 1000
 _MOST_SKIPPED = 10_000
-_ATTEMPTS = 10  # at writing a node that others keep writing
+_ATTEMPTS = 10  # when writing a node that others keep writing
 
 _LOG_LEVEL = "barnabas.log.level"
 _LEVELS = {
@@ -94,26 +94,26 @@ BrokerConfigCheck = Callable[["BrokerConfig"], None]
 
 
 class TopicConfigs(Protocol):
-    """The logs of topics here, whose settings may change."""
+    """Applies changed settings to the logs of the topics here."""
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None: ...
 
 
 class TopicConfigReport(Protocol):
-    """The controller on this broker, while it is active."""
+    """Passes changed topics to the controller on this broker while it is active."""
 
     async def topic_config_changed(self, topic: str) -> None: ...
 
 
 class EntityConfigs(Protocol):
-    """A cache of the settings of other entities than topics and brokers."""
+    """A cache of the settings of entities other than topics and brokers."""
 
     async def load(self) -> None:
         """Read the settings of all entities. Raises MetadataError."""
         ...
 
     async def on_changed(self, path: str) -> None:
-        """Read one entity's settings again, by its path below `/config`. Raises MetadataError."""
+        """Reread one entity's settings; `path` is below `/config`. Raises MetadataError."""
         ...
 
 
@@ -162,38 +162,41 @@ class DynamicConfig:
         self._followed: dict[str, list[EntityConfigs]] = {}  # by kind
         self._checks = list(checks)
         self._seen_at_ms: dict[str, int] = {}  # change nodes by name
-        self._pending: dict[str, None] = {}  # entities that have changed, in their order
-        self._skipped: dict[str, None] = {}  # the latest topics that were not known at a change
+        self._pending: dict[str, None] = {}  # changed entities, in order
+        self._skipped: dict[str, None] = {}  # the latest topics that were unknown when they changed
         self._due = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []  # for the end of the round begun next
         self._failure: BarnabasError | None = None
         self._pump_task: asyncio.Task[None] | None = None
 
     def follow(self, kind: str, configs: EntityConfigs) -> None:
-        """Notify of the settings of entities of a kind (`users`); called before `start`."""
+        """Notify `configs` of settings for a kind of entity (`users`); called before `start`."""
         self._followed.setdefault(kind, []).append(configs)
 
     def add_listener(self, listener: BrokerConfigListener, check: BrokerConfigCheck) -> None:
-        """Ask `check` before new settings, and notify `listener` of them; called before `start`."""
+        """Ask `check` before new settings apply and notify `listener` of them; called before
+        `start`."""
         self._listeners.append(listener)
         self._checks.append(check)
 
     async def skip_past_changes(self) -> None:
-        """Leave out what has changed so far; called before the topics are loaded.
+        """Skip the changes made so far; called before the topics are loaded.
 
-        A change that is made while they are loaded may be newer than what was read of its topic.
+        A change made while they are loaded may be newer than the topic's settings as read.
         """
         now_ms = self._clock.monotonic_ms()
         for name in await children(self._store, config_changes.CHANGES):
             self._seen_at_ms[name] = now_ms
 
     async def start(self) -> None:
-        """Apply what the tree holds for brokers, and what has changed of topics since
-        `skip_past_changes`; the topics have been loaded."""
+        """Apply the broker settings in the tree and the topic changes since `skip_past_changes`.
+
+        Called after the topics have been loaded.
+        """
         before = self._config.value
         await self._take_up_brokers()
         if self._config.value is before and (before.per_broker or before.cluster_wide):
-            self.apply(before)  # known since the listeners were made, but not to all
+            self.apply(before)  # known since the listeners were created, but not to all of them
         keepers = chain.from_iterable(self._followed.values())
         for configs in {id(each): each for each in keepers}.values():
             await configs.load()
@@ -206,7 +209,7 @@ class DynamicConfig:
         self._pump_task = asyncio.get_running_loop().create_task(self._pump())
 
     async def stop(self) -> None:
-        """Take up nothing any more; requests that wait fail."""
+        """Stop applying changes; waiting requests fail."""
         self._failure = UnknownServerError("the broker is stopping")
         if self._pump_task is not None:
             self._pump_task.cancel()
@@ -216,8 +219,11 @@ class DynamicConfig:
         _complete(waiting, self._failure)
 
     def on_topics_known(self, topics: Iterable[str]) -> None:
-        """The controller has described these: a change that was skipped for want of the topic may
-        be newer than the settings that were read for it."""
+        """Reread topics that the controller has described.
+
+        A change that was skipped because its topic was unknown may be newer than the settings that
+        were read for the topic.
+        """
         if not self._skipped:
             return
         for topic in topics:
@@ -229,7 +235,7 @@ class DynamicConfig:
     # --- changing --------------------------------------------------------------------------------
 
     async def alter_topic(self, topic: str, edit: Edit, *, validate_only: bool = False) -> None:
-        """Change a topic's own settings; returns when its logs apply them.
+        """Change a topic's own settings; returns when its logs use them.
 
         Raises UnknownTopicOrPartition, InvalidConfig, and whatever `edit` raises.
         """
@@ -251,10 +257,10 @@ class DynamicConfig:
     async def alter_broker(
         self, broker_id: int | None, edit: Edit, *, validate_only: bool = False
     ) -> None:
-        """Change what is set for this broker, or for all (None); returns when it applies.
+        """Change the settings of this broker, or of all brokers (None); returns when they apply.
 
-        Raises InvalidRequest (a key that is not to be changed so, or a bad value), InvalidConfig
-        (an unknown key), and whatever `edit` raises.
+        Raises InvalidRequest (a key that must not be changed this way, or a bad value),
+        InvalidConfig (an unknown key), or any error that `edit` raises.
         """
         entity = config_changes.broker_entity(broker_id)
         is_for_all = broker_id is None
@@ -275,10 +281,10 @@ class DynamicConfig:
         await self._alter(entity, decide, None, validate_only)
 
     async def alter_user(self, user: str, edit: Edit) -> None:
-        """Change a user's credentials or quotas; returns when this broker knows. Its settings are
-        secrets, so none is shown in an error.
+        """Change a user's credentials or quotas; returns when this broker has applied the change.
 
-        Raises InvalidConfig if what is there cannot be read, and whatever `edit` raises.
+        A user's settings are secrets, so errors show none of them. Raises InvalidConfig if the
+        stored settings cannot be read, or any error that `edit` raises.
         """
         entity = config_changes.entity(config_changes.USERS, encoded_user(user))
         try:
@@ -287,15 +293,16 @@ class DynamicConfig:
             raise InvalidConfig(f"the settings of user {user!r} cannot be read") from None
 
     async def alter_entity(self, entity: str, edit: Edit, *, validate_only: bool = False) -> None:
-        """Change what a user, a client id or an address is configured with, by its path below
-        `/config`; returns when it applies here.
+        """Change the config of a user, client id or address; returns when it applies here.
 
-        An edit must leave alone what it does not know. Raises whatever `edit` raises.
+        `entity` is the path below `/config`. An edit must leave unknown settings alone. Raises any
+        error that `edit` raises.
         """
         await self._alter(entity, edit, None, validate_only, is_kept_empty=False)
 
     def _check_together(self, wanted: Mapping[str, str], is_for_all: bool) -> None:
-        """Raises ConfigError if the broker, or one of its topics, could not live with it."""
+        """Raises ConfigError if the settings would be invalid for the broker or for one of its
+        topics."""
         now = self._config.value
         if is_for_all:
             after = now.with_dynamic(now.per_broker, wanted)
@@ -307,7 +314,7 @@ class DynamicConfig:
             try:
                 after.check_topic(topic.config)
             except ConfigError:
-                if not topic_keys.unusable(topic.config):  # else it could not before either
+                if not topic_keys.unusable(topic.config):  # otherwise the topic was already invalid
                     raise
 
     async def _alter(
@@ -319,16 +326,17 @@ class DynamicConfig:
         *,
         is_kept_empty: bool = True,
     ) -> dict[str, str]:
-        """Write what `decide` makes of the entity's settings, while the node `guard` stays.
+        """Write the entity's settings as edited by `decide`, on condition that the node `guard`
+        exists.
 
-        `is_kept_empty`: the node stays when nothing is set any more. Returns what is new among
-        them; nothing if it was only to be validated.
+        With `is_kept_empty` the node stays when no setting is left. Returns the new settings; none
+        if they were only validated.
         """
         path = config_changes.config_path(entity)
         for _ in range(_ATTEMPTS):
             operations: list[Operation] = []
-            # A topic that is deleted meanwhile must not leave its configs behind for the next one
-            # of its name.
+            # The configs of a topic that is deleted meanwhile must not be left behind for the next
+            # topic with its name.
             if guard is not None:
                 guarded = await self._read(guard)
                 if guarded is None:
@@ -357,7 +365,7 @@ class DynamicConfig:
             try:
                 await self._store.commit(operations)
             except (BadVersion, NodeExists, NoNode, NotEmpty):
-                continue  # another one was faster: what it wrote is to be edited now
+                continue  # another writer was faster: edit what it wrote
             except MetadataError as error:
                 raise UnknownServerError(f"the metadata store does not answer: {error}") from error
             await self._whole_round()
@@ -365,7 +373,7 @@ class DynamicConfig:
         raise RequestTimedOut(f"the configs of {entity} are being changed by others all the time")
 
     async def _read(self, path: str) -> Znode | None:
-        """Read on behalf of a client."""
+        """Read a node on behalf of a client."""
         try:
             return await self._store.read(path)
         except MetadataError as error:
@@ -381,7 +389,8 @@ class DynamicConfig:
             try:
                 await self._round()
             except Exception as failure:
-                # Whatever it is, requests that wait must fail, and the next change be taken up.
+                # Whatever the error is, waiting requests must fail and the next change must be
+                # applied.
                 _log_failure(failure)
                 error = UnknownServerError(f"the change is written, but not applied: {failure}")
             served, self._waiting = self._waiting[:came_before], self._waiting[came_before:]
@@ -389,7 +398,7 @@ class DynamicConfig:
             await self._has_session()
 
     async def _has_session(self) -> None:
-        """Wait for the next session, if this one is over; it begins with a round."""
+        """If this session has ended, wait for the next; the new session begins with a round."""
         is_over = False
         while self._store.session_state is SessionState.EXPIRED:
             is_over = True
@@ -403,7 +412,7 @@ class DynamicConfig:
             self._due.set()
 
     async def _whole_round(self) -> None:
-        """Wait for a round that began after this call: it takes up whatever was committed."""
+        """Wait for a round that began after this call: it applies everything committed before."""
         if self._failure is not None:
             raise self._failure
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -413,12 +422,12 @@ class DynamicConfig:
 
     async def _round(self) -> None:
         self._due.clear()
-        # Watch first, read then: what changes in between makes another round.
+        # Watch before reading: a change in between then triggers another round.
         self._store.watch(config_changes.CHANGES, self._due.set)
         now_ms = self._clock.monotonic_ms()
         names = await children(self._store, config_changes.CHANGES)
         for name in names:
-            # Sequential names are never used again, so what was seen once is done.
+            # Sequential names are never reused, so a node that was seen once needs no second look.
             if name not in self._seen_at_ms:
                 entity = await self._entity_of(f"{config_changes.CHANGES}/{name}")
                 self._seen_at_ms[name] = now_ms
@@ -456,8 +465,8 @@ class DynamicConfig:
 
     async def _take_up_topic(self, topic: str) -> None:
         if topic not in self._view.image.topics:
-            # Deleted, or so new that it comes with its settings; but a controller on this broker
-            # may have read them before this change, and not have sent the topic yet.
+            # The topic is deleted, or so new that it arrives with its settings; but a controller on
+            # this broker may have read them before this change and not have sent the topic yet.
             await self._report(topic)
             if topic not in self._view.image.topics:
                 self._skip(topic)
@@ -467,7 +476,8 @@ class DynamicConfig:
         image = self._view.image
         known = image.topics.get(topic)
         if known is not None:
-            # LeaderAndIsr of a partition that comes here later has no configs with it.
+            # LeaderAndIsr for a partition that arrives here later does not carry the topic's
+            # configs.
             topics = {**image.topics, topic: known._replace(config=overrides)}
             self._view.update(image._replace(topics=MappingProxyType(topics)))
         self._logs.update_topic_config(topic, overrides)
@@ -480,7 +490,7 @@ class DynamicConfig:
             del self._skipped[next(iter(self._skipped))]
 
     async def _report(self, topic: str) -> None:
-        # A controller that resigns meanwhile: the next term begins with reading all settings.
+        # The controller may resign meanwhile: the next term begins by reading all settings.
         with suppress(NotController):
             await self._controller.topic_config_changed(topic)
 
@@ -493,11 +503,12 @@ class DynamicConfig:
         per_broker = await self._load(self._view.broker_id)
         cluster_wide = await self._load(None)
         before = self._config.value
-        # A change node may come again, or be of a change that this broker has read already.
+        # A change node may appear again, or describe a change that this broker has already read.
         if (per_broker, cluster_wide) == (before.per_broker, before.cluster_wide):
             return
         try:
-            # Each is valid by itself, but together with the properties they may not be.
+            # Each setting is valid by itself, but together with the properties file they may not
+            # be.
             after = before.with_dynamic(per_broker, cluster_wide)
         except ConfigError as error:
             _log.error("changed configs of the broker are left out: %s", error)
@@ -506,13 +517,13 @@ class DynamicConfig:
         self.apply(after)
 
     def apply(self, config: BrokerConfig) -> None:
-        """Replace the broker's configuration, and notify those that keep a part of it."""
+        """Replace the broker's configuration and notify the listeners that use a part of it."""
         self._config.replace(config)
         for listener in self._listeners:
             listener(config)
 
     async def _load(self, broker_id: int | None) -> dict[str, str]:
-        """Return what the tree holds for one broker or for all, without what cannot be used."""
+        """Return the usable settings from the tree for one broker or for all."""
         path = config_changes.config_path(config_changes.broker_entity(broker_id))
         node = await self._store.read(path)
         try:
@@ -538,7 +549,7 @@ class DynamicConfig:
 
 
 def apply_log_level(config: BrokerConfig) -> None:
-    """Apply `barnabas.log.level`; unset, the program around the broker decides what is logged."""
+    """Apply `barnabas.log.level`; if it is unset, the program around the broker decides."""
     level = _LEVELS[config.str(_LOG_LEVEL)] if config.is_set(_LOG_LEVEL) else logging.NOTSET
     logging.getLogger("barnabas").setLevel(level)
 

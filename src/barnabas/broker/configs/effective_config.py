@@ -1,6 +1,6 @@
-"""Effective configs: values and their sources, as DescribeConfigs and CreateTopics show them.
+"""Effective configs: values and their sources, as shown by DescribeConfigs and CreateTopics.
 
-Everything that sets a value is listed as a synonym, strongest first (KIP-226):
+Every place that sets a value is listed as a synonym, strongest first (KIP-226):
 
     the topic's own setting
     /config/brokers/<id>        each of the names that mean this key, in their order
@@ -8,8 +8,8 @@ Everything that sets a value is listed as a synonym, strongest first (KIP-226):
     the properties file         the same
     the defaults                the same
 
-As in Kafka, the list begins where the key's first name occurs, and what stands before it does not
-count as the source: `retention.ms` that comes from `log.retention.hours` is shown as a default.
+As in Kafka, the list begins where the key's first name occurs, and earlier entries do not count as
+the source: a `retention.ms` that comes from `log.retention.hours` is shown as a default.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Source(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """One place that sets a value; the text is None where it is a secret."""
+    """One place that sets a value; the text is None for a secret."""
 
     name: str
     value: str | None
@@ -44,7 +44,7 @@ class Synonym(NamedTuple):
 
 
 class Effective(NamedTuple):
-    """A config as it applies; `value` is its text, None for null and for secrets (SE-6)."""
+    """A config in effect; `value` is its text, or None for null and for secrets (SE-6)."""
 
     key: ConfigKey
     value: str | None
@@ -54,7 +54,7 @@ class Effective(NamedTuple):
 
 
 def topic_configs(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Effective]:
-    """Every config of a topic: its own settings over the broker's over the defaults."""
+    """Return every config of a topic; its own settings override the broker's and the defaults."""
     in_force = config.log_config(overrides)
     useless = unusable(overrides)
     effective = []
@@ -70,11 +70,11 @@ def topic_configs(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Ef
 
 
 def broker_configs(config: BrokerConfig) -> list[Effective]:
-    """Every config of this broker, and whatever else is set for it."""
+    """Return every config of this broker, and any other names that are set for it."""
     from barnabas.config.inert_keys import INTERNAL_KEYS  # few starts need that table
 
     names = [name for name in BROKER_KEYS if name not in INTERNAL_KEYS or config.is_set(name)]
-    # Settings of single listeners, of plug-ins, throttles: names without a row in the table.
+    # Settings of single listeners, plug-ins and throttles: their names have no row in the table.
     names += [name for name in config.set_names() if name not in BROKER_KEYS]
     effective = []
     for name in names:
@@ -88,7 +88,7 @@ def broker_configs(config: BrokerConfig) -> list[Effective]:
 
 
 def cluster_configs(config: BrokerConfig) -> list[Effective]:
-    """The configs that are set for all brokers at once, and no others."""
+    """Return only the configs that are set for all brokers at once."""
     effective = []
     for name, text in config.cluster_wide.items():
         key = key_of(name)
@@ -100,7 +100,7 @@ def cluster_configs(config: BrokerConfig) -> list[Effective]:
 
 
 def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> list[Synonym]:
-    """Every place that sets this broker key or one that stands for it."""
+    """Return every place that sets this broker key or an equivalent key."""
     names = _names_of(name)
     found = [
         Synonym(each, None if is_sensitive else texts[each], source)
@@ -117,13 +117,12 @@ def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> list[Synon
         if key is not None and key.default is not None:
             text = None if is_sensitive else key.text(key.default)
             found.append(Synonym(each, text, Source.DEFAULT))
-    # As in Kafka: what sets the value under another name is left out in front of the first under
-    # this one.
+    # As in Kafka, entries under another name before the first entry under this name are left out.
     return list(dropwhile(lambda synonym: synonym.name != name, found))
 
 
 def _names_of(name: str) -> tuple[str, ...]:
-    """The names that can set a broker key, strongest first; nearly always it alone."""
+    """Return the names that can set a broker key, strongest first; nearly always just the key."""
     if name.startswith("listener.name."):
         return (name, name.split(".", 3)[-1])
     return SAME_SETTING.get(name, (name,))
@@ -134,5 +133,5 @@ def _source(synonyms: list[Synonym]) -> Source:
 
 
 def _is_read_only(name: str) -> bool:
-    # As Kafka says it: settings of one listener can be changed all the same.
+    # As Kafka reports it, although the settings of one listener can be changed.
     return name not in BROKER_KEYS or scope_of(name) is Scope.READ_ONLY

@@ -1,9 +1,8 @@
-"""Nodes of users, client ids and addresses below `/config`: written with what leads to them, and
-removed when they hold nothing any more.
+"""Nodes for users, client ids and addresses below `/config`, written with their parents.
 
-As Kafka does it: an emptied node without children is removed; with a user's last client its
-`clients` node is, and with that a user that has no configs of its own. Configs that others keep in
-the same node (a user's credentials, which share it with its quotas) stay as they are.
+Like Kafka, this removes an emptied node without children; with a user's last client it removes the
+user's `clients` node, and then the user's node if that holds no configs. Other configs in the same
+node stay (a user's credentials share the node with the user's quotas).
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ async def write_operations(
 ) -> list[Operation]:
     """Return the operations that make an entity's node hold these configs.
 
-    `node`: as it was read. The commit fails, and is to be tried again, if another one changes it or
-    one of those above meanwhile. Nothing is to be done if it is not there and nothing to be held.
+    `node` is the node as it was read. If a concurrent change affects it or one of its parents, the
+    commit fails and must be retried. There are no operations if the node does not exist and there
+    are no configs to store.
     """
     path = config_path(entity)
     if configs:
@@ -31,14 +31,14 @@ async def write_operations(
         return [*await _creations_above(store, entity), Create(path, data)]
     if node is None:
         return []
-    # A user's clients may have configs, and the node above them has to stay.
+    # The user's clients may have configs, so the node above them has to stay.
     if node.children:
         return [Set(path, layout.encode_config({}), node.version)]
     return [Delete(path, node.version), *await _deletions_above(store, entity)]
 
 
 async def _creations_above(store: MetadataStore, entity: str) -> list[Operation]:
-    """Return the operations that create the missing nodes above."""
+    """Return the operations that create the missing parent nodes."""
     operations: list[Operation] = []
     above = entity.rpartition("/")[0]
     while above and await store.read(config_path(above)) is None:
@@ -48,8 +48,10 @@ async def _creations_above(store: MetadataStore, entity: str) -> list[Operation]
 
 
 async def _deletions_above(store: MetadataStore, entity: str) -> list[Operation]:
-    """Return the operations that delete the nodes above of which this was the last child; kinds of
-    entities stay."""
+    """Return the operations that delete parent nodes left without children.
+
+    The nodes for kinds of entities stay.
+    """
     operations: list[Operation] = []
     below, above = entity, entity.rpartition("/")[0]
     while "/" in above:

@@ -1,7 +1,7 @@
-"""`inter.broker.protocol.version`, which decides how the leaders of this broker change ISRs.
+"""`inter.broker.protocol.version`, which decides how leaders on this broker change ISRs.
 
-A version is written as Kafka writes it: `2.6`, `2.7-IV1`, `0.10.2`; without `-IV` it is the last of
-its release.
+A version is written as in Kafka: `2.6`, `2.7-IV1`, `0.10.2`; without `-IV` it means the last
+version of its release.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAME: Final = "inter.broker.protocol.version"
 _FORM: Final = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*(?:-IV(\d+))?")
 _LAST: Final = 1_000
 _ALTER_PARTITION: Final = (2, 7, 2)
-"""2.7-IV2: from then on the controller is asked, which alone writes (KIP-497)."""
+"""2.7-IV2: from this version on, leaders ask the controller, which alone writes (KIP-497)."""
 
 
 def writes_isrs(version: str) -> bool:
@@ -28,6 +28,6 @@ def writes_isrs(version: str) -> bool:
     if found is None:
         raise ConfigError(f"{NAME}={version}: expected a version of Kafka, such as 3.9 or 2.6-IV0")
     major, minor, step = found.groups()
-    # A broker of 2.6 does not know AlterPartition, so in a rolling upgrade leaders write the nodes
-    # themselves.
+    # A broker of 2.6 does not know AlterPartition, so during a rolling upgrade leaders write the
+    # nodes themselves.
     return (int(major), int(minor), _LAST if step is None else int(step)) < _ALTER_PARTITION

@@ -1,10 +1,10 @@
-"""Secrets among a broker's dynamic configs: encrypted in the metadata tree, plain in memory alone.
+"""Secrets among a broker's dynamic configs: encrypted in the metadata tree, plain only in memory.
 
     request -> plain settings -> check -> seal -> /config/brokers/<id>
     /config/brokers/<id> -> open -> plain settings -> apply
 
-One that cannot be read (by another secret, or damaged) is logged and left out, as in Kafka; but it
-stays in the tree until it is set or deleted.
+A secret that cannot be read (damaged, or encrypted with another password) is logged and left out,
+as in Kafka, but it stays in the tree until it is set or deleted.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _OLD_SECRET: Final = "password.encoder.old.secret"
 
 
 class Opened(NamedTuple):
-    """A node's settings: those that can be read, and why the others cannot."""
+    """A node's settings: the readable ones, and the reasons why the others cannot be read."""
 
     settings: dict[str, str]
     unreadable: dict[str, str]
 
 
 class StoredSecrets:
-    """Seals and opens the secrets of one broker; one without such settings loads nothing for it."""
+    """Seals and opens the secrets of one broker; loads no cryptography if there are no secrets."""
 
     __slots__ = ("_encoder", "_old")
 
     def __init__(self, config: BrokerConfig) -> None:
-        """Raises ConfigError if the settings `password.encoder.*` cannot be honoured."""
+        """Raises ConfigError if the `password.encoder.*` settings are invalid."""
         self._encoder = _encoder(config, _SECRET)
         self._old = _encoder(config, _OLD_SECRET)
 
@@ -61,16 +61,16 @@ class StoredSecrets:
     def seal(
         self, wanted: Mapping[str, str], current: Mapping[str, str], stored: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return the settings as they are to be stored; a secret of `current` that stays is not
-        sealed again.
+        """Return the settings in their stored form; unchanged secrets from `current` are not
+        resealed.
 
-        Raises InvalidConfig, as Kafka, if there is a secret and nothing to encrypt it by.
+        Raises InvalidConfig, as Kafka does, if there is a secret but no encoder password.
         """
         settings = {}
         for name, text in wanted.items():
             if not is_dynamic_password(name):
                 settings[name] = text
-            # Encrypted again it would have another salt, and look changed.
+            # If it were encrypted again, it would have another salt and look changed.
             elif current.get(name) == text and name in stored:
                 settings[name] = stored[name]
             else:
@@ -78,9 +78,9 @@ class StoredSecrets:
         return settings
 
     async def renew(self, store: MetadataStore, broker_id: int) -> None:
-        """Encrypt by the new secret what the old one opens; raises MetadataError."""
+        """Re-encrypt secrets stored with the old password; raises MetadataError."""
         path = config_changes.config_path(config_changes.broker_entity(broker_id))
-        # As in Kafka the secrets are encrypted again at the start that has both passwords.
+        # As in Kafka, the secrets are re-encrypted at the start at which both passwords are set.
         while self._old is not None:
             node = await store.read(path)
             if node is None:
@@ -105,7 +105,7 @@ class StoredSecrets:
         try:
             password = self._old.decode(text)
         except ValueError:
-            return text  # by the new secret, since the old one may still be set at a later start
+            return text  # with the new password; the old one may still be set at a later start
         return self._encoder_or_error().encode(password)
 
     def _encoder_or_error(self) -> PasswordEncoder:
@@ -117,8 +117,11 @@ class StoredSecrets:
 async def with_stored_settings(
     config: BrokerConfig, store: MetadataStore, secrets: StoredSecrets, broker_id: int
 ) -> BrokerConfig:
-    """The configuration with what the tree has for this broker, before its listeners are made:
-    a keystore's password may be there alone. What cannot be used is left out, and logged later."""
+    """Return the configuration with this broker's stored settings, before its listeners are
+    created.
+
+    A keystore's password may be stored only there. Unusable settings are left out and logged later.
+    """
     from barnabas.broker.configs.config_rules import usable
 
     await secrets.renew(store, broker_id)
@@ -141,7 +144,7 @@ def _encoder(config: BrokerConfig, setting: str) -> PasswordEncoder | None:
     secret = config.str(setting)
     if not secret:
         return None
-    # Only here, so that a broker without such a secret loads nothing for it.
+    # Imported here, so that a broker without such a secret loads nothing for it.
     from barnabas.security.password_encoder import Encryption, PasswordEncoder
 
     default = Encryption()

@@ -1,4 +1,4 @@
-"""Readers below the high watermark: a consumer, and a consumer that names its rack (KIP-392)."""
+"""Readers below the high watermark: consumers, and consumers that name their rack (KIP-392)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ _BASE_OFFSET = Struct(">q")
 
 
 class ConsumerReader(TopicReader):
-    """Reads whole batches below the leader's high watermark; with `read_committed` below its last
-    stable offset (CO-6, CO-7)."""
+    """Reads whole batches below the leader's high watermark.
+
+    With `read_committed` it reads below the last stable offset (CO-6, CO-7).
+    """
 
     __slots__ = ("_committed",)
 
@@ -49,20 +51,19 @@ class ConsumerReader(TopicReader):
                 return True
         log, data, offset = replica.log, row.data, wanted.fetch_offset
         bound = data.last_stable_offset if self._committed else data.high_watermark
-        # An offset outside of the log is left to the read, which refuses it.
+        # An offset outside the log is left to the read, which refuses it.
         if (offset >= bound or budget.left_bytes <= 0) and (
             log.log_start_offset <= offset <= log.log_end_offset
         ):
             row.is_drained = offset >= bound
             if self._committed:
-                # Null means that no list was asked for; a reader of committed records gets one, if
-                # empty.
+                # Null means that no list was asked for; a reader of committed records gets a list,
+                # even an empty one.
                 data.aborted_transactions = []
             return False
         slices = budget.read(row, log, wanted, bound)
         if self._committed and slices is not None:
-            # Only transactions that touch these records: the reader drops what it has of them
-            # (CO-6).
+            # Only transactions that overlap these records: the reader drops their records (CO-6).
             end_offset = _end_offset(slices, offset, bound)
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
@@ -74,20 +75,20 @@ class ConsumerReader(TopicReader):
         return row.is_drained
 
     def on_sent(self) -> None:
-        """Nothing depends on it."""
+        """Do nothing: nothing depends on it."""
 
 
 class RackReader(ConsumerReader):
-    """A consumer that names its rack reads from its leader, or a follower nearby (KIP-392).
+    """A consumer that names its rack reads from the leader or from a nearby follower (KIP-392).
 
-        at the leader     no records, but the name of a follower in sync in the consumer's rack, if
-                          `replica.selector.class` asks for that and the leader stands elsewhere
-        at a follower     what is below its own high watermark, as at a leader. From there to its
+        at the leader     no records, but the id of an in-sync follower in the consumer's rack, if
+                          `replica.selector.class` asks for that and the leader is in another rack
+        at a follower     records below its own high watermark, as at a leader. From there to its
                           log's end the consumer waits; beyond it OFFSET_OUT_OF_RANGE sends it to
                           the leader
 
-    It is served by any follower, whatever this broker's own selector is: brokers are given theirs
-    one after the other.
+    Any follower serves it, whatever this broker's own selector is: during a rolling change, brokers
+    get the setting at different times.
     """
 
     __slots__ = ("_rack", "_selects")
@@ -108,7 +109,8 @@ class RackReader(ConsumerReader):
         return self._context.node.replicas.replica_of(name, leader_epoch)
 
     def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
-        # The consumer keeps to that follower until `metadata.max.age.ms` is over, or it is refused.
+        # The consumer stays with that follower until `metadata.max.age.ms` has passed or it is
+        # refused.
         if self._selects and replica.partition.is_leader:
             preferred = self._preferred(replica, wanted.fetch_offset)
             if preferred is not None:
@@ -128,15 +130,15 @@ class RackReader(ConsumerReader):
 
 
 def _end_offset(slices: Sequence[FileSlice], offset: int, bound: int) -> int:
-    """The offset behind the last batch of the slices, or a later one, at most `bound`.
+    """Return the offset after the last batch of the slices, or a later one, at most `bound`.
 
-    The next batch, if there is one in the file, begins with its offset.
+    The next batch in the file, if any, begins with its offset.
     """
     if not slices:
         return offset
     last = slices[-1]
-    # Between the slice's end and the bound there may be more batches, so the bound would name
-    # transactions that begin behind what is sent.
+    # There may be more batches between the slice's end and the bound, so the bound would cover
+    # transactions that begin after the records sent.
     following = last.file.pread(_BASE_OFFSET.size, last.position + last.size)
     if len(following) == _BASE_OFFSET.size:
         (end_offset,) = _BASE_OFFSET.unpack(following)

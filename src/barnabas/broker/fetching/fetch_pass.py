@@ -1,12 +1,11 @@
-"""One look at the partitions that a fetch wants: what is there now, and the answer made of it.
+"""One pass over the partitions that a fetch wants: what is available now, and the response.
 
-Its `FetchReader` reads each partition into a row; the pass has the rows, the order and the slices
-of time, and what a session leaves out. Records are slices of files, whose bytes are not looked at.
-They are owned by the pass until its answer is handed over; a pass that is not answered must be
-released.
+Its `FetchReader` reads each partition into a row; the pass holds the rows, their order and the time
+slices, and decides which rows a session omits. Records are file slices whose bytes are not read.
+The pass owns them until its response is handed over; a pass without a response must be released.
 
-A request that waits has one pass, which looks again after the wait: `begin_again` forgets the rows,
-and keeps the reader and the budget.
+A waiting request has one pass, which reads again after the wait: `begin_again` drops the rows and
+keeps the reader and the budget.
 """
 
 from __future__ import annotations
@@ -49,15 +48,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 TOPIC_IDS = 13
-"""The first version that names topics by their id."""
+"""The first version that names topics by id."""
 
-_OLDEST = 4  # below, records would have to be converted down (message formats 0 and 1)
+_OLDEST = 4  # older versions would need down-conversion (message formats 0 and 1)
 _TELLS_LEADER = 16
 _NO_OFFSET = -1
 
 
 class FetchPass:
-    """The rows that were read, and the flags that decide whether they are answered now."""
+    """The rows that were read, and the flags that decide whether to respond now."""
 
     __slots__ = (
         "_context",
@@ -77,21 +76,21 @@ class FetchPass:
         self._context = context
         self._version = context.version
         self._reader = reader
-        self._is_interrupted = False  # others had a turn between the first row and the last
+        self._is_interrupted = False  # other tasks ran between the first row and the last
         self._pace = Pace()
-        self._silent: list[Row] = []  # read, and left out of the answer
+        self._silent: list[Row] = []  # read but omitted from the response
         self.budget = budget
         self.has_error = False
         """Whether a row is an error."""
         self.must_answer_now = False
-        """Whether a row is no error, and must not wait for more bytes all the same: a diverging
-        epoch, or a preferred replica."""
+        """Whether a row without an error must be answered without waiting for more bytes: a
+        diverging epoch or a preferred replica."""
         self.rows: list[Row] = []
         self.places: list[Replica | Watchers] = []
-        """Where to wait for changes of what was read."""
+        """The places at which to wait for changes."""
 
     def begin_again(self, *, is_warmed: bool = False) -> None:
-        """Forget what was read, and is released: the next read is of what is there then."""
+        """Drop the rows, whose slices were released, and prepare for the next read."""
         self.rows, self.places, self._silent = [], [], []
         self.has_error = self.must_answer_now = self._is_interrupted = False
         self.budget.refill(is_warmed=is_warmed)
@@ -100,7 +99,7 @@ class FetchPass:
     # --- reading ---------------------------------------------------------------------------------
 
     def read_all(self, topics: Sequence[FetchTopic]) -> Slices[None]:
-        """Read every partition of a full request; each gets its row."""
+        """Read every partition of a full request; each gets a row."""
         pace = self._pace
         pace.begin()
         for topic in topics:
@@ -115,17 +114,18 @@ class FetchPass:
                     yield
 
     def has_moved(self) -> bool:
-        """Return whether what was read has changed since: others had a turn in between."""
+        """Return whether any data that was read has changed since, while other tasks ran."""
         return self._is_interrupted and any(row.has_moved() for row in (*self.rows, *self._silent))
 
     def read_changed(self, session: FetchSession) -> Slices[None]:
-        """Read what changed in a session, until the answer is full; the rest has its turn later.
+        """Read a session's changed partitions until the response is full; the rest follow later.
 
-        If the reader looks at all of it, a partition is an entry whether records are read or not.
+        If the reader looks at all of them, each partition counts as one entry, with or without
+        records.
         """
         reader, pace, entries = self._reader, self._pace, 0
         pace.begin()
-        # A copy, since partitions change while others have their turn.
+        # Iterate over a copy, since partitions change while other tasks run.
         for partition in list(session.changed):
             if entries and pace.is_over(entries):
                 self._is_interrupted = True
@@ -133,15 +133,14 @@ class FetchPass:
             row = self._read(partition.topic, partition.topic_id, partition.wanted)
             entries = 1 if reader.looks_at_all else row.entries
             row.partition = partition
-            # It is watched from its first read on: what comes later puts it among the changed
-            # again.
+            # A partition is watched from its first read on: a later change adds it to the changed
+            # ones again.
             if row.replica is not None:
                 partition.watch(reader.place(row.replica))
             data = row.data
             if (
-                # The reader knows these bounds, and there is nothing else to say: a session leaves
-                # it out (KIP-227). If the reader is level with the log it need not even be looked
-                # at again.
+                # The reader knows these bounds and there is nothing else to report, so the session
+                # omits the partition (KIP-227). A drained partition need not even be checked again.
                 data.high_watermark == partition.high_watermark
                 and data.log_start_offset == partition.log_start_offset
                 and reader.keeps_silent(row)
@@ -150,8 +149,8 @@ class FetchPass:
                     self._silent.append(row)
                 continue
             self.rows.append(row)
-            # The answer is full. What was not looked at stays among the changed, and comes first
-            # next time: `_record` puts those that gave bytes behind the others.
+            # The response is full. Partitions that were not read stay among the changed and come
+            # first next time: `_record` moves those with records to the end.
             if self.budget.left_bytes <= 0 and not reader.looks_at_all:
                 return
 
@@ -167,7 +166,7 @@ class FetchPass:
             data = self._error_data(topic, topic_id, wanted, error)
         except CorruptData as error:
             assert replica is not None
-            # A damaged batch is no failed disk: the log stays online, and its other batches
+            # A damaged batch is not a failed disk: the log stays online, and its other batches stay
             # readable.
             failures = self._context.node.replicas.read_failures
             failures.on_failure("read", replica.topic_partition, error)
@@ -180,15 +179,15 @@ class FetchPass:
         return Row(topic, topic_id, data)
 
     def _replica(self, topic: str, topic_id: bytes, wanted: FetchPartition) -> Replica:
-        """The replica that may answer, or the KafkaError that is the answer."""
+        """Return the replica that may answer, or raise the KafkaError to answer."""
         if self._version >= TOPIC_IDS:
-            # An id names one topic for good, so that no reader gets the records of a topic of the
+            # An id names one topic permanently, so no reader gets the records of a topic with the
             # same name that was created after it (KIP-516).
             known = self._context.node.view.image.topic_names.get(topic_id)
             if known is None:
                 raise UnknownTopicId("no topic has this id (deleted, or not yet known here)")
             topic = known
-        # There is no down-conversion, as in a Kafka with log.message.downconversion.enable=false
+        # There is no down-conversion, as in Kafka with log.message.downconversion.enable=false
         # (ST-5).
         elif self._version < _OLDEST:
             raise UnsupportedVersion(f"Fetch version {self._version} cannot carry record batches")
@@ -214,10 +213,10 @@ class FetchPass:
         return data
 
     def _current_leader(self, topic: str, partition: int) -> LeaderIdAndEpoch:
-        """The present leader, which spares the client a Metadata request (KIP-951).
+        """Return the current leader, which saves the client a Metadata request (KIP-951).
 
-        A replica here knows it first: the metadata comes later, and would send the client back to
-        the broker that refused it.
+        A replica here knows the leader before the metadata does, which would send the client back
+        to the broker that refused it.
         """
         node = self._context.node
         found: Partition | PartitionImage | None
@@ -231,14 +230,14 @@ class FetchPass:
         return LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
 
     def _on_disk_error(self, replica: Replica, error: OSError) -> None:
-        if not is_out_of_descriptors(error):  # which is logged once for all
+        if not is_out_of_descriptors(error):  # which is logged once per topic
             _log.error("read of %s failed: %s", replica.topic_partition, error)
         replica.fail(error)
 
     # --- answering -------------------------------------------------------------------------------
 
     def response(self, session: FetchSession | None) -> Slices[FetchResponse]:
-        """The answer, which owns the slices from now on; a session keeps what it contains."""
+        """Build the response, which then owns the slices; a session records what it contains."""
         self._reader.on_sent()
         responses: list[FetchableTopicResponse] = []
         topic = None
@@ -250,7 +249,7 @@ class FetchPass:
                 count(row.replica.traffic, row.size_bytes)
             if pace.is_over():
                 yield
-            # In a session rows come in the order of their changes, so a topic may have several
+            # In a session, rows come in the order of their changes, so a topic may have several
             # entries.
             if topic is None or row.topic != topic.topic or row.topic_id != topic.topic_id:
                 topic = FetchableTopicResponse(
@@ -270,8 +269,8 @@ class FetchPass:
         changed = session.changed
         for row in self._silent:
             assert row.partition is not None
-            # It may have changed after its read, while others had their turn. The change has marked
-            # a partition that was marked already, so it must not be unmarked here.
+            # The partition may have changed after its read, while other tasks ran. It was already
+            # marked as changed, so the mark must not be removed here.
             if not (self._is_interrupted and row.has_moved()):
                 changed.pop(row.partition, None)
         for row in self.rows:
@@ -279,12 +278,12 @@ class FetchPass:
             session.on_answered(partition, row.data.high_watermark, row.data.log_start_offset)
             if row.is_drained and not (self._is_interrupted and row.has_moved()):
                 changed.pop(partition, None)
-            # It has had its turn: in the next answer it is read last, as in Kafka's sessions.
+            # It has had its turn: as in Kafka's sessions, it is read last for the next response.
             elif row.size_bytes and partition in changed:
                 session.on_served(partition)
 
     def _begin(self, session: FetchSession, row: Row) -> SessionPartition:
-        """A partition of a session that begins with this answer; it watches its log from now on."""
+        """Return a new session partition for the row; it watches its log from now on."""
         name = row.topic_id if session.uses_topic_ids else row.topic
         partition = session.partitions[name, row.data.partition_index]
         if row.replica is not None:
@@ -300,7 +299,7 @@ class FetchPass:
             yield NodeEndpoint(node_id=broker_id, host=host, port=port, rack=rack)
 
     def slices(self) -> Iterator[tuple[Row, FileSlice]]:
-        """The records of all rows."""
+        """Yield the record slices of all rows."""
         for row in self.rows:
             if row.size_bytes:
                 assert isinstance(row.data.records, list)
@@ -309,7 +308,7 @@ class FetchPass:
                     yield row, part
 
     def release(self) -> None:
-        """Release the slices: what was read is not sent."""
+        """Release the slices, which will not be sent."""
         for _, part in self.slices():
             part.release()
         for row in self.rows:
@@ -317,7 +316,8 @@ class FetchPass:
             row.size_bytes = 0
 
     def on_disk_error(self, error: OSError) -> None:
-        """The disk has failed under the records: their partitions answer KAFKA_STORAGE_ERROR."""
+        """Turn the affected rows into KAFKA_STORAGE_ERROR after the disk failed under their
+        records."""
         for row in self.rows:
             if row.size_bytes and row.replica is not None:
                 self._on_disk_error(row.replica, error)

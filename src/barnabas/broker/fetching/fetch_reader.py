@@ -1,4 +1,4 @@
-"""The clients of a fetch: a consumer, a consumer in a rack, a follower, a probe for a log's end.
+"""The kinds of fetch clients: consumers, consumers in a rack, followers and log-end probes.
 
     reader            replica id   reads from                     up to
     ConsumerReader    -1           the leader                     the high watermark, or the LSO
@@ -7,12 +7,12 @@
     FollowerReader    >= 0         the leader                     the log's end (RE-5, RE-7)
     EndProbe          -2           any replica                    the log's end
 
-A reader knows who may read, from which replica, up to where, and what the reading means for the
-partition; `FetchPass` has the rows, the limits and the slices. A reader serves one request, which
-may look several times.
+A reader knows who may read, from which replica and up to where, and how the read affects the
+partition; `FetchPass` holds the rows, the limits and the slices. A reader serves one request, which
+may read several times.
 
-Where the client's log left this one by its last epoch, the answer is the diverging epoch (KIP-595),
-and nothing is read.
+If the client's last epoch shows that its log has diverged from this one, the answer is the
+diverging epoch (KIP-595), and nothing is read.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ Ends = tuple[int, int, int, int]
 """A replica's log start, high watermark, log end and leader epoch."""
 
 _READ_ENTRIES = 20
-"""As many entries of a request cost as much as a partition of which records are read."""
+"""The number of entries that cost as much as one partition whose records are read."""
 
 CONSUMER = -1
-"""The replica id of a consumer."""
+"""The replica id of consumers."""
 
 END_PROBE = -2
-"""The replica id of a client that looks for the end of one replica's log."""
+"""The replica id of a client that looks for the log end of one replica."""
 
 DIVERGING_EPOCHS = 12
-"""The first version that carries the epoch of the last record fetched."""
+"""The first version that carries the epoch of the last fetched record."""
 
 
 class Row:
-    """The part of the answer for one partition, and where its log stood when it was read."""
+    """The answer for one partition, and its log's offsets at the time of the read."""
 
     __slots__ = (
         "data",
@@ -69,17 +69,18 @@ class Row:
         self.size_bytes = 0
         """The size of its records."""
         self.is_drained = False
-        """There is nothing from the reader's offset on, and nothing is wrong."""
+        """Whether the reader has reached the end of the available records, without an error."""
         self.replica = replica
-        """The one that was read; None if the row is an error."""
+        """The replica that was read; None if the row is an error."""
         self.ends = _ends(replica) if replica is not None else None
-        """The end of the replica's log at that moment."""
+        """The end of the replica's log at the time of the read."""
         self.partition: SessionPartition | None = None
-        """Its place in the fetch session, if there is one."""
+        """Its partition in the fetch session, if there is a session."""
 
     @property
     def entries(self) -> int:
-        """Its cost for `Pace`: records are found in an index, and a file may be opened."""
+        """Return the row's cost for `Pace`: records need an index lookup, and perhaps opening a
+        file."""
         return _READ_ENTRIES if self.size_bytes else 1
 
     def has_moved(self) -> bool:
@@ -88,8 +89,10 @@ class Row:
 
 
 class ReadBudget:
-    """The bytes that one answer may still hold, shared out among its partitions in the order of
-    reading, and the reads for which a thread has to warm the page cache first."""
+    """The bytes left for one answer, which its partitions share in the order of reading.
+
+    It also holds the reads for which a thread must first load the page cache.
+    """
 
     __slots__ = ("_max_bytes", "cold", "is_warmed", "left_bytes", "taken_bytes")
 
@@ -97,12 +100,12 @@ class ReadBudget:
         self._max_bytes = self.left_bytes = max_bytes
         self.taken_bytes = 0
         self.cold: list[tuple[Log, int, int]] = []
-        """Reads, from an offset and of how many bytes, that a thread has to warm first."""
+        """Reads (log, offset, size) that a thread must first load into the page cache."""
         self.is_warmed = False
-        """Whether a thread has done so: what is cold all the same is read."""
+        """Whether a thread has done so: data that is still cold is read anyway."""
 
     def refill(self, *, is_warmed: bool) -> None:
-        """Begin a new look at the partitions; what the last one took was released."""
+        """Start a new pass over the partitions; the slices of the last pass were released."""
         self.left_bytes, self.taken_bytes = self._max_bytes, 0
         self.is_warmed = is_warmed
         self.cold = []
@@ -110,23 +113,23 @@ class ReadBudget:
     def read(
         self, row: Row, log: Log, wanted: FetchPartition, bound: int
     ) -> list[FileSlice] | None:
-        """Put whole batches below `bound` into a row; None if their pages are cold.
+        """Put whole batches below `bound` into a row; return None if their pages are cold.
 
-        A first batch larger than every limit is returned all the same, or its reader would never
-        get past it (KIP-74). Raises OffsetOutOfRange, and what a read of a file raises.
+        A first batch larger than every limit is returned anyway, or its reader would never get past
+        it (KIP-74). Raises OffsetOutOfRange, or any error from reading a file.
         """
         offset = wanted.fetch_offset
         max_bytes = min(self.left_bytes, wanted.partition_max_bytes)
         if (
             not self.is_warmed
             and not log.is_failed
-            # An offset out of range is refused by the read below, and needs no disk for it.
+            # The read below refuses an offset out of range, without using the disk.
             and log.log_start_offset <= offset < log.log_end_offset
             and log.is_cold(offset, max_bytes)
         ):
             self.cold.append((log, offset, max_bytes))
             return None
-        # Only the first batch of the whole answer may exceed the limits, not that of each
+        # Only the first batch of the whole answer may exceed the limits, not the first of each
         # partition.
         slices = log.read(offset, max_bytes, bound, self.taken_bytes == 0)
         row.data.records = slices
@@ -137,51 +140,55 @@ class ReadBudget:
 
 
 class FetchReader(Protocol):
-    """The client of one look at the partitions."""
+    """The kind of client for which the partitions are read."""
 
     looks_at_all: bool
-    """In a session, whether each partition that changed is looked at, even if the answer is full:
-    a follower's offsets acknowledge."""
+    """Whether every changed partition in a session is read, even if the answer is full: a
+    follower's offsets are acknowledgements."""
 
     references: int
-    """How many partitions of the next topic the request names, for the log of the authorizer."""
+    """The number of partitions of the next topic in the request, for the authorizer's log."""
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
-        """The replica to read. Raises TopicAuthorizationFailed, and the row to answer if there is
-        no such replica here."""
+        """Return the replica to read.
+
+        Raises TopicAuthorizationFailed, or the error to answer if there is no such replica here.
+        """
         ...
 
     def place(self, replica: Replica) -> Replica | Watchers:
-        """Return the place at which to wait for more to read of it."""
+        """Return the place at which to wait for more data from the replica."""
         ...
 
     def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
-        """Read a partition into its row. True if the answer must not wait for more bytes.
+        """Read a partition into its row; return True if the answer must not wait for more bytes.
 
-        Raises OffsetOutOfRange, other KafkaErrors that are the answer, CorruptData and OSError.
+        Raises OffsetOutOfRange, another KafkaError to answer, CorruptData or OSError.
         """
         ...
 
     def keeps_silent(self, row: Row) -> bool:
-        """Return whether a session's answer leaves out this row, whose bounds its reader knows."""
+        """Return whether a session omits this row, whose bounds the reader already knows."""
         ...
 
     def count(self, traffic: TopicTraffic, size_bytes: int) -> None:
-        """Count the bytes of a row that is answered."""
+        """Count the bytes of an answered row."""
         ...
 
     def on_sent(self) -> None:
-        """Called when an answer is made of what was read."""
+        """Called when a response is built from the rows."""
         ...
 
     def look_again(self) -> None:
-        """Forget what was found out about rights and rates: the request has waited since."""
+        """Forget what is known about rights and rates: the request has waited since."""
         ...
 
 
 class TopicReader:
-    """A client that needs the right to read each topic, which is judged once for the partitions of
-    a topic that follow each other."""
+    """A client that needs the right to read each topic.
+
+    The right is checked once for consecutive partitions of a topic.
+    """
 
     __slots__ = ("_context", "_is_allowed", "_topic", "references")
 
@@ -195,7 +202,7 @@ class TopicReader:
         traffic.bytes_out += size_bytes
 
     def look_again(self) -> None:
-        self._topic = None  # the right to read it may have been taken away
+        self._topic = None  # the right to read it may have been revoked
 
     def _check(self, topic: str) -> None:
         """Raises TopicAuthorizationFailed."""
@@ -207,24 +214,24 @@ class TopicReader:
 
 
 def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
-    """Return where the client's log left this one, if it did, to truncate its own (KIP-595)."""
+    """Return the point at which the client's log diverged, for truncation (KIP-595), or None."""
     log = replica.log
     epoch, end_offset = log.epoch_end_offset(wanted.last_fetched_epoch)
-    # Kafka's order (Partition.readRecords). For an epoch that this log never had there is no offset
-    # to truncate to: the reader has to look for a new position.
+    # The order of checks is Kafka's (Partition.readRecords). For an epoch that this log never had
+    # there is no offset to truncate to: the reader has to find a new position.
     if epoch < 0 or end_offset < 0:
         raise OffsetOutOfRange(f"leader epoch {wanted.last_fetched_epoch} is unknown")
     if wanted.fetch_offset < log.log_start_offset:
         raise OffsetOutOfRange(f"the log begins at {log.log_start_offset}")
-    # The reader's last record is of an epoch that this log lacks, or lies beyond the end that the
-    # epoch has here: its log has left this one, and serving it on would mix both (KIP-320).
+    # The reader's last record has an epoch that this log lacks, or lies beyond the end of its epoch
+    # here: its log has diverged, and serving more records would mix both logs (KIP-320).
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
 
 
 def bounds(replica: Replica) -> PartitionData:
-    """The answer for a replica of which nothing has been read yet."""
+    """Return the answer for a replica from which nothing has been read yet."""
     high_watermark, log = replica.partition.high_watermark, replica.log
     return PartitionData(
         partition_index=log.topic_partition.partition,

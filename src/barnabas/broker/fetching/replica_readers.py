@@ -1,6 +1,6 @@
-"""Readers up to a log's end: a follower, and the probe of a controller or tool for that end.
+"""Readers up to the log's end: followers, and probes of a controller or tool for that end.
 
-In a session they look at all that changed, whatever the answer may hold.
+In a session they read every changed partition, even if the answer is full.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class FollowerReader:
-    """A follower reads up to the leader's log end, and waits for what is written, not for what is
-    visible (RE-5, RE-7).
+    """A follower reads up to the leader's log end and waits for written, not visible, data (RE-5,
+    RE-7).
 
-    Its offset acknowledges all below: the leader's partition counts it, once for each request,
-    before anything is read, so the answer has the high watermark that follows from it. A partition
-    that did not change needs no look, unless the follower is out of sync and may join.
+    Its offset acknowledges all records below it: the leader's partition counts it once per request,
+    before reading, so the answer carries the resulting high watermark. An unchanged partition needs
+    no read, unless the follower is out of sync and may rejoin.
     """
 
     __slots__ = (
@@ -54,7 +54,7 @@ class FollowerReader:
         self._replica_id = replica_id
         self._broker_epoch = request.replica_state.replica_epoch
         self._counts = True
-        self._is_allowed: bool | None = None  # not judged yet
+        self._is_allowed: bool | None = None  # not checked yet
         self.references = 1
         self._now_ms = context.node.clock.monotonic_ms()
         self._throttle: Throttle | None = None  # if any partition is throttled
@@ -62,7 +62,7 @@ class FollowerReader:
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         context = self._context
-        # One right for all partitions, so it is judged, and logged, once. Kafka answers the same
+        # One right covers all partitions, so it is checked and logged once. Kafka answers the same
         # code for each topic.
         if self._is_allowed is None:
             self._is_allowed = context.allowed_to(
@@ -83,18 +83,18 @@ class FollowerReader:
                 return True
         _check_in_log(replica, wanted.fetch_offset)
         if self._counts:
-            # Before the read: this offset may be the one that lets the watermark rise (RE-5), and
-            # the answer carries it (RE-6).
+            # Count it before the read: this offset may let the watermark rise (RE-5), and the
+            # answer carries the watermark (RE-6).
             self._count(replica, wanted)
             row.data.high_watermark = replica.high_watermark
             row.data.last_stable_offset = replica.last_stable_offset
         log = replica.log
         if wanted.fetch_offset == log.log_end_offset:
-            # Out of sync it is counted with each request: what kept it out may be over.
+            # An out-of-sync follower is counted with each request: the reason may have passed.
             row.is_drained = self._replica_id in replica.partition.isr
         elif budget.left_bytes > 0:
             throttle = self._context.node.throttles.of_leader(replica)
-            # What goes to a replica in sync counts against the rate, and is never held up: that
+            # Bytes for an in-sync replica count against the rate but are never held back: that
             # would hold up acknowledgements (KIP-73).
             if throttle is None or not self._is_held_up(throttle, replica):
                 budget.read(row, log, wanted, log.log_end_offset)
@@ -110,13 +110,13 @@ class FollowerReader:
         traffic.replication_bytes_out += size_bytes
 
     def on_sent(self) -> None:
-        """Record the bytes against the rate; what was read and not sent does not count."""
+        """Record the bytes against the rate; data that was read but not sent does not count."""
         if self._throttle is not None:
             self._throttle.record(self._throttled_bytes, self._now_ms)
 
     def look_again(self) -> None:
-        # The offsets were counted at the first look. Once more they would say that the follower has
-        # asked again, and its lag is measured from its requests (RE-8).
+        # The first read counted the offsets. Counting them again would suggest another request from
+        # the follower, and its lag is measured from its requests (RE-8).
         self._counts = False
         self._is_allowed = None
         self._now_ms = self._context.node.clock.monotonic_ms()
@@ -136,16 +136,18 @@ class FollowerReader:
         )
 
     def _is_held_up(self, throttle: Throttle, replica: Replica) -> bool:
-        """Return whether the rate is used up for a replica that is out of sync (RE-13)."""
+        """Return whether the rate is used up for an out-of-sync replica (RE-13)."""
         if self._replica_id in replica.partition.isr:
             return False
-        # With what this answer holds already, which is recorded when it is sent.
+        # Include the bytes already in this answer, which are recorded when it is sent.
         return throttle.wait_ms(self._now_ms, self._throttled_bytes) > 0
 
 
 class EndProbe(TopicReader):
-    """Looks for the end of one replica's log. Followers answer too, and no partition counts its
-    offset."""
+    """Looks for the log end of one replica.
+
+    Followers answer too, and no partition counts its offset.
+    """
 
     __slots__ = ()
 
@@ -175,7 +177,7 @@ class EndProbe(TopicReader):
         return _has_nothing(row)
 
     def on_sent(self) -> None:
-        """Nothing depends on it."""
+        """Do nothing: nothing depends on it."""
 
     def _diverging_epoch(self, replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
         log = replica.log
@@ -188,7 +190,7 @@ class EndProbe(TopicReader):
 
 
 def _has_nothing(row: Row) -> bool:
-    """Return whether it has neither records, nor an error, nor a diverging epoch."""
+    """Return whether the row has no records, no error and no diverging epoch."""
     return (
         row.replica is not None and row.size_bytes == 0 and row.data.diverging_epoch.end_offset < 0
     )

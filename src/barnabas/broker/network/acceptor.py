@@ -1,7 +1,7 @@
 """Accepts connections from one listening socket, as fast as the limits allow.
 
-The loop's `create_server` would not do: at a limit, connections must stay in the kernel's backlog,
-and not be accepted and dropped.
+The loop's `create_server` is unsuitable: at a limit, connections must stay in the kernel's backlog
+rather than be accepted and dropped.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_MOST_THROTTLED = 1_000  # connections kept before they are closed: each takes a descriptor
+_MOST_THROTTLED = 1_000  # connections held before they are closed: each takes a descriptor
 _PER_WAKE = 64  # then other sockets have their turn
-_PAUSE_AFTER_ERROR_MS = 1000  # out of descriptors: the next attempt would fail as well
+_PAUSE_AFTER_ERROR_MS = 1000  # out of descriptors: an immediate retry would fail as well
 
 
 class Acceptor:
-    """One listening socket; owns it from `start` to `close`."""
+    """One listening socket, which it owns from `start` to `close`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Acceptor:
         connections: Connections,
         tls: ServerTls | None = None,
     ) -> None:
-        """`tls`: the handshake that comes first; None for a listener without encryption."""
+        """`tls` performs the initial handshake; it is None for a listener without encryption."""
         self._socket = listening
         self._tls = tls
         self._listener = listener
@@ -45,10 +45,10 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._is_accepting = False
         self._timer: asyncio.TimerHandle | None = None
-        self._adopting: dict[asyncio.Task[None], None] = {}  # cancelled in their order
+        self._adopting: dict[asyncio.Task[None], None] = {}  # cancelled in order
         self._throttled: dict[socket.socket, asyncio.TimerHandle] = {}  # until they are closed
         self._is_closed = False
-        self._has_failed = False  # and that has been logged
+        self._has_failed = False  # and this has been logged
         connections.add_listener(self._on_freed)
 
     def start(self) -> None:
@@ -58,7 +58,7 @@ class Acceptor:
             self._loop.add_reader(self._socket.fileno(), self._readable)
 
     def close(self) -> None:
-        """Accept no more. Accepted connections belong to the router."""
+        """Stop accepting. Accepted connections belong to the router."""
         self._is_closed = True
         self._pause(UNTIL_ONE_CLOSES)
         if self._timer is not None:
@@ -89,9 +89,10 @@ class Acceptor:
                 self._pause(wait_ms)
                 return
             try:
-                # One at a time, so that each is counted before the next is asked for.
+                # Accept one at a time, so that each connection is counted before the next is
+                # allowed.
                 accepted, address = self._socket.accept()
-            # There is none any more, or its peer has given up in the backlog.
+            # No connection is left, or its peer has given up in the backlog.
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -105,7 +106,7 @@ class Acceptor:
 
     def _admit(self, accepted: socket.socket, address: Address) -> None:
         host = address[0]
-        # Closed at once, as in Kafka: to leave it in the backlog would let one address block the
+        # Close it immediately, as Kafka does: in the backlog it would let one address block the
         # others (max.connections.per.ip).
         refusal = self._connections.refusal(host)
         if refusal is not None:
@@ -116,12 +117,13 @@ class Acceptor:
             return
         throttle_ms = self._connections.throttle_ms(host)
         if throttle_ms:
-            # Not at once: the client would only try again at once (KIP-612).
+            # Close it later: otherwise the client would just retry immediately (KIP-612).
             self._close_later(accepted, throttle_ms)
             return
         self._connections.on_opened(self._listener, host)
         accepted.setblocking(False)
-        # A peer whose machine has failed sends nothing, not even a FIN: the kernel's probes tell.
+        # A peer whose machine has failed sends nothing, not even a FIN: the kernel's keepalive
+        # probes notice.
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._adopt(accepted, address))
@@ -129,8 +131,8 @@ class Acceptor:
         task.add_done_callback(self._adopting.pop)
 
     def _close_later(self, accepted: socket.socket, throttle_ms: int) -> None:
-        """Keep a connection of an address that opens them too fast, unread, for that time."""
-        # Each takes a descriptor, which an address must not use up by being throttled.
+        """Hold a connection, unread, for that time: its address opens connections too fast."""
+        # Each takes a descriptor; a throttled address must not use them up.
         if len(self._throttled) >= _MOST_THROTTLED:
             oldest = next(iter(self._throttled))
             self._throttled.pop(oldest).cancel()

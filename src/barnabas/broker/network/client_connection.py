@@ -1,4 +1,4 @@
-"""A client's connection as handlers see it: its listener, principal and addresses (SE-1)."""
+"""A client connection as handlers see it: its listener, principal and addresses (SE-1)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from barnabas.security.acl import Principal
 
 
 class ClientConnection:
-    """Shared by the contexts of all requests of one connection."""
+    """Shared by the contexts of all requests on one connection."""
 
     __slots__ = (
         "address",
@@ -19,14 +19,14 @@ class ClientConnection:
     )
 
     def __init__(self, listener: str, principal: Principal, address: str, local_host: str) -> None:
-        """`local_host`: the address of this broker by which the client reached it."""
+        """`local_host` is the address of this broker that the client connected to."""
         self.listener = listener
         self.principal = principal
         self.by_token = False
-        """Whether it authenticated by a delegation token, which cannot get others."""
+        """Whether it authenticated with a delegation token; such a client cannot create tokens."""
         self.by_mechanism = ""
-        """The SASL mechanism by which it authenticated."""
+        """The SASL mechanism with which it authenticated."""
         self.address = address
         self.local_host = local_host
         self.verified_topics: set[str] = set()
-        """Topics to which a compressed batch was sent here whose records were all checked."""
+        """Topics to which it sent a compressed batch whose records were all checked."""

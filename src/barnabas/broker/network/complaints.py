@@ -1,8 +1,8 @@
-"""Limits the log lines about peers, of which strangers could cause any number.
+"""Limits the log lines about peers, since strangers could cause any number of them.
 
-A client that is set up wrong connects again and again, a few times in a second, and one that is
-hostile as fast as it can, each time with another fault. So each reason is logged once per address
-and minute, a few reasons of one address, and some hundred lines of all; the rest are counted.
+A misconfigured client reconnects several times a second, and a hostile client as fast as it can,
+each time with a different fault. So each reason is logged once per address and minute, with limits
+on the reasons per address and on the total number of lines (a few hundred); the rest are counted.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 LINES_PER_ADDRESS: Final = 10
 LINES: Final = 300
-"""Limits the lines of all addresses together in a minute."""
+"""The maximum number of lines per minute for all addresses together."""
 
 _MINUTE_MS = 60_000
 
 
 class Complaints:
-    """Logs what peers of one broker do, within these limits."""
+    """Logs peers' faults on one broker, within these limits."""
 
     __slots__ = ("_began_at_ms", "_clock", "_count", "_left_out", "_log", "_said")
 
@@ -32,9 +32,9 @@ class Complaints:
         self._log = log
         self._clock = clock
         self._began_at_ms = 0
-        self._count = 0  # of the lines since then
-        self._left_out = 0  # beyond them
-        self._said: dict[str, set[str]] = {}  # by address; at most LINES of them
+        self._count = 0  # lines logged since then
+        self._left_out = 0  # lines over the limits
+        self._said: dict[str, set[str]] = {}  # by address; at most LINES addresses
 
     def report(
         self,
@@ -45,12 +45,14 @@ class Complaints:
         level: int = logging.WARNING,
         bug: Exception | None = None,
     ) -> None:
-        """Log something about a connection from `address`, and the reason. `bug`: an error of our
-        own, whose traceback is logged with it."""
-        # A line that no handler would get must not count against the limits.
+        """Log something about a connection from `address`, and the reason.
+
+        `bug` is an error of our own, whose traceback is logged too.
+        """
+        # A line that no handler would output must not count against the limits.
         if not self._log.isEnabledFor(level):
             return
-        # The reason may quote what a stranger sent.
+        # The reason may quote data from a stranger.
         text = printable(str(reason))
         if self._is_wanted(address[0], f"{what}{text}"):
             self._log.log(level, "%s from %s:%d: %s", what, *address, text, exc_info=bug)
@@ -61,7 +63,7 @@ class Complaints:
             self._begin(now_ms)
         said = self._said.get(host)
         if said is not None and line in said:
-            return False  # the same again, which the line stands for
+            return False  # a repetition of the logged line
         if self._count >= LINES or (said is not None and len(said) >= LINES_PER_ADDRESS):
             self._left_out += 1
             return False
@@ -70,7 +72,7 @@ class Complaints:
         return True
 
     def _begin(self, now_ms: int) -> None:
-        """Begin a minute, and log how many lines of the last one were suppressed."""
+        """Begin a minute and log how many lines of the last minute were suppressed."""
         left_out, self._left_out = self._left_out, 0
         self._began_at_ms, self._count = now_ms, 0
         self._said.clear()

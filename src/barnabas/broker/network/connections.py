@@ -1,4 +1,4 @@
-"""The limits on connections: how many there are, and whether one more may be (KIP-402, KIP-612).
+"""The connection limits: counts connections and decides about new ones (KIP-402, KIP-612).
 
     max.connections.per.ip (.overrides)    refused: the connection is closed at once
     max.connections, of all or a listener  not accepted until another one closes
@@ -6,7 +6,8 @@
     connection_creation_rate of an address accepted, and closed late and unread
     RLIMIT_NOFILE                          not accepted while the last descriptors are kept back
 
-Counts and decides only; acceptors act on it, and are called back when a connection has closed.
+It only counts and decides; acceptors act on its decisions and are called back when a connection has
+closed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _log = logging.getLogger(__name__)
 UNTIL_ONE_CLOSES = -1
 _UNTIL_SOME_ARE_FREE_MS = 1000
 _COUNT_EVERY = 256  # connections, or
-_COUNT_EVERY_MS = 1000  # with many open ones it takes a while
+_COUNT_EVERY_MS = 1000  # counting many open descriptors takes a while
 
 
 class Connections:
@@ -45,9 +46,9 @@ class Connections:
         self._descriptors = descriptors
         self._count_at_ms = 0
         self._free = 0  # how many may be accepted before the descriptors are counted again
-        self._is_short = False  # and that has been logged
+        self._is_short = False  # and this has been logged
         self._by_listener: Counter[str] = Counter()
-        self._opened: Counter[str] = Counter()  # since the start, by listener
+        self._opened: Counter[str] = Counter()  # since startup, by listener
         self._by_host: Counter[str] = Counter()
         self._next_at_ms: dict[str, float] = {}  # by listener, "" for all of them
         self._freed: list[Callable[[], None]] = []
@@ -58,7 +59,7 @@ class Connections:
         self.configure(config)
 
     def configure(self, config: BrokerConfig) -> None:
-        """Apply new limits; open connections stay."""
+        """Apply new limits; open connections stay open."""
         self._config = config
         self._per_host = config.int("max.connections.per.ip")
         self._overrides = _overrides(config.str("max.connections.per.ip.overrides"))
@@ -68,7 +69,8 @@ class Connections:
         return self._by_listener.total()
 
     def families(self) -> Iterator[Family]:
-        """Connections by listener, under the names that Kafka's network processors have them."""
+        """Yield connection counts by listener, under the names of Kafka's network processor
+        metrics."""
         mbean = "kafka_server_socket_server_metrics_connection_"
         for kind, name, sentence, counts in (
             (gauge, "count", "Open connections (connection-count)", self._by_listener),
@@ -84,17 +86,18 @@ class Connections:
             )
 
     def add_listener(self, callback: Callable[[], None]) -> None:
-        """Register a callback for each time that a connection closes or the limits change."""
+        """Register a callback for each closed connection and each change of the limits."""
         self._freed.append(callback)
 
     def wait_ms(self, listener: str) -> int:
-        """The time that the listener has to wait before it accepts the next connection.
+        """Return how long the listener has to wait before it accepts the next connection.
 
-        UNTIL_ONE_CLOSES: wait for the callback of `add_listener`.
+        UNTIL_ONE_CLOSES means: wait for the callback of `add_listener`.
         """
         if len(self) >= self._limit("max.connections"):
             return UNTIL_ONE_CLOSES
-        # A listener's limit leaves the others their room, that of the brokers above all (KIP-402).
+        # The limit of a listener leaves room for the others, above all for the inter-broker
+        # listener (KIP-402).
         if self._by_listener[listener] >= self._limit("max.connections", listener):
             return UNTIL_ONE_CLOSES
         if self._are_descriptors_short():
@@ -104,7 +107,7 @@ class Connections:
         return max(0, int(next_at_ms - now_ms))
 
     def _are_descriptors_short(self) -> bool:
-        """Return whether one more connection would take a descriptor that is kept for files."""
+        """Return whether one more connection would take a descriptor reserved for files."""
         now_ms = self._clock.monotonic_ms()
         if self._free <= 0 or now_ms >= self._count_at_ms:
             self._count_at_ms = now_ms + _COUNT_EVERY_MS
@@ -112,21 +115,20 @@ class Connections:
             if found.are_short != self._is_short:
                 self._is_short = found.are_short
                 _report(found)
-            # Half of what is left: logs open files in the meantime.
+            # Use half of the remainder: logs open files in the meantime.
             self._free = min((found.left - found.reserve) // 2 + 1, _COUNT_EVERY)
         return self._is_short
 
     def refusal(self, host: str) -> str | None:
-        """The reason to refuse this address one more connection; None if it may have it."""
-        # Overrides may be written in any form of an address, so both are compared in one.
+        """Return the reason to refuse this address another connection, or None to accept it."""
+        # Overrides may use any notation of an address, so both are compared in a normalized form.
         limit = self._overrides.get(java_host(host), self._per_host)
         if self._by_host[host] < limit:
             return None
         return f"{host} has {limit} connections already, the limit of max.connections.per.ip"
 
     def throttle_ms(self, host: str) -> int:
-        """How long a connection that comes too fast for its address is kept before it is closed;
-        0 if it may be served."""
+        """Return how long to hold a connection that came too fast before it is closed, or 0."""
         if not self.ip_quotas.is_active:
             return 0
         return self.ip_quotas.throttle_ms(host, self._clock.monotonic_ms())
@@ -140,15 +142,15 @@ class Connections:
         for name in ("", listener):
             rate = self._limit("max.connection.creation.rate", name)
             if rate < _UNLIMITED:
-                # Each connection takes its part of a second; after a second without any, one
-                # second's worth may come at once.
+                # Each connection uses part of a second; after a second without any, one second's
+                # worth may arrive at the same time.
                 earliest = max(self._next_at_ms.get(name, 0.0), now_ms - 1000)
                 self._next_at_ms[name] = earliest + 1000 / max(1, rate)
 
     def on_closed(self, listener: str, host: str) -> None:
         self._by_listener[listener] -= 1
         self._by_host[host] -= 1
-        # Addresses come and go: none without a connection is kept.
+        # Addresses come and go: those without a connection are dropped.
         if not self._by_host[host]:
             del self._by_host[host]
         self._wake()
@@ -160,7 +162,7 @@ class Connections:
     def _limit(self, name: str, listener: str = "") -> int:
         if not listener:
             return self._config.int(name)
-        # Without a limit of its own a listener has that of all connections alone.
+        # A listener without its own limit is only subject to the limit for all connections.
         own = self._config.listener_int(listener, name)
         return _UNLIMITED if own is None else own
 
@@ -182,6 +184,6 @@ def _report(found: Descriptors) -> None:
 
 
 def _overrides(text: str) -> dict[str, int]:
-    """`127.0.0.1:200,::1:50`: the limits of single addresses."""
+    """Parse the limits of single addresses: `127.0.0.1:200,::1:50`."""
     pairs = (entry.strip().rpartition(":") for entry in text.split(",") if entry.strip())
     return {java_host(host): int(limit) for host, _, limit in pairs}

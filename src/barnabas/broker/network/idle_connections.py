@@ -1,4 +1,4 @@
-"""Closes connections on which nothing has moved for `connections.max.idle.ms`."""
+"""Closes connections that were idle for `connections.max.idle.ms`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from barnabas.broker.network.router import Router
     from barnabas.clock import Clock
 
-_LOOKS = 4  # in that time
+_LOOKS = 4  # per idle time
 _SHORTEST_INTERVAL_MS = 100  # whatever is configured
 
 
 class IdleConnections:
-    """Works from `start` to `close`, unless the setting is negative."""
+    """Runs from `start` to `close`, unless the setting is negative."""
 
     __slots__ = ("_clock", "_config", "_routers", "_task")
 
@@ -31,7 +31,7 @@ class IdleConnections:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def close(self) -> None:
-        """Close no connection any more."""
+        """Stop closing connections."""
         if self._task is not None:
             self._task.cancel()
 

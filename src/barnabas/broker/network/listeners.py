@@ -1,4 +1,4 @@
-"""`listeners` and `advertised.listeners`: the addresses to bind, and those to send to clients.
+"""`listeners` and `advertised.listeners`: the addresses to bind and to advertise to clients.
 
 NAME://host:port    an empty host binds every address; port 0 takes a free one
 """
@@ -24,7 +24,7 @@ _EVERY_ADDRESS = ("", "0.0.0.0", "::")
 
 
 class Listener(NamedTuple):
-    """One entry of `listeners`, with its entry in `listener.security.protocol.map`."""
+    """An entry of `listeners`, with its protocol from `listener.security.protocol.map`."""
 
     name: str
     host: str
@@ -45,7 +45,7 @@ def _address(host: str, port: int) -> str:
 
 
 def parse_listeners(key: str, text: str) -> list[Listener]:
-    """The entries of a listener list; raises ConfigError with the entry that is wrong."""
+    """Parse a listener list; raises ConfigError naming the invalid entry."""
     listeners = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, separator, address = entry.partition("://")
@@ -60,7 +60,7 @@ def parse_listeners(key: str, text: str) -> list[Listener]:
 
 
 def configured_listeners(config: BrokerConfig) -> list[Listener]:
-    """The entries of `listeners`, each with its security protocol."""
+    """Return the entries of `listeners`, each with its security protocol."""
     protocols = security_protocols(config)
     listeners = []
     for listener in parse_listeners("listeners", config.str("listeners")):
@@ -77,8 +77,10 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
 
 
 def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
-    """A warning for each listener on all addresses that has no authentication (SE-6), and for TLS
-    that is set up and not used."""
+    """Return a warning for each listener on all addresses that has no authentication (SE-6).
+
+    It also warns about TLS that is configured but unused.
+    """
     warnings = []
     if not any(listener.protocol.uses_tls for listener in listeners):
         unused = sorted(name for name in config.set_names() if name.startswith("ssl."))
@@ -93,21 +95,21 @@ def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
 
 
 def _is_open(config: BrokerConfig, listener: Listener) -> bool:
-    """Return whether a client may connect without any proof of its identity."""
-    # A client certificate is a proof of identity, where it is required.
+    """Return whether a client may connect without proving its identity."""
+    # A client certificate proves the client's identity if it is required.
     if listener.protocol is SecurityProtocol.SSL:
         return str(config.for_listener(listener.name, "ssl.client.auth")).lower() != "required"
     return listener.protocol.is_open
 
 
 def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
-    """Raises ConfigError unless brokers can reach each other, as Kafka 3.9 checks it.
+    """Raises ConfigError unless brokers can reach each other; the checks are Kafka 3.9's.
 
-    A broker that is alone, and whose settings say nothing of others, needs no such listener.
+    A single broker whose settings do not mention others needs no such listener.
     """
     advertised = config.str("advertised.listeners")
     if advertised:
-        # Brokers find each other by what is advertised.
+        # Brokers find each other by their advertised listeners.
         names = [each.name for each in parse_listeners("advertised.listeners", advertised)]
     inner, protocol = inter_broker_listener(config)
     is_asked = config.is_set("inter.broker.listener.name") or config.is_set(
@@ -137,10 +139,10 @@ def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
 
 
 def socket_options(config: BrokerConfig) -> list[tuple[int, int]]:
-    """The configured buffer sizes, which accepted sockets inherit.
+    """Return the configured buffer sizes, which accepted sockets inherit.
 
-    Kafka's default of 100 KiB is left out: a fixed size switches off the kernel's own tuning, which
-    does better.
+    Kafka's default of 100 KiB is skipped: a fixed size disables the kernel's own tuning, which
+    works better.
     """
     return [
         (option, config.int(name))
@@ -153,8 +155,10 @@ def socket_options(config: BrokerConfig) -> list[tuple[int, int]]:
 
 
 def bind(listener: Listener, backlog: int = _BACKLOG) -> list[socket.socket]:
-    """Sockets bound to the listener's address. Raises ConfigError with the address and what to do,
-    and OSError."""
+    """Return sockets bound to the listener's address.
+
+    Raises ConfigError with the address and a remedy, or OSError.
+    """
     try:
         found = socket.getaddrinfo(
             listener.host or None,
@@ -164,9 +168,9 @@ def bind(listener: Listener, backlog: int = _BACKLOG) -> list[socket.socket]:
         )
     except socket.gaierror as error:
         raise ConfigError(f"listeners: {listener}: {error.strerror}; check the host name") from None
-    # The first of each family counts, as the resolver sorts them.
+    # The first address of each family counts, in the resolver's order.
     families = {entry[0]: entry for entry in reversed(found)}
-    # As Java does it: one socket for both families.
+    # As in Java: one socket for both families.
     if not listener.host and socket.AF_INET6 in families and socket.has_dualstack_ipv6():
         return [_bind_dual_stack(listener, backlog)]
     family, _, _, _, address = families.get(socket.AF_INET) or found[0]
@@ -180,7 +184,7 @@ def _bind_dual_stack(listener: Listener, backlog: int) -> socket.socket:
         return _bind_one(listener, sock, ("::", listener.port), backlog)
     except ConfigError:
         raise
-    except OSError:  # IPv6 is compiled in, and switched off on this machine
+    except OSError:  # IPv6 is compiled in but disabled on this machine
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         return _bind_one(listener, sock, ("0.0.0.0", listener.port), backlog)
 
@@ -188,7 +192,7 @@ def _bind_dual_stack(listener: Listener, backlog: int) -> socket.socket:
 def _bind_one(
     listener: Listener, sock: socket.socket, address: object, backlog: int
 ) -> socket.socket:
-    # Or a restart would have to wait until connections of the last broker are forgotten.
+    # Otherwise a restart would have to wait until the last broker's connections have timed out.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind(address)  # type: ignore[arg-type]
@@ -210,10 +214,10 @@ def _bind_one(
 def advertised_endpoints(
     config: BrokerConfig, bound: list[Listener]
 ) -> tuple[tuple[Endpoint, ...], frozenset[str]]:
-    """The endpoints to register, and the names of the listeners without a configured address.
+    """Return the endpoints to register, and the names of listeners without a configured address.
 
-    For the latter a client gets the address through which it came; this host's name is registered,
-    as in Kafka.
+    For those listeners a client gets the address to which it connected; this host's name is
+    registered, as in Kafka.
     """
     advertised = {
         listener.name: listener

@@ -1,15 +1,15 @@
-"""Keeps encoded answers to Metadata, which are the same for all who ask the same.
+"""Caches encoded Metadata answers, so that equal requests share one answer.
 
 Two thousand partitions are described and encoded once, not three hundred times when three hundred
 clients start.
 
     version, body of the request, listener, client --> body of the answer
 
-Invariant: an answer is kept for as long as the cluster's image and the rights granted are the very
-objects from which it was built, and only if it holds no topic with an error: a denial is logged
-each time, and a topic that is missing may be created by the next request.
+Invariant: an answer is cached only while the cluster image and the granted rights are the very
+objects from which it was built, and only if no topic in it has an error: each denial must be
+logged, and the next request may create a missing topic.
 
-While an answer is being built, those who ask the same wait for it.
+While an answer is being built, equal requests wait for it.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from barnabas.cluster.image import ClusterImage
     from barnabas.protocol.frame import RequestHeader
 
-_MOST_BYTES = 32 * 1024 * 1024  # of all that are kept, with their keys; then all are dropped
-_LONG_ANSWER = 2_000  # partitions; longer ones are encoded in a thread, so as not to block the loop
+_MOST_BYTES = 32 * 1024 * 1024  # of all cached bodies and keys; beyond it all are dropped
+_LONG_ANSWER = 2_000  # partitions; longer answers are encoded in a thread, off the loop
 
 _AGAIN: Final = b""  # in place of a body: the client that built it has disconnected
 
 Build = Callable[[memoryview], Message | Coroutine[Any, Any, Any]]
-"""Decodes the body of a request and handles it: what the handler returns."""
+"""Decodes the body of a request, handles it and returns the handler's outcome."""
 
 Key = tuple[object, ...]
 
 
 class MetadataAnswers:
-    """Builds and keeps the answers for one listener's connections."""
+    """Builds and caches the answers for one listener's connections."""
 
     __slots__ = ("_building", "_grants", "_image", "_kept", "_most_bytes", "_node", "kept_bytes")
 
@@ -58,14 +58,14 @@ class MetadataAnswers:
     def answer(
         self, context: Context, header: RequestHeader, build: Build
     ) -> Encoded | Coroutine[Any, Any, Encoded]:
-        """The answer, if it is known or the same request has it soon; else it is built."""
+        """Return the answer if it is cached or already being built; otherwise build it."""
         self._forget_old()
         key = self._key(context, bytes(header.body))
         body = self._kept.get(key)
         if body is not None:
             return _frame(context, header.correlation_id, body)
-        # Even a short one is built in a turn of its own: of those who ask the same in this turn,
-        # one builds it.
+        # Even a short answer is built in a separate turn: one of the equal requests of this turn
+        # builds it for all.
         return self._answer_later(context, header.correlation_id, key, build)
 
     async def _answer_later(
@@ -75,8 +75,8 @@ class MetadataAnswers:
         while body == _AGAIN:
             self._forget_old()
             body = self._kept.get(key)
-            # The one that was waited for may have been cancelled with its client: then another
-            # builds.
+            # The request that was building it may have been cancelled with its client: then another
+            # request builds it.
             building = self._building.get(key)
             if body is None and building is not None and self._grants is not None:
                 body = await shielded(building)
@@ -89,8 +89,8 @@ class MetadataAnswers:
     async def _build(
         self, context: Context, key: Key, correlation_id: int, build: Build
     ) -> Encoded:
-        # Of the time when the answer is begun: if either is replaced meanwhile, the answer is sent,
-        # and not kept.
+        # Read both before the answer is begun: if either is replaced meanwhile, the answer is sent
+        # but not cached.
         image, grants = self._image, self._grants
         built: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         self._building.setdefault(key, built)
@@ -112,7 +112,8 @@ class MetadataAnswers:
 
     def _keep(self, key: Key, body: bytes) -> None:
         size = len(body) + len(cast(bytes, key[1]))
-        # All of them, since nothing says which is asked for again; the usual ones are built soon.
+        # Drop all, since it is unknown which will be requested again; the usual ones are rebuilt
+        # soon.
         if self.kept_bytes + size > self._most_bytes:
             self._kept.clear()
             self.kept_bytes = 0
@@ -126,12 +127,12 @@ class MetadataAnswers:
             self._image, self._grants = image, grants
             self._kept.clear()
             self.kept_bytes = 0
-            self._building.clear()  # those who wait for one asked before the change
+            self._building.clear()  # requests waiting for it arrived before the change
 
     def _key(self, context: Context, request_body: bytes) -> Key:
         client = context.client
         place = (context.version, request_body, client.listener, client.local_host)
-        # Without rules all clients may see the same.
+        # Without rules, all clients may see the same topics.
         if self._node.authorizer.acls is None:
             return place
         return (*place, client.principal, client.address)

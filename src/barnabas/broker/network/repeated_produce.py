@@ -1,4 +1,4 @@
-"""Produce requests that repeat an earlier one of their connection, but for what must differ.
+"""Handles Produce requests that repeat an earlier request of the connection with new records.
 
     key, version | correlation id | client id ... topic, 1 | partition, size | batch | no tags
     ~~~ as before ~~~          ~~~ as before ~~~                                      ~~~~~~~
@@ -6,13 +6,12 @@
 These are not duplicates, which `storage/producers.py` recognises by their sequences, but other
 records in an equal frame. A producer that sends one partition at a time (librdkafka always does)
 repeats itself: these bytes were decoded when they first came, and the beginning and end of their
-answer were encoded. So neither a message is built nor a field decoded: the head of the frame is
-looked up, and the answer packed at once. That saves a third of the time of a small request.
+answer were encoded. So no message is built and no field decoded: the head of the frame is looked
+up, and the answer is packed directly. That saves a third of the time of a small request.
 
-Invariant: a request is answered with the bytes with which `handlers.produce` would answer it. What
-is not a repetition to the last byte goes there; the append is the same function; and an answer that
-cannot leave as it was packed (the write failed, or replicas lag) is decoded again and settled
-there.
+Invariant: a request gets the same answer, byte for byte, as from `handlers.produce`. A request that
+is not an exact repetition goes there; the append is the same function; an answer that cannot be
+sent as packed (the write failed or replicas lag) is decoded again and settled there.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
     from barnabas.types import Part
 
-_OLDEST = 7  # before, the answer has another form, and zstd is refused
-_MOST_HEADS = 64  # that are kept of a connection: some forty kilobytes
-_LONGEST_NAME = 126  # whose length, and one, is a varint of one byte
-_HEAD_FROM = 8  # behind the correlation id
+_OLDEST = 7  # older versions have another answer format and refuse zstd
+_MOST_HEADS = 64  # per connection: about forty kilobytes
+_LONGEST_NAME = 126  # its length plus one is a varint of one byte
+_HEAD_FROM = 8  # after the correlation id
 _BEHIND_HEAD = 8  # of a request with an empty batch, the partition included
 
 _START = Struct(">ii")  # key and version, correlation id
@@ -61,19 +60,19 @@ _NO_TAGS = bytes(3)  # of the partition, the topic and the request
 
 
 class _Head:
-    """The bytes before the partition, decoded, and those around its row in the answer."""
+    """The decoded bytes before the partition, and the bytes around its row in the answer."""
 
     __slots__ = ("acks", "grants", "pack", "prefix", "size", "tail", "timeout_ms", "topic")
 
     def __init__(self, request: ProduceRequest, version: int) -> None:
         self.acks = request.acks
-        self.grants: object | None = None  # by which the client may write to the topic
+        self.grants: object | None = None  # the rights that allow the client to write to the topic
         self.timeout_ms = request.timeout_ms
         self.topic = request.topic_data[0].name
         row = PartitionProduceResponse()
         topic = TopicProduceResponse(name=self.topic, partition_responses=[row])
         answer = _join(encode_response(PRODUCE, version, 0, ProduceResponse(responses=[topic])))
-        # No name has these bytes: they are no UTF-8.
+        # No name contains these bytes: they are not valid UTF-8.
         at = answer.rindex(_ROW.pack(0, 0, 0, -1, -1))
         self.prefix = answer[8:at]
         self.tail = answer[at + _ROW.size :]
@@ -82,12 +81,13 @@ class _Head:
         self.size = packed.size - 4
 
 
-# A packed answer, and the replica and offset up to which must be written before it counts.
+# A packed answer, its replica, and the offset up to which the log must be written before the answer
+# may be sent.
 _Entry = tuple[bytes, "Replica", int, _Head]
 
 
 class _Run(StagedRun):
-    """Repeated requests in a row, whose answers leave together."""
+    """Consecutive repeated requests, whose answers are sent together."""
 
     __slots__ = ("_entries", "append", "version")
 
@@ -121,7 +121,7 @@ class _Run(StagedRun):
 
 
 class RepeatedProduce:
-    """The heads of one connection's Produce requests of one version and client id."""
+    """The heads of Produce requests with one version and client id on one connection."""
 
     __slots__ = (
         "_behind_name",
@@ -144,14 +144,15 @@ class RepeatedProduce:
         self._start = PRODUCE.key << 16 | version
         self._is_flexible = version >= PRODUCE.flexible_from
         client_id_bytes = len((context.client_id or "").encode())
-        # Where the length of the topic's name is, or its last byte, and what follows the name.
+        # The position of the topic name's length or of its last byte, and the size of the field
+        # after the name.
         self._name_at = client_id_bytes + (19 if self._is_flexible else 23)
         self._behind_name = 1 if self._is_flexible else 5
         self._preparing = context.node.replicas.converting
         self._heads: dict[bytes, _Head] = {}
 
     def is_for(self, context: Context) -> bool:
-        """Return whether requests with that context can repeat the ones learned here."""
+        """Return whether requests with that context can repeat the requests learned here."""
         own = self._context
         return (
             own.version == context.version
@@ -160,12 +161,13 @@ class RepeatedProduce:
         )
 
     def learn(self, frame: memoryview, request: ProduceRequest) -> None:
-        """Note the head of a frame that was decoded to this request: the next one may repeat it."""
+        """Record the head of a frame that was decoded to this request: the next frame may repeat
+        it."""
         context = self._context
         topics = request.topic_data
         if (
-            # Only what the head determines: one partition, no transaction, and an answer to be
-            # packed.
+            # Learn only requests determined by the head: one partition, no transaction, and an
+            # answer to be packed.
             context.version < _OLDEST
             or len(topics) != 1
             or len(topics[0].partition_data) != 1
@@ -183,30 +185,31 @@ class RepeatedProduce:
         )
         encoded = encode_request(PRODUCE, context.version, 0, context.client_id, alike)
         head = _join(encoded)[4 + _HEAD_FROM : -_BEHIND_HEAD]
-        if frame[_HEAD_FROM : _HEAD_FROM + len(head)] == head:  # else it has unusual tags
+        if frame[_HEAD_FROM : _HEAD_FROM + len(head)] == head:  # otherwise it has unusual tags
             self._heads[head] = _Head(request, context.version)
 
     def append(self, queue: ResponseQueue, frame: memoryview) -> bool:
-        """Stage one, if the frame repeats a known one; else False, and nothing was done."""
+        """Run stage one if the frame repeats a known request; otherwise do nothing and return
+        False."""
         name_at = self._name_at
-        # Where each record is walked a look at the header is not enough.
+        # If every record must be walked, checking the header is not enough.
         if len(frame) <= name_at or self._walks_all:
             return False
         start, correlation_id = _START.unpack_from(frame)
-        # Another API or version; the client id behind it is part of the head.
+        # Another API or version; the client id after it is part of the head.
         if start != self._start:
             return False
         position = name_at + frame[name_at] + self._behind_name
         head = self._heads.get(frame[_HEAD_FROM:position].tobytes())
         if head is None:
             return False
-        # Batches of this topic are converted, or their records checked, before the append.
+        # Batches for this topic are converted or their records checked before the append.
         if self._preparing and head.topic in self._preparing:
             return False
         try:
             if self._is_flexible:
-                # The size is a varint, and one more than it says (KIP-482). Behind the batch there
-                # must be three empty sets of tags, or the request says something that the first did
+                # The size is a varint of the size plus one (KIP-482). Three empty sets of tags must
+                # follow the batch, or the request contains something that the first request did
                 # not.
                 index, size = _INDEX_AND_VARINT.unpack_from(frame, position)
                 position += 5
@@ -224,12 +227,13 @@ class RepeatedProduce:
             has_codec = frame[position + ATTRIBUTES_LOW_AT] & CODEC_MASK
         except (error, IndexError, CorruptData):
             return False
-        # The first compressed batch of a connection and topic is unpacked, see `produce.in_doubt`.
+        # The first compressed batch of a connection and topic is decompressed, see
+        # `produce.in_doubt`.
         if has_codec and head.topic not in self._context.client.verified_topics:
             return False
         try:
             self._append(queue, head, correlation_id, index, frame[position:end])
-        # The header is not plausible, and nothing was appended: the handler walks the records.
+        # The header is implausible and nothing was appended: the handler walks the records.
         except Doubt:
             return False
         return True
@@ -240,7 +244,7 @@ class RepeatedProduce:
         context = self._context
         try:
             grants = context.node.authorizer.grants
-            # The very rules that have allowed this topic before: they need not be asked again.
+            # The same rules object has already allowed this topic: it need not be asked again.
             if grants is not None and head.grants is grants:
                 replica = admit_granted(context, head.acks, (head.topic, index), batch)
             else:

@@ -1,4 +1,4 @@
-"""Faults on request: what stands between a router and the handlers while a test wants failures."""
+"""Injects faults between a router and its handlers for tests that need failures."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from barnabas.protocol.codec import Message
 
 
 class ConnectionCut(BarnabasError):
-    """A connection is closed on purpose, so its log line is no warning."""
+    """Raised to close a connection on purpose, so its log line is not a warning."""
 
 
 class RequestFaults(Protocol):
-    """Decides what happens to each request; a router without any calls its handlers."""
+    """Decides what happens to each request; a router without faults calls its handlers directly."""
 
     def handle(
         self, context: Context, request: Message, handler: Callable[[Context, Any], Outcome]
     ) -> Outcome:
-        """Stage one of a request: what the handler returns, or something else.
+        """Run stage one of a request; return the handler's outcome or something else.
 
-        ConnectionCut, raised here or by what is awaited later, closes the connection.
+        ConnectionCut, raised here or by the awaited outcome, closes the connection.
         """
         ...

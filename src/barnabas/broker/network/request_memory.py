@@ -1,13 +1,13 @@
-"""Limits the memory of all requests while they are received, and of large ones until they are
-decoded (`queued.max.request.bytes`).
+"""Limits the memory of requests being received, and of large requests until they are decoded.
 
-Unless that is set it is an eighth of the machine's memory. A request that fits into a connection's
-buffer needs none of it. Requests that brokers send to each other have a part of their own: clients
-that fill the memory must not stop replication.
+The limit is `queued.max.request.bytes`, or an eighth of the machine's memory if that is unset. A
+request that fits into a connection's buffer uses none of it. Requests between brokers have a
+separate share: clients that fill the memory must not stop replication.
 
-A connection takes memory for what its client has sent, so one that announces a large request costs
-nothing. One that begins it and stops would keep what it has: if others wait for memory, and less
-than a little has come in `barnabas.request.stalled.ms`, it is closed.
+A connection reserves memory only for the bytes that its client has sent, so announcing a large
+request costs nothing. A client that begins a request and stops would keep its memory: if others are
+waiting for memory and too few bytes arrived in `barnabas.request.stalled.ms`, its connection is
+closed.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ LEAST_BYTES: Final = 128 * 1024 * 1024
 SHARE: Final = 8
 """Divides the machine's memory."""
 LEAST_PROGRESS_BYTES: Final = 256 * 1024
-"""Must have come in the time after which a request counts as stalled."""
+"""The bytes that must arrive within the stall time, or the request counts as stalled."""
 
 _UNLIMITED: Final = -1
 _STALLED: Final = "barnabas.request.stalled.ms"
-_LOOKS: Final = 4  # in that time
-_BROKERS_SHARE: Final = 4  # of it is added for them
+_LOOKS: Final = 4  # per stall time
+_BROKERS_SHARE: Final = 4  # of the limit, added for brokers
 _BROKERS_KEYS: Final = frozenset(
     key for key, api in APIS.items() if api is FETCH or api.stem in BETWEEN_BROKERS
 )
 
 
 def limit_bytes(config: BrokerConfig, machine_bytes: int) -> int:
-    """The bytes of all requests; negative: no limit."""
+    """Return the limit for all requests in bytes; negative means no limit."""
     if config.is_set("queued.max.request.bytes"):
         given = config.int("queued.max.request.bytes")
-        return given if given > 0 else _UNLIMITED  # as Kafka takes it
+        return given if given > 0 else _UNLIMITED  # as Kafka treats it
     return max(machine_bytes // SHARE, LEAST_BYTES)
 
 
 class RequestMemory:
-    """The memory for requests of all listeners of one broker."""
+    """The memory for requests on all listeners of one broker."""
 
     __slots__ = ("_clock", "_complaints", "_preferred", "_seen", "_stalled_ms", "_timer", "pool")
 
@@ -74,16 +74,16 @@ class RequestMemory:
         return self.pool, self._preferred.memory
 
     def serve(self, connection: Connection) -> None:
-        """Let requests of brokers on this connection have their own part."""
+        """Let requests from brokers on this connection use the separate share."""
         connection.reservation.preferred = self._preferred
 
     def close(self) -> None:
-        """Close connections no more."""
+        """Stop closing connections."""
         if self._timer is not None:
             self._timer.cancel()
 
     def _watch(self) -> None:
-        """Memory is short: from now on, until it is not, look at those who have it."""
+        """Start watching the connections that hold memory, until memory is no longer short."""
         if self._timer is None:
             self._look()
 
@@ -91,14 +91,14 @@ class RequestMemory:
         self._timer = None
         now_ms = self._clock.monotonic_ms()
         seen, self._seen = self._seen, {}
-        # While no request waits for memory a slow client may take its time.
+        # While no request is waiting for memory, a slow client may take its time.
         short = [pool for pool in self._pools if pool.is_short]
         for pool in short:
             for connection in pool.holders:
                 assert isinstance(connection, Connection)
                 got, since_ms = seen.get(connection, (-LEAST_PROGRESS_BYTES, now_ms))
                 held = connection.held_bytes
-                # This broker does not read on, so the peer cannot make progress.
+                # This broker is not reading, so the peer cannot make progress.
                 is_ours = connection.is_held_up or connection.reservation.is_kept
                 if is_ours or not got <= held < got + LEAST_PROGRESS_BYTES:
                     got, since_ms = held, now_ms

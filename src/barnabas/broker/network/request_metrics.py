@@ -1,19 +1,19 @@
-"""How many requests of each API there were, how they ended, and where their time went (IN-3).
+"""Counts requests per API, their errors, and the time that they spent in each phase (IN-3).
 
     received --queue--> handler begins --local--> waits --remote--> answer --response queue--> sent
                                                                                           --send-->
 
-    queue           behind the frames that the same wake-up of the loop has received before
+    queue           behind earlier frames from the same wake-up of the loop
     local           in the handler, and until the logs are written
     remote          awaited: replicas, bytes to fetch, members of a group, a coordinator, a thread
     response queue  behind the answers to earlier requests of the connection
     send            while the client did not read; noted with its next request, not in the total
 
-Nearly all requests wait for nothing. Such a one has a single time, which is its local and its total
-one, and costs one count; that of a wait is counted only where there is one. Repeated Produce
-requests of one wake-up share a time, since they share the write, and of a connection's wake-ups
-with such requests each sixteenth is measured and stands for the others: two looks at the clock and
-a count in a bucket are a twentieth of a small request.
+Nearly all requests wait for nothing. Such a request has a single time, which is both its local and
+its total time, and is counted once; a wait is counted only if there was one. Repeated Produce
+requests of one wake-up share a time because they share the write. For such requests, only every
+sixteenth wake-up of a connection is measured and represents the others: reading the clock twice and
+counting in a bucket cost five percent of a small request.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 _MBEAN = "kafka.network:type=RequestMetrics,name="
 _AT_ONCE_NS = 50_000
-"""Less is no wait."""
+"""A shorter wait counts as none."""
 
 _FETCH, CONSUMER, FOLLOWER = "Fetch", "FetchConsumer", "FetchFollower"
-"""Kafka counts a Fetch twice: as one, and as one of a consumer or of a follower."""
+"""Kafka counts a Fetch twice: as a Fetch, and as a consumer's or a follower's Fetch."""
 
 _TIMES = (
     ("TotalTimeMs", "total", "From its receipt to its answer, ms"),
@@ -53,7 +53,7 @@ CountErrors = Callable[[Any, Errors], None]
 
 
 class RequestTimes:
-    """The counts and times of one version of an API, or of one kind of its clients."""
+    """The counts and times for one version of an API, or for one kind of its clients."""
 
     __slots__ = (
         "errors",
@@ -70,9 +70,9 @@ class RequestTimes:
     def __init__(self) -> None:
         self.errors: Errors = defaultdict(int)
         self.untimed = 0
-        """Requests that were answered, and for which the next time that is measured will stand."""
+        """The number of answered requests that the next measured time will represent."""
         self.plain = Durations()
-        """The time of those that waited for nothing; of all others: """
+        """The times of requests without a wait; for all others:"""
         self.total = Durations()
         self.local = Durations()
         self.queue = Durations()
@@ -81,8 +81,10 @@ class RequestTimes:
         self.send = Durations()
 
     def record(self, phases: tuple[int, int, int, int], requests: int = 1) -> None:
-        """Count so many requests that took these times: in the queue, local, remote, in the
-        response queue; in nanoseconds."""
+        """Count `requests` requests with these times, in nanoseconds.
+
+        The phases are queue, local, remote and response queue.
+        """
         queue_ns, local_ns, remote_ns, response_ns = phases
         if queue_ns < _AT_ONCE_NS and remote_ns < _AT_ONCE_NS and response_ns < _AT_ONCE_NS:
             self.plain.add(local_ns, requests)
@@ -98,12 +100,12 @@ class RequestTimes:
 
     @property
     def requests(self) -> int:
-        """How many there were."""
+        """Return the number of requests."""
         return self.untimed + sum(self.plain.counts) + sum(self.total.counts)
 
 
 class RequestMetrics:
-    """The requests of one broker, at all of its listeners."""
+    """The metrics of all requests to one broker, on all of its listeners."""
 
     __slots__ = ("_by_version", "_counters")
 
@@ -113,19 +115,19 @@ class RequestMetrics:
         metrics.declare(self._families)
 
     def of(self, name: str, version: int) -> RequestTimes:
-        """The counts of a version of the API of that name."""
+        """Return the counts for a version of the named API."""
         found = self._by_version.get((name, version))
         if found is None:
             found = self._by_version[name, version] = RequestTimes()
         return found
 
     def of_fetch(self, request: Any, version: int) -> RequestTimes:
-        """The counts of a Fetch: a follower names itself, by one of two fields."""
+        """Return the counts for a Fetch: a follower identifies itself by one of two fields."""
         is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         return self.of(FOLLOWER if is_follower else CONSUMER, version)
 
     def count_errors(self, times: RequestTimes, answer: Message) -> None:
-        """Count each error code in an answer, of the request or of one of its entries."""
+        """Count each error code in an answer, of the request or of its entries."""
         kind = type(answer)
         count = self._counters.get(kind)
         if count is None:
@@ -169,7 +171,7 @@ class RequestMetrics:
             )
 
     def _kinds(self) -> dict[str, list[tuple[int, RequestTimes]]]:
-        """Group the times by name; those of a Fetch are in two groups."""
+        """Group the times by name; a Fetch belongs to two groups."""
         kinds: dict[str, list[tuple[int, RequestTimes]]] = defaultdict(list)
         for (name, version), times in self._by_version.items():
             if times.requests or times.errors:
@@ -193,7 +195,7 @@ def _summary(
     if phase in ("total", "local"):
         durations += [each.plain for each in kinds]
         counts = _sum_counts(durations, now_ns)
-    else:  # those that did not wait are not in there
+    else:  # requests without a wait are not included
         counts = _sum_counts(durations, now_ns)
         everything = [each.total for each in kinds] + [each.plain for each in kinds]
         counts[0] += max(0, sum(_sum_counts(everything, now_ns)) - sum(counts))
@@ -215,7 +217,7 @@ def _sum_counts(durations: Iterable[Durations], now_ns: int) -> list[int]:
 
 
 def error_counter(kind: type[Message]) -> CountErrors | None:
-    """Return the counter of error codes in messages of that class; None: they have none."""
+    """Return the counter of error codes in messages of that class, or None if they have none."""
     has_own = any(each.name == "error_code" for each in kind.fields)
     inner: list[tuple[str, CountErrors]] = []
     for each in kind.fields:
@@ -238,7 +240,7 @@ def error_counter(kind: type[Message]) -> CountErrors | None:
 
 
 def _of_all(element: type[Message], count: CountErrors) -> CountErrors:
-    """For arrays; of elements that have a code and nothing else the codes are just looked at."""
+    """Return a counter for arrays; elements with a code and nothing else are read directly."""
 
     def count_codes(messages: Any, errors: Errors) -> None:
         for code in [each.error_code for each in messages if each.error_code]:
@@ -257,4 +259,4 @@ def _count_own(message: Any, errors: Errors) -> None:
 
 
 def _count_nothing(message: Any, errors: Errors) -> None:
-    """The answer cannot say that something failed."""
+    """Count nothing: the answer cannot report an error."""

@@ -1,10 +1,10 @@
-"""One connection's unanswered requests: each has a slot, and the slots leave in their order.
+"""One connection's unanswered requests: each has a slot, and the slots are sent in order.
 
-Owns the order of answers and how many may be outstanding. A slot is ready when its bytes are known;
-the first slot that is not holds back all behind it.
+It controls the order of answers and how many may be outstanding. A slot is ready when its bytes are
+known; the first slot that is not ready holds back all later ones.
 
-Invariant: the unanswered requests are of APIs that overlap (`protocol.api`), or it is one alone,
-and the connection hands over no frame until that is answered.
+Invariant: either all unanswered requests use APIs that overlap (`protocol.api`), or there is a
+single unanswered request and the connection delivers no frame until it is answered.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from barnabas.protocol.frame import encode_response
 from barnabas.shielded import shielded
 from barnabas.types import FileSlice, Part
 
-_MAX_UNANSWERED = 64  # requests of a connection, before it is read no further
-_MAX_KEPT_BYTES = 1024 * 1024  # of these requests, as they were received, and of their answers
+_MAX_UNANSWERED = 64  # requests per connection before reading pauses
+_MAX_KEPT_BYTES = 1024 * 1024  # of these requests, as received, and of their answers
 LARGE_BYTES = 64 * 1024
-"""A request of more than that is decoded, and its answer encoded, in a thread."""
+"""A larger request is decoded, and its answer encoded, in a thread."""
 
 
-_RUNS_PER_LOOK = 16  # at the clock
+_RUNS_PER_LOOK = 16  # runs per reading of the clock
 
-_IN_RUN = -1  # each request of a run has a correlation id of its own
+_IN_RUN = -1  # each request of a run has its own correlation id
 
 
 class _Slot:
-    """The place of a response, or of those of a run, in its connection's order."""
+    """The place of a response, or of a run's responses, in its connection's order."""
 
     __slots__ = (
         "api",
@@ -80,10 +80,10 @@ class _Slot:
         begun: tuple[RequestTimes, int, int],
         staged: Staged | StagedRun | None = None,
     ) -> None:
-        """`begun`: what counts the request, when its handler began, how long it waited for that."""
+        """`begun` is the request's counters, its handler's start time and its time in the queue."""
         self.times, self.begun_ns, self.queue_ns = begun
-        self.waits_ns = 0  # since when it has waited for its outcome
-        self.ready_ns = 0  # since when it has waited for the answers before it
+        self.waits_ns = 0  # since when it has been waiting for its outcome
+        self.ready_ns = 0  # since when it has been waiting for earlier answers
         self.requests = 1
         self.api = api
         self.correlation_id = correlation_id
@@ -104,11 +104,11 @@ class _Slot:
 
 
 class Encoded(NamedTuple):
-    """An answer in the bytes that are sent."""
+    """An answer as the bytes to send."""
 
     parts: Sequence[Part]
     is_last: bool = False
-    """Whether the connection is closed after it."""
+    """Whether the connection is closed after the answer."""
 
 
 class ResponseQueue:
@@ -146,12 +146,11 @@ class ResponseQueue:
         self._connection = connection
         self._metrics = metrics
         self.times: RequestTimes | None = None
-        """The times of the request that was begun, until it is answered or has a place among the
-        unanswered."""
+        """The times of the current request, until it is answered or has a slot."""
         self._begun_ns = 0
         self._runs = 0
         self.wake_ns = 0
-        """When the first request of this wake-up was begun; 0: none was."""
+        """When the first request of this wake-up was begun; 0 if there was none."""
         self._complaints = complaints
         self._node = node
         self.client = client
@@ -161,14 +160,15 @@ class ResponseQueue:
         self._is_full = False
         self._is_over = False
         self._has_handed_back = False  # the next request waits until all are answered
-        self._muted: asyncio.TimerHandle | None = None  # until it is over
+        self._muted: asyncio.TimerHandle | None = None  # until the end of the throttle time
         self._kept_bytes = 0
         self.run: StagedRun | None = None
-        """The one that the last request began or joined, if it waits for the end of this wake-up:
-        the next request may join it."""
+        """The run that the last request began or joined, if it will be written at the end of this
+        wake-up: the next request may join it."""
 
     def context_for(self, api: Api, version: int, client_id: str | None) -> Context:
-        """The context of a request: the last one's, if this one is of the same kind."""
+        """Return the context for a request: the last request's context if both are of the same
+        kind."""
         context = self._context
         if (
             context is None
@@ -181,7 +181,7 @@ class ResponseQueue:
 
     @property
     def client_id(self) -> str | None:
-        """The client id of the last request."""
+        """Return the client id of the last request."""
         return None if self._context is None else self._context.client_id
 
     @property
@@ -190,18 +190,19 @@ class ResponseQueue:
 
     @property
     def has_unanswered(self) -> bool:
-        """The client waits for an answer."""
+        """Return whether the client is waiting for an answer."""
         return bool(self._slots)
 
     @property
     def waiting(self) -> list[str]:
-        """The APIs of the requests whose outcome is awaited."""
+        """Return the APIs of the requests whose outcome is awaited."""
         return [each.api.name for each in self._slots if each.waits_ns and not each.is_ready]
 
     def holds_back(self, frame: memoryview) -> bool:
-        """Hold back a request that overlaps no other, until those before it are answered.
+        """Hold back a request that overlaps no other until all earlier requests are answered.
 
-        Returns False if none is unanswered; else the connection hands the frame over again.
+        Returns False if no request is unanswered; otherwise the connection delivers the frame
+        again.
         """
         if self._staged:
             self._write_and_answer()
@@ -212,7 +213,7 @@ class ResponseQueue:
         return True
 
     def begin(self, times: RequestTimes) -> None:
-        """Note that the handler of a request begins, whose time is counted in `times`."""
+        """Record that a request's handler begins; its time is counted in `times`."""
         now_ns = self._begun_ns = spent_ns()
         if not self.wake_ns:
             self.wake_ns = now_ns
@@ -222,14 +223,14 @@ class ResponseQueue:
             self._connection.blocked_ns = 0
 
     def _begun(self, api: Api, version: int) -> tuple[RequestTimes, int, int]:
-        """Return the times to count in, when the handler began, and how long the request queued."""
+        """Return the counters, when the handler began, and how long the request was queued."""
         times, self.times = self.times, None
         if times is None:  # answered without a handler
             return self._metrics.of(api.name, version), spent_ns(), 0
         return times, self._begun_ns, self._begun_ns - self.wake_ns
 
     def _count_run(self, slot: _Slot, requests: int) -> None:
-        """Count a run's requests: with its time, or until the next that is measured."""
+        """Count a run's requests, with its time or, if untimed, for the next measured run."""
         times = slot.times
         if slot.begun_ns:
             slot.requests = requests + times.untimed
@@ -238,7 +239,7 @@ class ResponseQueue:
             times.untimed += requests
 
     def _count(self, slot: _Slot, now_ns: int) -> None:
-        """Count the times of a request that is answered, or has no answer."""
+        """Count the times of a request that is answered or has no answer."""
         ready_ns = slot.ready_ns or now_ns
         acted_ns = slot.waits_ns or ready_ns
         local_ns, remote_ns = acted_ns - slot.begun_ns, ready_ns - acted_ns
@@ -253,9 +254,9 @@ class ResponseQueue:
         outcome: Outcome,
         kept_bytes: int = 0,
     ) -> None:
-        """Answer a request as its handler's outcome says, after all those before it.
+        """Answer a request with its handler's outcome, after all earlier requests.
 
-        `kept_bytes`: how much of the request is kept until it is answered.
+        `kept_bytes` is the part of the request that stays in memory until it is answered.
         """
         self.run = None
         if isinstance(outcome, Staged):
@@ -264,11 +265,11 @@ class ResponseQueue:
             self._kept_bytes += kept_bytes
             self._slots.append(slot)
             self._staged.append(slot)
-            # It holds back all behind it, so nothing can be grouped with it.
+            # It holds back all later requests, so none can be grouped with it.
             if not api.overlaps:
                 self._write_and_answer()
             return
-        # Nothing is unanswered before it: it leaves without a slot.
+        # No earlier request is unanswered: the answer is sent without a slot.
         if isinstance(outcome, Message) and not self._slots:
             self._connection.write(encode_response(api, version, correlation_id, outcome))
             times, begun_ns, queue_ns = self._begun(api, version)
@@ -283,8 +284,8 @@ class ResponseQueue:
             self._fill(slot, outcome)
         elif isinstance(outcome, Hold):
             self._connection.pause_reading()
-            # The handler still has views of the request, and reads on from them later: its memory
-            # stays reserved so long.
+            # The handler still has views of the request and will read from them later: its memory
+            # stays reserved until then.
             reservation = self._connection.reservation
             reservation.is_kept = reservation.size_bytes > 0
             self._wait(slot, outcome.until, held=True)
@@ -295,7 +296,7 @@ class ResponseQueue:
     def answer_encoded(
         self, api: Api, version: int, answer: Encoded | Coroutine[Any, Any, Encoded]
     ) -> None:
-        """Answer a request of that API, after all those before it and before all behind it."""
+        """Answer a request of that API, after all earlier requests and before all later ones."""
         self.run = None
         slot = _Slot(api, _IN_RUN, version, self._begun(api, version))
         self._slots.append(slot)
@@ -322,7 +323,7 @@ class ResponseQueue:
             self._connection.close()
 
     def begin_run(self, api: Api, version: int, run: StagedRun, times: RequestTimes) -> None:
-        """Answer the requests that join this run, after all those before them."""
+        """Answer the requests that join this run, after all earlier requests."""
         now_ns = queue_ns = 0
         if self._runs % _RUNS_PER_LOOK == 0:
             now_ns = spent_ns()
@@ -334,12 +335,12 @@ class ResponseQueue:
         self.run = run
 
     def _write_and_answer(self) -> None:
-        """Answer what is staged now, instead of at the end of this wake-up."""
+        """Answer the staged requests now instead of at the end of this wake-up."""
         self._node.replicas.write_staged()
         self.answer_staged()
 
     def answer_staged(self) -> None:
-        """Build the answers that waited for the logs to be written, if there are any."""
+        """Build the answers that were waiting for the logs to be written."""
         if not self._staged:
             return
         staged, self._staged, self.run = self._staged, [], None
@@ -369,19 +370,20 @@ class ResponseQueue:
             self._wait(slot, answer, held=False)
 
     def _separate(self, slot: _Slot, answers: list[Separate]) -> None:
-        """Give each request of a run a slot of its own."""
-        # In the place of the run, so that the order of the answers stays.
+        """Give each request of a run its own slot."""
+        # Insert them in place of the run, so that the order of answers is kept.
         at = self._slots.index(slot)
         del self._slots[at]
         for correlation_id, answer in reversed(answers):
-            # Each waits by itself, so each has its time, be the run's measured or not.
+            # Each waits separately, so each has its own time, whether the run's was measured or
+            # not.
             begun = slot.times, slot.begun_ns or spent_ns(), slot.queue_ns
             own = _Slot(slot.api, correlation_id, slot.version, begun)
             self._slots.insert(at, own)
             self._settle(own, answer)
 
     def _fill(self, slot: _Slot, answer: Message) -> None:
-        """The answer is there, and is kept until those before it have left."""
+        """Store the answer in its slot; it is kept until all earlier answers have been sent."""
         slot.fill(answer)
         self._metrics.count_errors(slot.times, answer)
         if slot is not self._slots[0]:
@@ -397,7 +399,7 @@ class ResponseQueue:
         self._count(slot, spent_ns())
 
     def _check_limit(self) -> None:
-        # Those that wait for the write at the end of this wake-up do not count: they are to be
+        # Requests waiting for the write at the end of this wake-up do not count: they will be
         # grouped, and the receive buffer bounds them.
         is_over = len(self._slots) - len(self._staged) >= _MAX_UNANSWERED
         if (is_over or self._kept_bytes >= _MAX_KEPT_BYTES) and not self._is_full:
@@ -422,8 +424,8 @@ class ResponseQueue:
                 outcome = outcome.answer()
             answer = await outcome if isinstance(outcome, Coroutine) else outcome
             if self._is_over:
-                # It came in spite of the cancellation: `asyncio.wait_for` swallows one that meets
-                # an outcome, in Python 3.11.
+                # It arrived despite the cancellation: `asyncio.wait_for` swallows a cancellation
+                # that coincides with an outcome, in Python 3.11.
                 if answer is not None:
                     slot.fill(answer)
                     _release(slot.parts)
@@ -445,13 +447,14 @@ class ResponseQueue:
             self._connection.release_frames()
 
     def _end_hold(self) -> None:
-        """The request's bytes are needed no more, and the next one may be read."""
+        """Release the request's bytes, which are no longer needed; the next request may be read."""
         if self._connection.reservation.is_kept:
             self._connection.reservation.free()
         self._connection.resume_reading()
 
     def _give_up(self, slot: _Slot, error: Exception) -> None:
-        """Close the connection: a request failed, and without its answer no later one may leave."""
+        """Close the connection: a request failed, and without its answer no later answer may be
+        sent."""
         address, what = self._connection.peer_address, f"{slot.api.name} failed"
         if isinstance(error, BarnabasError):
             level = logging.INFO if isinstance(error, ConnectionCut) else logging.WARNING
@@ -469,20 +472,20 @@ class ResponseQueue:
             slot = slots.popleft()
             self._kept_bytes -= slot.kept_bytes
             self._connection.write(slot.parts)
-            if slot.begun_ns:  # else it is one of an untimed run, and counted
+            if slot.begun_ns:  # otherwise it is part of an untimed run and already counted
                 now_ns = now_ns or spent_ns()
                 self._count(slot, now_ns)
         has_room = len(slots) < _MAX_UNANSWERED and self._kept_bytes < _MAX_KEPT_BYTES
         if self._is_full and has_room and not self._connection.is_closing:
             self._is_full = False
             self._connection.resume_reading()
-        # The request that was handed back is alone now, and is handed over again.
+        # The request that was handed back is now alone and is delivered again.
         if self._has_handed_back and not slots and not self._connection.is_closing:
             self._has_handed_back = False
             self._connection.release_frames()
 
     def mute(self, time_ms: int) -> None:
-        """Read no request for that time; answers still leave."""
+        """Read no request for that time; answers are still sent."""
         loop = asyncio.get_running_loop()
         until = loop.time() + time_ms / 1000
         if self._muted is None:
@@ -500,14 +503,15 @@ class ResponseQueue:
             self._connection.resume_reading()
 
     def cancel(self) -> None:
-        """Give up all answers: the connection is closed."""
+        """Cancel all answers: the connection is closed."""
         if self._muted is not None:
             self._muted.cancel()
             self._muted = None
         for slot in self._slots:
             if slot.task is not None and not slot.is_ready:
                 slot.task.cancel()
-                # A task that has not begun never will, so what it was to await is closed here.
+                # A task that has not started never will, so the coroutine that it was to await is
+                # closed here.
                 slot.task.add_done_callback(partial(_close, slot.later))
             _release(slot.parts)
         self._is_over = True
@@ -516,8 +520,10 @@ class ResponseQueue:
 
 
 async def _encode(slot: _Slot, response: Message) -> Sequence[Part]:
-    """Encode a long answer in a thread, which gives way every few milliseconds: it may be a second
-    of work."""
+    """Encode a long answer in a thread: it may take a second of computation.
+
+    The thread yields to the event loop every few milliseconds.
+    """
     encoding = asyncio.get_running_loop().run_in_executor(
         None, encode_response, slot.api, slot.version, slot.correlation_id, response
     )
@@ -534,7 +540,7 @@ def _release_encoded(encoding: asyncio.Future[list[Part]]) -> None:
 
 
 def _release(parts: Sequence[Part]) -> None:
-    """Release the slices of an answer that is not sent."""
+    """Release the slices of an answer that will not be sent."""
     for part in parts:
         if isinstance(part, FileSlice):
             part.release()

@@ -6,13 +6,14 @@
                                             |- a coroutine       answered when it is done
                                             `- Hold(coroutine)   ... and nothing is read till then
 
-What the Produce requests of one wake-up append is written at its end, with one system call per
-partition, and then they are answered: Produce is one of the APIs that overlap (`protocol.api`). A
-request of any other is begun when those before it are answered, and holds back those behind it.
+Appends from the Produce requests of one wake-up are written at its end, with one system call per
+partition, and then the requests are answered: Produce is one of the APIs that overlap
+(`protocol.api`). A request to any other API is begun when all earlier requests are answered, and
+holds back all later ones.
 
-Invariant: responses leave a connection in the order of its requests, and are what they would be if
-each request had waited for the answer to the one before. A request that does not parse, or that no
-API serves, closes its connection and no other.
+Invariant: a connection's responses are sent in the order of its requests, and are the same as if
+each request had waited for the answer to the previous one. A request that does not parse, or that
+no API serves, closes its own connection only.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Route(NamedTuple):
     """How requests of one API and version are decoded and handled."""
 
     api: Api
-    decode: Callable[[memoryview], tuple[Message, int]]  # what follows a request is ignored
+    decode: Callable[[memoryview], tuple[Message, int]]  # the bytes after a request are ignored
     handle: Handler
     times: RequestTimes
 
@@ -91,7 +92,7 @@ class Router:
         metrics: RequestMetrics,
         sasl: SaslListener | None = None,
     ) -> None:
-        """`sasl`: how the listener's clients authenticate; None: they need not."""
+        """`sasl` is the clients' authentication on this listener; None if none is required."""
         self._node = node
         self._listener = listener
         self._memory = memory
@@ -102,29 +103,29 @@ class Router:
         self._large_requests = MemoryPool(_LARGE_AT_ONCE_BYTES)
         self._large_of_brokers = MemoryPool(_LARGE_AT_ONCE_BYTES)
         self._queues: dict[Connection, ResponseQueue | None] = {}  # None until the first frame
-        self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # of those that have produced
+        self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # of connections that produce
         self._sasl = sasl
         deadline_ms = node.config.int("barnabas.connection.login.deadline.ms")
         self._unauthenticated = UnauthenticatedConnections(
             deadline_ms, node.clock, connections.complaints
         )
-        self._gates: dict[ResponseQueue, SaslGate] = {}  # of those whose frames are looked at
+        self._gates: dict[ResponseQueue, SaslGate] = {}  # of connections whose frames are inspected
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
         self._max_entries = node.config.int("barnabas.request.max.entries")
         self._faults: RequestFaults | None = None
-        # A client that has a quota from now on had none when its requests began to be repeated.
+        # A client that gets a quota now had none when its requests began to be repeated.
         node.quotas.add_listener(self._repeated.clear)
 
     def inject(self, faults: RequestFaults | None) -> None:
-        """Ask `faults` about every request from here on, on open connections too; None: about none.
+        """Ask `faults` about every request from now on, on open connections too; None ends that.
 
-        While there are faults no Produce request is answered as a repetition, without its message.
+        While there are faults, every Produce request is decoded to a message.
         """
         self._faults = faults
         self._repeated.clear()
 
     def accept(self, address: Address) -> Connection:
-        """The protocol for a new connection from this address."""
+        """Return the protocol for a new connection from this address."""
         if self._sasl is None:
             connection = Connection(
                 self,
@@ -151,14 +152,14 @@ class Router:
         self._unauthenticated.remove(connection)
 
     def _admit(self, connection: Connection) -> None:
-        """Lift the limits of a connection whose client has authenticated."""
+        """Lift the limits on a connection whose client has authenticated."""
         self._unauthenticated.remove(connection)
         connection.admit(self._max_frame_bytes, self._memory.pool)
         self._memory.serve(connection)
 
     @property
     def waiting(self) -> Counter[str]:
-        """How many requests await their outcome, by API."""
+        """Return the number of requests that await their outcome, by API."""
         counts: Counter[str] = Counter()
         for queue in self._queues.values():
             if queue is not None and queue.has_unanswered:
@@ -166,7 +167,7 @@ class Router:
         return counts
 
     def close(self) -> None:
-        """Close every connection; requests under way are given up."""
+        """Close every connection and cancel requests under way."""
         self._unauthenticated.close()
         for connection, queue in list(self._queues.items()):
             if queue is not None:
@@ -174,16 +175,20 @@ class Router:
             connection.abort()
 
     def abort(self, is_meant: Callable[[str | None], bool]) -> None:
-        """Close connections by the client id of their last request, and give up what is under way;
-        those without a request stay."""
+        """Close connections by the client id of their last request and cancel their requests.
+
+        Connections without a request stay open.
+        """
         for connection, queue in list(self._queues.items()):
             if queue is not None and is_meant(queue.client_id):
                 queue.cancel()
                 connection.abort()
 
     def end_sessions(self, principal: Principal, mechanism: str) -> None:
-        """Close the connections of a user that can no longer authenticate by this mechanism, unless
-        a delegation token let it in."""
+        """Close the connections of a user that can no longer authenticate by this mechanism.
+
+        Connections authenticated with a delegation token stay open.
+        """
         for connection, queue in list(self._queues.items()):
             client = None if queue is None else queue.client
             if (
@@ -205,8 +210,8 @@ class Router:
     def close_idle(self, now_ms: int, idle_ms: int) -> None:
         """Close the connections on which nothing was sent or received for `idle_ms`.
 
-        Called a few times per `idle_ms`. A connection that waits for our answer is not idle, unless
-        its client has ended it; one that does not read its answer is.
+        Called a few times per `idle_ms`. A connection waiting for our answer is not idle, unless
+        its client has closed its side; a connection that does not read its answer is idle.
         """
         for connection, queue in list(self._queues.items()):
             if connection.was_active:
@@ -244,7 +249,7 @@ class Router:
         if queue is None:
             queue = self._queues[connection] = self._open(connection)
         try:
-            # Empty on a listener without SASL: no request pays for it.
+            # Empty on a listener without SASL, so requests there cost nothing extra.
             if self._gates and self._is_for_gate(queue, frame):
                 return
             repeated = self._repeated.get(queue)
@@ -291,13 +296,16 @@ class Router:
         return queue
 
     def _is_for_gate(self, queue: ResponseQueue, frame: memoryview) -> bool:
-        """Take a frame of an authentication; False if it is another. Raises what closes it."""
+        """Take a frame of an authentication; return False for any other.
+
+        Raises the error that closes the connection.
+        """
         gate = self._gates.get(queue)
         if gate is None:
             return False
         if gate.is_needed:
             return gate.take(frame)
-        del self._gates[queue]  # authenticated for good: this session never expires
+        del self._gates[queue]  # authenticated permanently: this session never expires
         return False
 
     def _dispatch(self, queue: ResponseQueue, frame: memoryview) -> None:
@@ -307,8 +315,8 @@ class Router:
         if route is None:
             from barnabas.broker.handlers import api_versions  # once for each API and version
 
-            # A client that is newer than this broker asks in a version unknown here, and is
-            # answered in version 0, so that it can choose one (KIP-511).
+            # A client newer than this broker asks in a version unknown here and is answered in
+            # version 0, so that it can choose another version (KIP-511).
             fallback = api_versions.fallback(header)
             if fallback is not None:
                 if queue.has_unanswered and queue.holds_back(frame):
@@ -334,17 +342,17 @@ class Router:
             request, _ = route.decode(body)
             outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome)
-            # Neither may be passed by: they see each request as a message.
+            # Neither may be bypassed: they see each request as a message.
             if self._faults is None and counted is None:
                 self._learn(queue, context, frame, request, route.times)
         else:
-            # A quota counts each request by itself, faults concern each, and long bodies would be
-            # long keys.
+            # A quota counts each request separately, faults apply to each request, and long bodies
+            # would make long keys.
             if api.is_cached and counted is None and self._faults is None and size <= LARGE_BYTES:
                 build = partial(self._build, route, context)
                 queue.answer_encoded(api, version, self._answers.answer(context, header, build))
                 return
-            # A copy: a request that waits would keep the connection's whole receive buffer alive.
+            # Copy it: a waiting request would keep the connection's whole receive buffer alive.
             body = memoryview(bytes(body))
             if size > LARGE_BYTES:
                 outcome = Hold(self._begin_large(queue, route, context, body, counted))
@@ -362,7 +370,8 @@ class Router:
             counted.end()
 
     def _too_many(self, queue: ResponseQueue, context: Context, error: TooManyEntries) -> Message:
-        """The answer to a request with too many entries. Raises the error if none can say it."""
+        """Return the answer to a request with too many entries; raise the error if no answer can
+        say it."""
         reason = TooManyEntries(f"{error}; send several requests")
         response, version = context.api.response, context.version
         fields = {made.name for made in response.fields if version in made.versions}
@@ -379,7 +388,7 @@ class Router:
     def _counted(
         self, queue: ResponseQueue, context: Context, size_bytes: int
     ) -> CountedRequest | None:
-        """The count of a request whose client has a quota."""
+        """Return the count for a request whose client has a quota; otherwise None."""
         limits = self._node.quotas.of(context.client.principal.name, context.client_id)
         if limits is None:
             return None
@@ -395,7 +404,7 @@ class Router:
         )
 
     def _build(self, route: Route, context: Context, body: memoryview) -> Message | Later:
-        """Stage one of a request whose answer may be cached."""
+        """Run stage one of a request whose answer may be cached."""
         request, _ = route.decode(body)
         outcome = self._begin_under_faults(route, context, request)
         assert isinstance(outcome, Message | Coroutine)
@@ -419,8 +428,11 @@ class Router:
         body: memoryview,
         counted: CountedRequest | None,
     ) -> Message | Staged | Later | None:
-        """Stage one of a long request: to decode it may be a second of work. A thread gives way to
-        the loop every few milliseconds; others wait while the ones before them take up too much."""
+        """Run stage one of a long request, whose decoding may take a second of computation.
+
+        A thread decodes it, yielding to the event loop every few milliseconds; requests wait while
+        earlier ones use too much memory.
+        """
         size = len(body)
         is_of_broker = route.api.stem in BETWEEN_BROKERS  # does not wait behind clients
         large = self._large_of_brokers if is_of_broker else self._large_requests
@@ -447,9 +459,9 @@ class Router:
         request: Any,
         times: RequestTimes,
     ) -> None:
-        """Let the connection's next request repeat this one."""
+        """Let the connection's next request repeat this request."""
         from barnabas.broker.network.repeated_produce import (
-            RepeatedProduce,  # with the first of them
+            RepeatedProduce,  # loaded with the first of them
         )
 
         repeated = self._repeated.get(queue)
@@ -458,20 +470,20 @@ class Router:
         repeated.learn(frame, request)
 
     def _route(self, header: RequestHeader) -> Route:
-        """The route for an API and version. Raises UnsupportedVersion."""
+        """Return the route for an API and version. Raises UnsupportedVersion."""
         api = APIS.get(header.api_key)
         if api is None:
             raise UnsupportedVersion(f"API key {header.api_key} is not served")
         version = header.api_version
         if not api.min_version <= version <= api.max_version:
             raise UnsupportedVersion(f"{api.name} version {version} is not served")
-        # Advertised all the same, and the connection is closed for them (ST-5).
+        # These versions are advertised, but the connection is closed for them (ST-5).
         if version < api.oldest_served:
             oldest = api.oldest_served
             raise UnsupportedVersion(
                 f"{api.name} version {version} is not served, the oldest is {oldest}"
             )
-        # Imported at its first request: the start does not pay for handlers that no client needs.
+        # Imported at its first request: startup does not pay for handlers that no client needs.
         handler: Handler = import_module(f"barnabas.broker.handlers.{api.stem}").handle
         most_entries = api.max_entries
         if api.stem not in BETWEEN_BROKERS:  # a controller describes all partitions
@@ -489,11 +501,14 @@ _PURGATORIES = {
     "DeleteRecords": "DeleteRecords",
     "ElectLeaders": "ElectLeader",
 }
-"""Kafka's names of the places where requests of these APIs wait."""
+"""Kafka's names for the places where requests of these APIs wait."""
 
 
 def waiting_families(routers: Sequence[Router]) -> Iterator[Family]:
-    """Requests that wait. There is no purgatory here: they are counted in their connections."""
+    """Yield the number of waiting requests.
+
+    There is no purgatory here: they are counted on their connections.
+    """
     waiting: Counter[str] = Counter()
     for router in routers:
         waiting.update(router.waiting)

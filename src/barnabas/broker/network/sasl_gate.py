@@ -1,12 +1,13 @@
-"""SaslGate takes the frames of a connection until its client has authenticated, and each time
-that it authenticates again (KIP-368).
+"""SaslGate handles a connection's frames until its client has authenticated.
+
+It does so again for each re-authentication (KIP-368).
 
     frame --> ApiVersions                     to its handler
           |-> SaslHandshake, SaslAuthenticate to the session; a refusal waits a moment, then closes
           `-> anything else                   closes the connection
 
-A client whose session never ends passes once and is not looked at any more. The delay of a refusal
-keeps this connection alone: others are served meanwhile.
+A client whose session never ends passes once and is not checked again. The delay after a refusal
+affects this connection only: others are served meanwhile.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _LENGTH: Final = struct.Struct(">i")
 _KEY: Final = struct.Struct(">h")
-_MOST_BYTES: Final = 4 * 1024 * 1024  # when a client authenticates again; a token may be long
+_MOST_BYTES: Final = 4 * 1024 * 1024  # when a client re-authenticates; a token may be long
 
 Encode = Callable[[Reply], list[Part]]
 
@@ -46,12 +47,12 @@ class GateSettings(NamedTuple):
 
     failure_delay_ms: int
     admit: Callable[[Connection], None]
-    """Called when the client of a connection is known."""
+    """Called when a connection's client has authenticated."""
     complaints: Complaints
 
 
 class SaslGate:
-    """One connection's; `take` is called with each of its frames."""
+    """The gate of one connection; `take` is called with each of its frames."""
 
     __slots__ = ("_client", "_connection", "_queue", "_session", "_settings")
 
@@ -71,18 +72,18 @@ class SaslGate:
 
     @property
     def is_needed(self) -> bool:
-        """Frames to come have to be looked at."""
+        """Return whether future frames have to be checked."""
         session = self._session
         return session.stage is not Stage.OPEN or session.expires_at_ms is not None
 
     def take(self, frame: memoryview) -> bool:
-        """Take a frame of the authentication; False if it is one for its handler.
+        """Take a frame of the authentication; return False if its handler should get it.
 
-        Raises IllegalSaslState and CorruptData, which close the connection.
+        Raises IllegalSaslState or CorruptData, which close the connection.
         """
         session = self._session
         if session.stage is Stage.OPEN:
-            # A handshake in an open session begins to authenticate again (KIP-368).
+            # A handshake in an open session begins a re-authentication (KIP-368).
             is_handshake = len(frame) >= 2 and _KEY.unpack_from(frame)[0] == SASL_HANDSHAKE.key
             if not is_handshake or not session.try_begin_again():
                 if session.is_over:
@@ -90,8 +91,8 @@ class SaslGate:
                         "the session is over, and the client did not authenticate again"
                     )
                 return False
-        # After a SaslHandshake of version 0 the mechanism's messages come without a request around
-        # them; SaslAuthenticate is of KIP-152.
+        # After a SaslHandshake of version 0, the mechanism's messages arrive without a request
+        # around them; SaslAuthenticate came with KIP-152.
         elif session.takes_raw_messages:
             self._answer(SASL_AUTHENTICATE, 0, session.authenticate(bytes(frame)), _raw)
             return True
@@ -101,7 +102,7 @@ class SaslGate:
         elif header.api_key == SASL_AUTHENTICATE.key:
             self._authenticate(header)
         elif header.api_key == API_VERSIONS.key:
-            if header.api_version <= API_VERSIONS.max_version:  # else it is asked for again
+            if header.api_version <= API_VERSIONS.max_version:  # otherwise it is asked for again
                 session.on_api_versions()
             return False
         else:
@@ -141,12 +142,12 @@ class SaslGate:
         self._settings.complaints.report(
             address, "failed authentication", reply.refusal, level=logging.INFO
         )
-        # Kafka's connection.failed.authentication.delay.ms: who guesses passwords has to wait.
+        # Kafka's connection.failed.authentication.delay.ms: it slows down password guessing.
         await asyncio.sleep(self._settings.failure_delay_ms / 1000)
         return Encoded(encode(reply), is_last=True)
 
     def _enter(self) -> None:
-        """Note who the client is, once that is known."""
+        """Record who the client is once that is known."""
         identity = self._session.identity
         if self._session.stage is Stage.OPEN and identity is not None:
             self._client.principal = identity.principal
@@ -156,7 +157,7 @@ class SaslGate:
 
 
 def _served_version(api: Api, header: RequestHeader) -> int:
-    """The version of a request. Raises UnsupportedVersion, CorruptData."""
+    """Return the version of a request. Raises UnsupportedVersion or CorruptData."""
     version = header.api_version
     if not api.min_version <= version <= api.max_version:
         raise UnsupportedVersion(f"{api.name} version {version} is not served")
@@ -176,6 +177,6 @@ def _encoder(api: Api, header: RequestHeader) -> Encode:
 
 
 def _raw(reply: Reply) -> list[Part]:
-    """A message without a header; a refused client gets none."""
+    """Encode a message without a header; a refused client gets no message."""
     assert isinstance(reply.answer, bytes)
     return [] if reply.refusal else [_LENGTH.pack(len(reply.answer)) + reply.answer]

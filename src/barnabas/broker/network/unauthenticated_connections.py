@@ -1,9 +1,9 @@
-"""Limits connections before their clients have authenticated: their time, and what they cost.
+"""Limits the time and memory of connections whose clients have not yet authenticated.
 
-From the moment that a connection is accepted its client has
-`barnabas.connection.login.deadline.ms`, a TLS handshake included. Until then it has a small buffer;
-what does not fit takes its part of a memory that all of them share, or waits. If there are too
-many, the one that has taken longest is closed: one that knows its password is done in a moment.
+From the moment a connection is accepted, its client has `barnabas.connection.login.deadline.ms`,
+including any TLS handshake. Until then it has a small buffer; larger messages use memory that all
+these connections share, or wait for it. If there are too many such connections, the oldest is
+closed: a client that knows its password is done in a moment.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
 _DEADLINE: Final = "barnabas.connection.login.deadline.ms"
 
 BUFFER_BYTES: Final = 16 * 1024
-"""Bounds each one's receive buffer, which holds any message of an exchange but some tokens."""
+"""Limits each connection's receive buffer, which holds any message of an exchange except some
+tokens."""
 
 MOST: Final = 2_000
 MEMORY_BYTES: Final = 32 * 1024 * 1024
-"""Bounds what all of them take for longer messages; their buffers take at most as much again."""
+"""Limits the memory for longer messages of all connections; their buffers take at most as much
+again."""
 
 
 class UnauthenticatedConnections:
-    """The connections of one listener before their clients are known."""
+    """The connections of one listener whose clients are not yet known."""
 
     __slots__ = ("_clock", "_complaints", "_deadline_ms", "_timer", "_waiting", "memory")
 
@@ -38,7 +40,7 @@ class UnauthenticatedConnections:
         self._deadline_ms = deadline_ms
         self._clock = clock
         self._complaints = complaints
-        self._waiting: dict[Connection, int] = {}  # until when; the oldest first
+        self._waiting: dict[Connection, int] = {}  # deadlines; the oldest first
         self._timer: asyncio.TimerHandle | None = None
         self.memory = MemoryPool(MEMORY_BYTES)
 
@@ -47,7 +49,7 @@ class UnauthenticatedConnections:
 
     def add(self, connection: Connection) -> None:
         """Watch a connection that was accepted."""
-        # The oldest goes: a flood of connections must not keep out a client that knows its
+        # The oldest is closed: a flood of connections must not keep out a client that knows its
         # password.
         if len(self._waiting) >= MOST:
             self._close(

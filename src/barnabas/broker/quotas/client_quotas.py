@@ -1,10 +1,10 @@
-"""The quotas of clients: what each may do, what it has done, and how long it has to wait (SE-5).
+"""Client quotas: what each client may do, what it has done, and how long it must wait (SE-5).
 
     limits by entity --(user, client id)--> ClientLimits --> one meter per limit and who shares it
 
-As long as there is no quota, nothing is measured, and a request pays for one look at `is_active`.
-With quotas only clients that have one are measured. A meter lasts an hour after its last use; above
-a maximum those looked up first are forgotten: an invented client id must not cost memory.
+While there is no quota, nothing is measured, and a request only pays for checking `is_active`. With
+quotas, only clients that have a quota are measured. A meter lasts an hour after its last use; above
+a maximum, the earliest entries are dropped, because invented client ids must not cost memory.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
 KINDS = (PRODUCE, FETCH, REQUEST, MUTATION)
 
 _INACTIVE_MS = 60 * 60 * 1_000
-_MOST_CLIENTS = 20_000  # looked up, and meters: some 2 KB each
+_MOST_CLIENTS = 20_000  # looked up, and meters: about 2 KB each
 _PERCENT_PER_NS = 100 / 1e9
 
 
 class Limits:
-    """Limits of one kind by entity; the most specific one holds, a user before a client id."""
+    """Limits of one kind by entity; the most specific applies, a user's before a client id's."""
 
     __slots__ = ("_limits",)
 
@@ -51,11 +51,11 @@ class Limits:
             self._limits[entity] = limit
 
     def of(self, user: str, client_id: str) -> tuple[Entity, float] | None:
-        """The limit for a client, by encoded names, and who shares it; None if it has none.
+        """Return the limit for a client, by encoded names, and who shares it, or None.
 
-        A limit for a user, or for all users, is shared by all clients of each user; one with a
-        client id by all connections of that user with that id; one for client ids by all that use
-        the same id.
+        A limit for a user, or for all users, is shared by all clients of each user; a limit with a
+        client id by all connections of that user with that id; a limit for client ids by all
+        connections with the same id.
         """
         for place, sharing in _places(user, client_id):
             limit = self._limits.get(place)
@@ -65,9 +65,9 @@ class Limits:
 
 
 def _places(user: str, client_id: str) -> Iterator[tuple[Entity, Entity]]:
-    """Yield the places where a limit may be set, strongest first, and who shares it then."""
-    # Kafka's order: user and id, user and any id, user; then the same for any user; ids alone come
-    # last.
+    """Yield the places where a limit may be set, strongest first, and who shares it."""
+    # The order is Kafka's: user and id, user and any id, user; then the same for any user; ids
+    # alone are last.
     for name in (user, DEFAULT):
         if client_id:
             yield Entity(name, client_id), Entity(user, client_id)
@@ -79,12 +79,12 @@ def _places(user: str, client_id: str) -> Iterator[tuple[Entity, Entity]]:
 
 
 class RateMeter:
-    """Measures what those who share a limit have done."""
+    """Measures the usage of clients that share a limit."""
 
     __slots__ = ("_most_ms", "_rate", "_windows", "last_used_ms", "limit", "throttle_times")
 
     def __init__(self, windows: Windows, most_ms: int | None = None) -> None:
-        """`most_ms`: the longest throttle time; None: as long as it takes."""
+        """`most_ms` is the longest throttle time; None means no maximum."""
         self._rate = Rate(windows)
         self._windows = windows
         self._most_ms = most_ms
@@ -94,11 +94,11 @@ class RateMeter:
 
     @property
     def most_at_once(self) -> int:
-        """The most that an idle client may have without being throttled."""
+        """Return the most that an idle client may use without being throttled."""
         return int(min(max(0.0, self.limit) * self._windows.sure_s, 2**31 - 1))
 
     def record(self, value: float, now_ms: int) -> int:
-        """Count a value; returns the throttle time, in ms."""
+        """Count a value; return the throttle time in ms."""
         self.count(value, now_ms)
         throttle_ms = self.throttle_ms(now_ms)
         if throttle_ms:
@@ -106,12 +106,12 @@ class RateMeter:
         return throttle_ms
 
     def count(self, value: float, now_ms: int) -> None:
-        """Count a value, or take back what was counted."""
+        """Count a value; a negative value takes back an earlier count."""
         self.last_used_ms = now_ms
         self._rate.record(value, now_ms)
 
     def throttle_ms(self, now_ms: int) -> int:
-        """How long nothing more must come."""
+        """Return how long the clients must stay idle."""
         throttle_ms = self._rate.throttle_ms(self.limit, now_ms)
         return throttle_ms if self._most_ms is None else min(throttle_ms, self._most_ms)
 
@@ -119,7 +119,7 @@ class RateMeter:
         return self._rate.per_second(now_ms)
 
     def record_ns(self, spent_ns: int, now_ms: int) -> int:
-        """Count time, of which the limit is a percentage; returns the throttle time, in ms."""
+        """Count time, of which the limit is a percentage; return the throttle time in ms."""
         return self.record(spent_ns * _PERCENT_PER_NS, now_ms)
 
     def count_ns(self, spent_ns: int, now_ms: int) -> None:
@@ -127,7 +127,7 @@ class RateMeter:
 
 
 class MutationMeter:
-    """The partitions that those who share a limit have created or deleted."""
+    """The number of partitions that clients sharing a limit have created or deleted."""
 
     __slots__ = ("_bucket", "_rate", "last_used_ms", "limit", "throttle_times")
 
@@ -144,14 +144,14 @@ class MutationMeter:
         self._rate.record(count, now_ms)
 
     def tokens(self, now_ms: int) -> float:
-        """How many partitions may be created or deleted at once; below zero if overdrawn."""
+        """Return how many partitions may be created or deleted at once; negative if overdrawn."""
         return self._bucket.tokens(self.limit, now_ms)
 
     def per_second(self, now_ms: int) -> float:
         return self._rate.per_second(now_ms)
 
     def throttle_ms(self, now_ms: int) -> int:
-        """The time until partitions may be created or deleted again."""
+        """Return the time until partitions may be created or deleted again."""
         return self._bucket.throttle_ms(self.limit, now_ms)
 
 
@@ -174,7 +174,7 @@ class ClientLimits:
 
 
 class ClientQuotas:
-    """The limits of users and client ids, and the meters of those that have one."""
+    """The limits of users and client ids, and the meters of clients with limits."""
 
     __slots__ = (
         "_clock",
@@ -206,7 +206,7 @@ class ClientQuotas:
         """Whether any client has a quota."""
 
     def add_listener(self, callback: Callable[[], None]) -> None:
-        """Register a callback for each time that the limits change."""
+        """Register a callback for each change of the limits."""
         self._listeners.append(callback)
 
     def set(self, entity: Entity, limits: Mapping[str, float]) -> None:
@@ -214,7 +214,7 @@ class ClientQuotas:
         for kind, table in self._limits.items():
             table.set(entity, limits.get(kind))
         self.is_active = any(self._limits.values())
-        # Any client may have another limit now, or share one with others.
+        # Any client may now have another limit or share one with others.
         self._known.clear()
         if not self.is_active:
             self._meters.clear()
@@ -222,25 +222,27 @@ class ClientQuotas:
             callback()
 
     def has(self, entity: Entity) -> bool:
-        """Return whether an entity has a limit of its own."""
+        """Return whether an entity has its own limit."""
         return any(entity in table for table in self._limits.values())
 
     def meters(self) -> Iterator[tuple[str, Entity, RateMeter | MutationMeter]]:
-        """All meters: the kind of limit, who shares it, and what they have done."""
+        """Yield all meters, each with its kind of limit and who shares it."""
         return ((kind, sharing, meter) for (kind, sharing), meter in self._meters.items())
 
     def of(self, user: str, client_id: str | None) -> ClientLimits | None:
-        """The meters of a client; None if it has no quota. For use at once: they may be replaced
-        by the next request."""
+        """Return the meters of a client, or None if it has no quota.
+
+        Use them immediately: the next request may replace them.
+        """
         key = user, client_id
         now_ms = self._clock.monotonic_ms()
-        # Now and then, with a request: there is no task for it, as there may be no quota.
+        # Clean up occasionally, with a request: without quotas a task would be wasted.
         if now_ms >= self._sweep_at_ms:
             self._forget_inactive(now_ms)
         try:
             return self._known[key]
         except KeyError:
-            # Client ids are free to invent, and each costs memory.
+            # Client ids can be invented freely, and each costs memory.
             if len(self._known) >= _MOST_CLIENTS:
                 del self._known[next(iter(self._known))]
             found = self._known[key] = self._look_up(
@@ -250,7 +252,7 @@ class ClientQuotas:
 
     def _look_up(self, user: str, client_id: str) -> ClientLimits | None:
         found = [self._meter(kind, user, client_id) for kind in KINDS]
-        # That a client has none is remembered, or it would be looked up with each request.
+        # Remember that a client has no quota, or it would be looked up with each request.
         if not any(found):
             return None
         produce, fetch, request, mutation = found
@@ -267,20 +269,20 @@ class ClientQuotas:
         sharing, limit = found
         key = kind, sharing
         meter = self._meters.get(key)
-        # Clients that share the limit share the meter: those of one user, or with one id.
+        # Clients that share the limit share the meter: all clients of a user, or with the same id.
         if meter is None:
             if len(self._meters) >= _MOST_CLIENTS:
                 del self._meters[next(iter(self._meters))]
             meter = self._meters[key] = self._new_meter(kind)
             meter.last_used_ms = self._clock.monotonic_ms()
-        # The limit may have changed since; what was measured stays.
+        # The limit may have changed since; the measured values stay.
         meter.limit = limit
         return meter
 
     def _new_meter(self, kind: str) -> RateMeter | MutationMeter:
         if kind == MUTATION:
             return MutationMeter(self._mutation_windows)
-        # Kafka throttles for one window at most where time is limited (KIP-124).
+        # Kafka throttles for at most one window where time is limited (KIP-124).
         return RateMeter(self._windows, self._windows.length_ms if kind == REQUEST else None)
 
     def _forget_inactive(self, now_ms: int) -> None:
@@ -289,4 +291,4 @@ class ClientQuotas:
         for key, meter in list(self._meters.items()):
             if meter.last_used_ms <= before_ms:
                 del self._meters[key]
-        self._known.clear()  # the meters of those that are still here are found again
+        self._known.clear()  # the meters of active clients are found again

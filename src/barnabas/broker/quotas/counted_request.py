@@ -1,16 +1,16 @@
-"""One request of a client that has a quota, from its arrival to its answer.
+"""Counts one request from a client with a quota, from its arrival to its answer.
 
     arrival --> bytes of Produce are counted, and its connection is muted if they are too many
             --> stage one, and each step of what waits for it: their time is counted
             --> the answer gets the longest throttle time, and the connection is muted for as long
 
-The answer is never held back: a client that respects it waits by itself, and any other finds that
-its next request is not read (KIP-219). The time counted is that of the event loop: stage one, the
-steps of coroutines, and the encoding of an answer that is there at once. What a thread does
-(decoding and encoding long messages, reading the disk) is not.
+The answer is never held back: a client that respects the throttle time waits by itself, and any
+other client's next request is not read until then (KIP-219). Only event loop time is counted: stage
+one, the steps of coroutines, and the encoding of an immediate answer. Work in threads (decoding and
+encoding long messages, reading the disk) is not counted.
 
-Requests between brokers are exempt, as in Kafka: those that need CLUSTER_ACTION, and the fetches of
-followers.
+Requests between brokers are exempt, as in Kafka: requests that need CLUSTER_ACTION, and followers'
+fetches.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from barnabas.broker.quotas.client_quotas import ClientLimits
 
 _LOGIN = ("sasl_handshake", "sasl_authenticate")
-_REPLICA_STATE = 15  # the first Fetch with the replica id in a structure of its own
+_REPLICA_STATE = 15  # the first Fetch with the replica id in a separate structure
 
 Settled = Message | Staged | Later | None
 
 
 def is_exempt(context: Context, request: Any) -> bool:
-    """Return whether no quota holds for a request."""
+    """Return whether no quota applies to a request."""
     api = context.api
     if api is FETCH:
         if context.version >= _REPLICA_STATE:
@@ -44,13 +44,13 @@ def is_exempt(context: Context, request: Any) -> bool:
         return bool(request.replica_id >= 0)
     if api.stem in _LOGIN:
         return True
-    # What brokers send to each other: a throttled one would hold up replication.
+    # Requests between brokers: throttling them would hold up replication.
     needs = REQUIRED[api.stem]
     return needs is not None and needs.operation is Operation.CLUSTER_ACTION
 
 
 class CountedRequest:
-    """Counts what a request takes, and how long its client has to wait for it."""
+    """Counts a request's usage and how long its client has to wait for it."""
 
     __slots__ = (
         "_answered_ns",
@@ -69,7 +69,7 @@ class CountedRequest:
         clock_ms: Callable[[], int],
         mute: Callable[[int], None],
     ) -> None:
-        """`mute`: read nothing more from the connection for so many milliseconds."""
+        """`mute` stops reading from the connection for a number of milliseconds."""
         self._limits = limits
         self._size_bytes = size_bytes
         self._clock_ms = clock_ms
@@ -79,16 +79,16 @@ class CountedRequest:
         self._throttle_ms = 0
 
     def begin(self, context: Context, request: Any, stage_one: Callable[[], Outcome]) -> Outcome:
-        """Stage one of a request, and its outcome with all that follows counted."""
+        """Run stage one of a request, and count it and all later steps."""
         if is_exempt(context, request):
             return stage_one()
         if context.api is PRODUCE and self._limits.produce is not None:
-            # At its arrival: what the client has sent behind it is not read before its time.
+            # Mute on arrival: later requests from the client are not read before their time.
             self._throttle(self._limits.produce.record(self._size_bytes, self._clock_ms()))
         began_ns = spent_ns()
         outcome = stage_one()
         self.spend_since(began_ns)
-        # It holds back the connection's next request, and its steps count as those of any other.
+        # It holds back the connection's next request; its steps count like any others.
         if isinstance(outcome, Hold):
             return Hold(CountedLater(self, outcome.until))
         return cast(Outcome, self.settle(outcome))
@@ -97,7 +97,7 @@ class CountedRequest:
         self._spent_ns += spent_ns() - began_ns
 
     def settle(self, outcome: Settled) -> Settled:
-        """The outcome of a step: an answer is completed, what leads to it is still counted."""
+        """Complete the answer if the step returned one; otherwise go on counting."""
         if isinstance(outcome, Message):
             self._complete(outcome)
             return outcome
@@ -109,11 +109,11 @@ class CountedRequest:
         return CountedLater(self, cast(LaterOutcome, outcome))
 
     def _complete(self, answer: Any) -> None:
-        # The longest of them counts: they run at the same time (KIP-219).
-        own_ms = getattr(answer, "throttle_time_ms", 0)  # a handler's: of a fetch, or mutations
+        # The longest throttle time counts: they run concurrently (KIP-219).
+        own_ms = getattr(answer, "throttle_time_ms", 0)  # set by a handler
         throttle_ms = max(own_ms, self._throttle_ms, self._count_time())
         if throttle_ms:
-            # Old versions have no such field; their clients are muted all the same.
+            # Old versions have no such field; their clients are muted anyway.
             if own_ms < throttle_ms and hasattr(answer, "throttle_time_ms"):
                 answer.throttle_time_ms = throttle_ms
             self._throttle(throttle_ms)
@@ -126,7 +126,7 @@ class CountedRequest:
         return self._limits.request.record_ns(time_ns, self._clock_ms())
 
     def end(self) -> None:
-        """Count the encoding of an answer that was complete at once: the arrival is over."""
+        """Count the encoding of an immediate answer, which ends the arrival."""
         if self._answered_ns and self._limits.request is not None:
             self._limits.request.count_ns(spent_ns() - self._answered_ns, self._clock_ms())
 
@@ -153,7 +153,7 @@ class CountedStaged(Staged):
 
 
 class CountedLater(Coroutine[Any, Any, Any]):
-    """A coroutine each step of which is counted, and its result."""
+    """A coroutine whose steps and result are counted."""
 
     __slots__ = ("_later", "_request")
 

@@ -1,12 +1,12 @@
-"""Whom a quota is for, and how the metadata tree names them.
+"""The entities for which quotas are set, and their names in the metadata tree.
 
     users/<user>/clients/<client-id>     a user's client
     users/<user>                         a user
     clients/<client-id>                  a client id of any user
     ips/<address>                        an address
 
-Names are URL-encoded, as Kafka encodes them; `<default>`, which no encoded name can be, stands for
-all users, client ids or addresses without an entry of their own.
+Names are URL-encoded, as in Kafka; `<default>`, which no encoded name can equal, stands for all
+users, client ids or addresses without their own entry.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ KINDS = (USERS, CLIENTS, IPS)
 
 
 class Entity(NamedTuple):
-    """A user, a client id or both, by their encoded names; "" for what it does not say."""
+    """A user, a client id or both, by their encoded names; a missing part is ""."""
 
     user: str = ""
     client_id: str = ""
 
     @property
     def path(self) -> str:
-        """Its place below `/config`."""
+        """Return its path below `/config`."""
         if not self.user:
             return f"{CLIENTS}/{self.client_id}"
         if not self.client_id:
@@ -37,7 +37,8 @@ class Entity(NamedTuple):
 
 
 def entity_of(path: str) -> Entity | None:
-    """The entity of a place below `/config`; None if a user or client id has no such place."""
+    """Return the entity for a path below `/config`, or None if the path is not that of a user or
+    client id."""
     match path.split("/"):
         case ["users", user] if user:
             return Entity(user)
@@ -49,13 +50,16 @@ def entity_of(path: str) -> Entity | None:
 
 
 def encode_name(name: str | None) -> str:
-    """The name as the tree has it: all but letters, digits and `.-_` encoded. None: the default."""
+    """Encode a name as in the tree: all characters except letters, digits and `.-_`.
+
+    None is the default.
+    """
     # Kafka's Sanitizer is Java's URLEncoder, with %20 for a blank and %2A for an asterisk. Of the
     # other characters only the tilde differs from `quote`.
     return DEFAULT if name is None else quote(name, safe="").replace("~", "%7E")
 
 
 def decode_name(name: str) -> str | None:
-    """The reverse; None for the default."""
-    # Java's URLDecoder takes a plus for a blank.
+    """Decode an encoded name; return None for the default."""
+    # Java's URLDecoder reads a plus as a blank.
     return None if name == DEFAULT else unquote_plus(name)

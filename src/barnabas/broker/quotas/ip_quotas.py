@@ -1,7 +1,7 @@
-"""How fast each address may open connections (KIP-612), by the addresses of the metadata tree.
+"""Limits how fast each address may open connections (KIP-612); the tree holds the limits.
 
-A connection above its address's rate is accepted and closed after the throttle time, unread, and
-does not count: so the client's next attempt comes late, and no other waits for it.
+A connection over its address's rate is accepted and closed, unread, after the throttle time, and is
+not counted: so the client's next attempt comes late, and no other client waits for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.cluster.config_changes import DEFAULT
 
 CONNECTION_RATE = "connection_creation_rate"
 
-_MOST_ADDRESSES = 20_000  # that are measured at a time
+_MOST_ADDRESSES = 20_000  # measured at the same time
 _INACTIVE_MS = 60 * 60 * 1_000
 
 
@@ -26,7 +26,7 @@ class _Meter:
 
 
 class IpQuotas:
-    """Limits by address, and what comes from those that have one."""
+    """Limits by address, and the rates of limited addresses."""
 
     __slots__ = ("_limits", "_meters", "_sweep_at_ms", "_windows", "is_active")
 
@@ -39,7 +39,7 @@ class IpQuotas:
         """Whether any address has a limit."""
 
     def set(self, address: str, limit: float | None) -> None:
-        """Set the limit of an address, or of DEFAULT, all without their own; None removes it."""
+        """Set the limit of an address, or of DEFAULT for all others; None removes it."""
         if limit is None:
             self._limits.pop(address, None)
         else:
@@ -49,23 +49,26 @@ class IpQuotas:
             self._meters.clear()
 
     def throttle_ms(self, address: str, now_ms: int) -> int:
-        """Count a new connection. If it comes too fast it was not counted, and this is how long it
-        is kept before it is closed; else 0."""
+        """Count a new connection and return 0, or the throttle time if it comes too fast.
+
+        A connection that comes too fast is not counted; it is closed after the throttle time.
+        """
         limit = self._limits.get(address, self._limits.get(DEFAULT))
-        # Neither this address nor all addresses have a limit.
+        # Neither this address nor the default has a limit.
         if limit is None:
             return 0
         meter = self._meter(address, now_ms)
         meter.rate.record(1, now_ms)
-        # One window at most, as in Kafka: each connection that waits takes a descriptor here.
+        # Throttle for one window at most, as in Kafka: each waiting connection takes a descriptor
+        # here.
         throttle_ms = min(meter.rate.throttle_ms(limit, now_ms), self._windows.length_ms)
         if throttle_ms:
-            # Or a client that keeps trying would never be served.
+            # Otherwise a client that keeps trying would never be served.
             meter.rate.record(-1, now_ms)
         return throttle_ms
 
     def rates(self, now_ms: int) -> Iterator[tuple[str, float]]:
-        """The connections per second of each address that is measured."""
+        """Yield each measured address and its connections per second."""
         return ((address, meter.rate.per_second(now_ms)) for address, meter in self._meters.items())
 
     def _meter(self, address: str, now_ms: int) -> _Meter:

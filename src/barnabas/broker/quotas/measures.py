@@ -1,20 +1,20 @@
-"""How quotas measure: a rate, a token bucket and an average, as Kafka measures them. Pure.
+"""The measures for quotas, as in Kafka: a rate, a token bucket and an average. Pure.
 
-A rate is taken over samples of a window each, and over the time that they cover:
+A rate is taken over samples of one window each and the time that they cover:
 
     |  sample  |  sample  |  sample  | current |
     oldest start <------------ covered -------> now      at least (count - 1) windows
 
-A sample begins with the first value after the end of the one before, and lasts a window. So a pause
-leaves a gap between two samples, and the time without values counts. Samples that were last written
-`count` windows ago are obsolete. A burst is measured over `count - 1` windows at least, or the
-first request after a pause would look like a high rate.
+A sample begins with the first value after the previous sample ended, and lasts one window. So a
+pause leaves a gap between two samples, and the time without values counts. Samples last written
+`count` windows ago are obsolete. A burst is measured over at least `count - 1` windows; otherwise
+the first request after a pause would look like a high rate.
 
-A token bucket is the measure for changes of topics (KIP-599). It fills at the limit's rate up to a
-burst, and may be overdrawn by one request, however large; then nothing more is admitted until it is
-not below zero.
+A token bucket measures topic changes (KIP-599). It fills at the limit's rate up to a burst. One
+request may overdraw it, however large the request is; then nothing more is admitted until the
+bucket is no longer below zero.
 
-None of them reads a clock: each call says what time it is, and time must not run backwards.
+None of them reads a clock: each call passes the time, which must not run backwards.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from math import floor
 from typing import NamedTuple
 
 MAX_THROTTLE_MS = 2**31 - 1
-"""The longest throttle time that an answer can name."""
+"""The longest throttle time that an answer can carry."""
 
 
 class Windows(NamedTuple):
-    """How many samples are kept, and how long each is."""
+    """The number of samples kept and the length of each."""
 
     kept: int = 11
     length_ms: int = 1_000
 
     @property
     def sure_s(self) -> float:
-        """The least time over which a rate is measured."""
+        """Return the shortest time over which a rate is measured."""
         return (self.kept - 1) * self.length_ms / 1_000
 
 
@@ -50,7 +50,7 @@ class _Sample:
 
 
 class Rate:
-    """Units per second."""
+    """A rate in units per second."""
 
     __slots__ = ("_current", "_samples", "_windows")
 
@@ -60,12 +60,12 @@ class Rate:
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """Count a value; a negative one takes back what was counted."""
+        """Count a value; a negative value takes back an earlier count."""
         samples = self._samples
         if not samples:
             samples.append(_Sample(now_ms))
         sample = samples[self._current]
-        # As Kafka's SampledStat: a sample ends with the first value behind its window, not by
+        # Like Kafka's SampledStat: a sample ends with the first value after its window, not by
         # itself.
         if now_ms - sample.start_ms >= self._windows.length_ms:
             sample = self._advance(now_ms)
@@ -73,7 +73,7 @@ class Rate:
         sample.last_ms = now_ms
 
     def _advance(self, now_ms: int) -> _Sample:
-        # One more than the count: the oldest may still reach into the time that is measured.
+        # Keep one more than the count: the oldest may still reach into the measured time.
         self._current = (self._current + 1) % (self._windows.kept + 1)
         if self._current == len(self._samples):
             self._samples.append(_Sample(now_ms))
@@ -86,7 +86,7 @@ class Rate:
         return sum([sample.value for sample in self._samples]) * 1_000 / covered_ms
 
     def covered_ms(self, now_ms: int) -> int:
-        """The time over which the rate is measured, at least 1."""
+        """Return the time over which the rate is measured, at least 1."""
         count, length_ms = self._windows
         if not self._samples:
             return max(1, (count - 1) * length_ms)
@@ -94,30 +94,31 @@ class Rate:
             if now_ms - sample.last_ms >= count * length_ms:
                 sample.reset(now_ms)
         passed_ms = now_ms - min([sample.start_ms for sample in self._samples])
-        # At least `count - 1` windows, as Kafka's Rate has it: a burst after a pause would look
-        # like a high rate over a short time.
+        # At least `count - 1` windows, as in Kafka's Rate: otherwise a burst after a pause would
+        # look like a high rate over a short time.
         full = passed_ms // length_ms
         if full < count - 1:
             passed_ms += (count - 1 - full) * length_ms
         return max(1, passed_ms)
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """How long nothing must come for the rate to be at the limit; 0 if it is not above.
+        """Return how long to stay idle until the rate falls to the limit; 0 if it is not above it.
 
-        With a limit of 0 whatever came is too much, however long the client waits.
+        With a limit of 0 any usage is too much, however long the client waits.
         """
         observed = self.per_second(now_ms)
         if observed <= max(0.0, limit):
             return 0
         if limit <= 0:
             return MAX_THROTTLE_MS
-        # Kafka's QuotaUtils: after this time without values the rate over both is the limit.
+        # From Kafka's QuotaUtils: after this time without values, the rate over both periods equals
+        # the limit.
         over = (observed - limit) / limit
         return floor(min(over * self.covered_ms(now_ms) + 0.5, MAX_THROTTLE_MS))
 
 
 class TokenBucket:
-    """Holds the tokens of those who share a limit; it is full at first."""
+    """Holds the tokens of clients that share a limit; it starts full."""
 
     __slots__ = ("_at_ms", "_burst_s", "_tokens")
 
@@ -127,7 +128,7 @@ class TokenBucket:
         self._at_ms = 0
 
     def tokens(self, limit: float, now_ms: int) -> float:
-        """How many there are at that rate per second; below zero if overdrawn."""
+        """Return the number of tokens at that rate per second; negative if overdrawn."""
         burst = self._burst_s * limit
         if self._tokens is None:
             self._tokens = burst
@@ -137,11 +138,11 @@ class TokenBucket:
         return self._tokens
 
     def take(self, count: float, limit: float, now_ms: int) -> None:
-        """Take tokens, whether they are there or not."""
+        """Take tokens, even if that overdraws the bucket."""
         self._tokens = self.tokens(limit, now_ms) - count
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """The time until the bucket is overdrawn no longer; 0 if it is not."""
+        """Return the time until the bucket is no longer overdrawn; 0 if it is not overdrawn."""
         missing = -self.tokens(limit, now_ms)
         if missing <= 0:
             return 0
@@ -151,8 +152,10 @@ class TokenBucket:
 
 
 class Average:
-    """The average of what was recorded in the last windows, as Kafka keeps it for throttle times;
-    it costs nothing as long as nothing is recorded."""
+    """The average of the values recorded in the last windows, as Kafka computes throttle times.
+
+    It costs nothing while no values are recorded.
+    """
 
     __slots__ = ("_samples", "_windows")
 
@@ -169,7 +172,7 @@ class Average:
             self._samples.append((now_ms, value, 1))
 
     def value(self, now_ms: int) -> float:
-        """0 without values."""
+        """Return the average, or 0 without values."""
         self._forget(now_ms)
         count = sum([each[2] for each in self._samples])
         return sum([each[1] for each in self._samples]) / count if count else 0.0

@@ -1,13 +1,13 @@
-"""The quota of one request that creates or deletes partitions (KIP-599).
+"""The quota for one request that creates or deletes partitions (KIP-599).
 
     strict       (versions that know THROTTLING_QUOTA_EXCEEDED) a topic is refused while the bucket
                  is overdrawn
     permissive   (older ones) it is carried out, and the client is throttled afterwards
 
-Topics that come into being because a request needs them are counted the permissive way, and their
-client is not throttled for them: only its next change of topics is.
+Topics created because a request needs them are counted permissively, and the client is not
+throttled for them: only its next topic change is.
 
-Either way the bucket may be overdrawn by one topic, however large.
+In both modes one topic may overdraw the bucket, however large it is.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class MutationQuota:
         now_ms: int,
         throttles: bool = True,
     ) -> None:
-        """`throttles`: whether the client is to wait, and not only what it does is counted."""
+        """`throttles` is False if usage is only counted and the client need not wait."""
         self._meter = meter
         self._is_strict = is_strict
         self._now_ms = now_ms
         self._throttles = throttles
         self.throttle_ms = 0
-        """How long the client has to wait, for what it was refused or took too much."""
+        """How long the client has to wait, because it was refused or used too much."""
 
     @property
     def is_limited(self) -> bool:
@@ -52,14 +52,14 @@ class MutationQuota:
         if meter is None:
             return
         if self._is_strict:
-            # First: a topic is refused while the bucket is overdrawn, and takes nothing from it.
+            # Check first: a topic refused because the bucket is overdrawn takes nothing from it.
             self._throttle(meter)
             if self.throttle_ms:
                 raise ThrottlingQuotaExceeded("The throttling quota has been exceeded.")
             meter.take(partitions, self._now_ms)
             return
         meter.take(partitions, self._now_ms)
-        # A topic that was created because a request needed it is counted only.
+        # A topic that was created because a request needed it is only counted.
         if self._throttles:
             self._throttle(meter)
 
@@ -70,7 +70,10 @@ class MutationQuota:
 
 
 def mutation_quota(context: Context, *, strict_from: int | None = None) -> MutationQuota:
-    """The quota of a request whose versions are strict from that one on; None: no version is."""
+    """Return the quota for a request; it is strict from version `strict_from` on.
+
+    With None, no version is strict.
+    """
     quotas, meter, now_ms = context.node.quotas, None, 0
     if quotas.is_active:
         limits = quotas.of(context.client.principal.name, context.client_id)

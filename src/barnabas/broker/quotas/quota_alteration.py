@@ -1,6 +1,7 @@
-"""Finds where the quotas of one entity are kept, and edits them, for AlterClientQuotas.
+"""Finds where one entity's quotas are stored and edits them, for AlterClientQuotas.
 
-Checks and reasons are Kafka's; what it does not check, and could not be applied, is refused, too.
+The checks and error messages are Kafka's; quotas that Kafka accepts but cannot apply are refused
+too.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class Change(NamedTuple):
 
 
 def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
-    """The place below `/config` of an entity, by its parts' types and names (None: the default).
+    """Return the entity's path below `/config`, from its parts' types and names.
 
-    Raises InvalidRequest.
+    A name of None is the default. Raises InvalidRequest.
     """
     if not parts:
         raise InvalidRequest("Invalid empty client quota entity")
@@ -60,7 +61,7 @@ def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
 
 
 def _check_address(name: str | None) -> None:
-    """Refuse host names, which Kafka looks up: they would have to be looked up again and again."""
+    """Refuses host names, which Kafka looks up: they would have to be looked up repeatedly."""
     if name is None:
         return
     try:
@@ -70,7 +71,7 @@ def _check_address(name: str | None) -> None:
 
 
 def edit_of(path: str, changes: Sequence[Change]) -> Edit:
-    """The change of what the entity's node holds. Raises InvalidRequest, when it is made."""
+    """Return the edit of the entity's node. The edit raises InvalidRequest."""
     keys = (CONNECTION_RATE,) if path.startswith(f"{IPS}/") else KINDS
 
     def edit(current: Mapping[str, str]) -> dict[str, str]:
@@ -80,7 +81,7 @@ def edit_of(path: str, changes: Sequence[Change]) -> Edit:
                 if key not in keys:
                     raise InvalidRequest(f"Invalid configuration key {key}")
                 wanted[key] = _text(key, value)
-            elif key in keys:  # and not a user's credentials
+            elif key in keys:  # but not a user's credentials
                 wanted.pop(key, None)
         return wanted
 
@@ -88,13 +89,13 @@ def edit_of(path: str, changes: Sequence[Change]) -> Edit:
 
 
 def _text(key: str, value: float) -> str:
-    """The value as Kafka writes it."""
+    """Return the value as Kafka writes it."""
     if not isfinite(value):
         raise InvalidRequest(f"Configuration {key} must be a number")
     if key in _FRACTIONS:
         return _java_double(value)
     kind, most = _WHOLE[key]
-    # The wire has doubles. As in Kafka one that is this close to a whole number is that number.
+    # The wire has doubles. As in Kafka, a double this close to a whole number is that number.
     whole = int(value + _EPSILON)
     if abs(whole - value) > _EPSILON or whole > most:
         raise InvalidRequest(f"Configuration {key} must be a {kind} value")
@@ -102,6 +103,8 @@ def _text(key: str, value: float) -> str:
 
 
 def _java_double(value: float) -> str:
-    """Print a number as Java does, within the range where it has no exponent; else as Python
-    does, which Java reads as well."""
+    """Format a number as Java does, within the range where it has no exponent.
+
+    Outside it, format as Python does, which Java can read as well.
+    """
     return repr(float(value)).replace("e+", "E").replace("e", "E")

@@ -1,13 +1,13 @@
-"""Metrics of clients and addresses that have a quota, under Kafka's names (SE-5).
+"""Metrics for clients and addresses with a quota, under Kafka's names (SE-5).
 
     kafka.server:type=Produce,user=alice,client-id=web  byte-rate
         kafka_server_quota_byte_rate{resource="Produce",user="alice",clientId="web"}
     kafka.server:type=socket-server-metrics,ip=10.0.0.1  connection-accept-rate
         kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.1"}
 
-A broker without quotas has none of them. A client may invent client ids, and each would stay a
-series in the system that collects them: only those used last, and the addresses that connect
-fastest, are shown.
+A broker without quotas exports none of them. A client may invent client ids, and each would remain
+a series in the system that collects them: so only the most recently used ids and the addresses that
+connect fastest are shown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.quotas.ip_quotas import IpQuotas
 
 MOST_SHOWN = 1_000
-"""Bounds the limits of clients that are shown, at most four for each, and the addresses."""
+"""Limits the clients' limits that are shown (at most four per client) and the addresses."""
 
 _RESOURCES = {
     PRODUCE: "Produce",
@@ -52,7 +52,7 @@ _Meter = tuple[str, "Entity", "RateMeter | MutationMeter"]
 
 
 def quota_families(quotas: ClientQuotas, ip_quotas: IpQuotas, now_ms: int) -> Iterator[Family]:
-    """Yield the families of clients and addresses with a quota; nothing if none is set."""
+    """Yield the families for clients and addresses with a quota; nothing if no quota is set."""
     if quotas.is_active:
         meters = nlargest(MOST_SHOWN, quotas.meters(), key=lambda each: each[2].last_used_ms)
         yield from _of_clients(meters, now_ms)
@@ -80,7 +80,7 @@ def _of_clients(meters: list[_Meter], now_ms: int) -> Iterator[Family]:
 
 
 def _labels(kind: str, sharing: Entity) -> tuple[tuple[str, str], ...]:
-    """A part that the quota does not look at is left out."""
+    """Return the labels, without any part that the quota does not use."""
     found = [("resource", _RESOURCES[kind])]
     if sharing.user:
         found.append(("user", decode_name(sharing.user) or ""))

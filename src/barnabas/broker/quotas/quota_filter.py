@@ -1,4 +1,4 @@
-"""Which quotas a DescribeClientQuotas asks for: parts of an entity, and how each has to match.
+"""The filter in a DescribeClientQuotas: parts of an entity and how each has to match.
 
 exact      the part has this name            default    it is the default
 any        the part is there, whatever it is called
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from barnabas.errors import InvalidRequest, UnsupportedVersion
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
-"""Types of the parts of an entity, on the wire."""
+"""Types of entity parts, on the wire."""
 
 EXACT, DEFAULT, ANY = 0, 1, 2
 """How a part matches, on the wire."""
@@ -22,23 +22,23 @@ _MATCHES = (EXACT, DEFAULT, ANY)
 _SHOWN = {USER: "user", CLIENT_ID: "client", IP: "ip"}
 
 Named = Mapping[str, str | None]
-"""An entity's parts by their type; None: the default."""
+"""The names of an entity's parts by type; None is the default."""
 
 
 class Component(NamedTuple):
-    """The condition on the part of one type."""
+    """The condition on the part with one type."""
 
     match_type: int
     name: str | None  # for EXACT
 
 
 class QuotaFilter:
-    """Matches entities; the checks of a request are made when it is built."""
+    """Matches entities; a request is checked when the filter is built."""
 
     __slots__ = ("_components", "_is_strict")
 
     def __init__(self, components: Iterable[tuple[str, Component]], *, is_strict: bool) -> None:
-        """Raises InvalidRequest, UnsupportedVersion with Kafka's reasons."""
+        """Raises InvalidRequest or UnsupportedVersion with Kafka's error messages."""
         self._components: dict[str, Component] = {}
         self._is_strict = is_strict
         for entity_type, component in components:
@@ -52,7 +52,7 @@ class QuotaFilter:
                 raise UnsupportedVersion(f"Custom entity type '{entity_type}' not supported")
             _check(component)
             self._components[entity_type] = component
-        # Addresses are an entity of their own, as Kafka has it (KIP-612).
+        # Addresses are a separate entity, as in Kafka (KIP-612).
         if IP in self._components and len(self._components) > 1:
             raise InvalidRequest(
                 "Invalid entity filter component combination, IP filter component should not be "
@@ -68,7 +68,7 @@ class QuotaFilter:
                 return False
             if component.match_type == DEFAULT and name is not None:
                 return False
-        # Strict: the entity is exactly what was asked for, and not a part of it.
+        # Strict: the entity has exactly the requested parts.
         return not self._is_strict or entity.keys() == self._components.keys()
 
 

@@ -1,6 +1,6 @@
-"""Reads the quotas of the metadata tree, and follows them: see `entity` for their places.
+"""Reads the quotas from the metadata tree and follows their changes; see `entity` for the paths.
 
-A value that cannot be used (written by hand, or by another version) is logged and left out.
+An unusable value (written by hand or by another version) is logged and left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TYPES = {USERS: USER, CLIENTS: CLIENT_ID, IPS: IP}
 
 
 class StoredQuotas:
-    """Applies the quotas that the tree holds for users, client ids and addresses."""
+    """Applies the quotas stored in the tree for users, client ids and addresses."""
 
     kinds = (USERS, CLIENTS, IPS)
 
@@ -45,7 +45,7 @@ class StoredQuotas:
             self._apply(path, node)
 
     async def on_changed(self, path: str) -> None:
-        """Read the quotas of one entity again."""
+        """Reread the quotas of one entity."""
         self._apply(path, await self._store.read(config_path(path)))
 
     def _apply(self, path: str, node: Znode | None) -> None:
@@ -61,7 +61,7 @@ class StoredQuotas:
         entity = entity_of(path)
         if entity is None:
             _log.error("quotas of %s are left out: it is no user and no client id", path)
-        # A node may hold credentials or other configs alone: then there is nothing to say.
+        # A node may hold only credentials or other configs: then there is nothing to apply.
         elif limits or self._quotas.has(entity):
             _log.info("quotas of %s: %s", path, limits or "none")
             self._quotas.set(entity, {kind: limits[kind] for kind in KINDS if kind in limits})
@@ -81,7 +81,7 @@ class StoredQuotas:
 async def quotas_in(
     store: MetadataStore,
 ) -> list[tuple[dict[str, str | None], dict[str, float]]]:
-    """All entities that have quotas, by the types and names of their parts, and their quotas."""
+    """Return all entities that have quotas, by their parts' types and names, with the quotas."""
     found = []
     for path, node in await _nodes(store):
         quotas = _quotas_of(path, node)
@@ -95,7 +95,7 @@ async def quotas_in(
 
 
 def _quotas_of(path: str, node: Znode | None) -> dict[str, float]:
-    """The quotas of a node; raises CorruptData if it cannot be read."""
+    """Return the quotas in a node; raises CorruptData if it cannot be read."""
     if node is None:
         return {}
     stored = layout.decode_config(config_path(path), node.data)
@@ -117,7 +117,7 @@ def _numbers_of(path: str, quotas: Mapping[str, str]) -> dict[str, float]:
 
 
 async def _nodes(store: MetadataStore) -> list[tuple[str, Znode]]:
-    """The nodes of all users, client ids, both, and addresses, by their path below `/config`."""
+    """Return the nodes of all users, client ids, pairs of both, and addresses, by path."""
     found = await _below(store, (USERS, CLIENTS, IPS))
     users = [path for path, node in found if path.startswith(USERS) and CLIENTS in node.children]
     return found + await _below(store, [f"{path}/{CLIENTS}" for path in users])

@@ -1,10 +1,10 @@
-"""File descriptors: how many this process has left, how many are kept for files, and the log line
-when there are none.
+"""File descriptors: how many are left, how many are reserved for files, and a log line for
+shortages.
 
 A log opens its files when it is used, so a broker that has given all of its descriptors to
-connections can neither write nor read. Before that, connections wait in the kernel's backlog, as
-long as fewer than the reserve are left: an eighth of the limit. If they run out all the same,
-nothing is wrong with a disk: what needed one is refused or put off, and that is logged once.
+connections can neither write nor read. To avoid that, connections wait in the kernel's backlog
+while fewer descriptors are left than the reserve: an eighth of the limit. If they run out anyway,
+no disk has failed: operations that need one are refused or deferred, and that is logged once.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _log = logging.getLogger(__name__)
 _LISTING, _FALLBACK = Path("/proc/self/fd"), Path("/dev/fd")
 _ENOUGH = 1_000_000
 _MACOS_LIMIT = 10_240  # macOS's OPEN_MAX
-_PLENTY = 1 << 30  # where there is no limit, or it is unknown
+_PLENTY = 1 << 30  # where there is no limit or it is unknown
 _SMALLEST_RESERVE = 16
-_AN_EPISODE_MS = 60_000  # without the error; the next one is another
+_AN_EPISODE_MS = 60_000  # without the error; a later error starts a new episode
 
 
 class Descriptors(NamedTuple):
-    """The descriptors of a process."""
+    """The descriptor limit of a process and how many are open."""
 
     limit: int
     left: int
 
     @property
     def reserve(self) -> int:
-        """How many are kept for files."""
+        """Return how many are reserved for files."""
         return max(self.limit // 8, _SMALLEST_RESERVE)
 
     @property
@@ -45,12 +45,13 @@ PLENTY = Descriptors(_PLENTY, _PLENTY)
 
 
 def plenty() -> Descriptors:
-    """The descriptors of a process that never runs out of them."""
+    """Return descriptors for a process that never runs out."""
     return PLENTY
 
 
 def of_this_process(listing: Path = _LISTING) -> Descriptors:
-    """Count the open ones, with a system call or two. `listing` is Linux's."""
+    """Count the open descriptors, with a system call or two. `listing` is Linux's directory of
+    them."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -67,31 +68,32 @@ def of_this_process(listing: Path = _LISTING) -> Descriptors:
 
 
 def allow_many() -> None:
-    """Raise the limit as far as allowed: every log in use and every connection is an open file."""
+    """Raise the limit as far as possible: every log in use and every connection is an open file."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     is_limited = hard != resource.RLIM_INFINITY
-    # Without a hard limit it is raised to what is enough: some systems refuse an unlimited number.
+    # Without a hard limit it is raised to a sufficient number: some systems refuse an unlimited
+    # one.
     for wanted in (hard,) if is_limited else (max(soft, _ENOUGH), max(soft, _MACOS_LIMIT)):
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (ValueError, OSError):  # macOS says unlimited, and refuses more than it has
+        except (ValueError, OSError):  # macOS reports no limit but refuses more than this
             continue
         return
 
 
 def _count_open(listing: Path) -> int:
-    # Since Linux 6.2 their number is the size of that directory.
+    # Since Linux 6.2 the size of that directory is their number.
     if listing.is_dir():
         return listing.stat().st_size or len(list(listing.iterdir()))
     return len(list(_FALLBACK.iterdir()))
 
 
 class Shortage:
-    """Logs once that there were no descriptors, and not for each call that failed."""
+    """Logs a shortage of descriptors once, not for each call that failed."""
 
     __slots__ = ("_clock", "_met_at_ms")
 
@@ -100,9 +102,9 @@ class Shortage:
         self._met_at_ms = -_AN_EPISODE_MS
 
     def on_error(self, error: OSError) -> None:
-        """Log the error of a call that found no descriptor."""
+        """Log the error of a call for which no descriptor was left."""
         now_ms = self._clock.monotonic_ms()
-        # The first of an episode; those that follow say the same.
+        # Log the first error of an episode; the later ones say the same.
         level = logging.ERROR if now_ms - self._met_at_ms >= _AN_EPISODE_MS else logging.DEBUG
         self._met_at_ms = now_ms
         _log.log(

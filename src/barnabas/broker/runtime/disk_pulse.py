@@ -1,9 +1,9 @@
-"""Notices a log directory whose disk hangs: a write that neither ends nor fails.
+"""Detects a log directory whose disk hangs: a write neither ends nor fails.
 
-An error takes a directory offline (ST-10). A hang does not: the call waits in the kernel, perhaps
-the loop with it, while the client of the metadata store keeps the session alive from a thread of
-its own, and no other broker may lead. So a small file is written and synced in each directory now
-and then, and if that has not ended within `log.dir.failure.timeout.ms` the session is given up.
+An error takes a directory offline (ST-10). A hang does not: the call blocks in the kernel, perhaps
+with the event loop, while the metadata store's client keeps the session alive from its own thread,
+so no other broker may lead. So a small file is written and synced in each directory periodically,
+and if that takes longer than `log.dir.failure.timeout.ms`, the session is given up.
 
     writer     a thread that may wait for the disk as long as it likes
     watcher    a thread that never touches it; it counts its own ticks while a write is under way,
@@ -21,12 +21,12 @@ from barnabas.storage.files import Files
 
 FILE_NAME = ".barnabas_pulse"
 
-_TICKS = 4  # in the time that a write may take
+_TICKS = 4  # per longest write time
 _SHORTEST_TICK_MS = 10
 
 
 class DiskPulse:
-    """Writes its small files from `start` to `stop`, and watches how long that takes."""
+    """Writes its small files from `start` to `stop`, and watches how long the writes take."""
 
     def __init__(
         self,
@@ -36,16 +36,18 @@ class DiskPulse:
         on_hang: Callable[[Path], None],
         tick_ms: int = 0,
     ) -> None:
-        """`directories`: those that are online. `on_hang` is called once, with the one that hangs,
-        in the watcher's thread. `tick_ms`: between two writes; by default a quarter of what one may
-        take."""
+        """`directories` returns the directories that are online.
+
+        `on_hang` is called once with the directory that hangs, in the watcher's thread. `tick_ms`
+        is the time between two writes; by default a quarter of the longest time for a write.
+        """
         self._files = files
         self._directories = directories
         self._timeout_ms = timeout_ms
         self._tick_ms = tick_ms or max(timeout_ms // _TICKS, _SHORTEST_TICK_MS)
         self._on_hang = on_hang
         self._stopped = threading.Event()
-        self._writes = 0  # begun; each thread writes only its own of these
+        self._writes = 0  # begun; each thread writes only its own fields
         self._ended = 0
         self._path = Path()
         self._seen = self._ticks = 0
@@ -56,13 +58,13 @@ class DiskPulse:
             threading.Thread(target=run, name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Write nothing more, but for what is under way; waits for nothing."""
+        """Stop writing; does not wait for a write under way."""
         self._stopped.set()
 
     def tick(self) -> bool:
-        """Look whether the write under way lasts too long; if so `on_hang` is called, once."""
+        """Check whether the current write takes too long; if so, call `on_hang` once."""
         writes = self._writes
-        # No write is under way, or another one than at the last tick.
+        # No write is under way, or a different write from the one at the last tick.
         if writes == self._ended or writes != self._seen:
             self._seen, self._ticks = writes, 0
             return False
@@ -75,12 +77,12 @@ class DiskPulse:
     def _beat(self) -> None:
         while not self._stopped.wait(self._tick_ms / 1000):
             for path in self._directories():
-                # It may have stopped while the directory before was slow.
+                # It may have been stopped while the previous directory was slow.
                 if self._stopped.is_set():
                     return
                 self._path = path
                 self._writes += 1
-                with suppress(OSError):  # an error is no hang, and others meet it
+                with suppress(OSError):  # an error is not a hang; other code handles it
                     self._files.write(path / FILE_NAME, b"%d\n" % self._writes, sync=True)
                 self._ended = self._writes
 

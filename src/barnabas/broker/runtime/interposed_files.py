@@ -1,6 +1,7 @@
-"""The machine's disk, with a function in front of each write and sync that a test may set.
+"""The machine's disk, with a function that a test may set to run before each write and sync.
 
-It applies to files that are open already, too. While none is set a write costs one look more.
+It also applies to files that are already open. While no function is set, a write costs one extra
+check.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ from pathlib import Path
 from barnabas.storage.files import Bytes, File, OsFile, OsFiles, Space, open_descriptor
 
 Before = Callable[[Path], None]
-"""Called with the path that is to be written or synced; may wait, or raise OSError."""
+"""Called with the path to be written or synced; may wait or raise OSError."""
 
 
 class InterposedFiles(OsFiles):
-    """`before`: called before each write and sync; None for nothing. `is_full`: what `space` says.
+    """`before` is called before each write and sync, if set; `is_full` makes `space` report a full
+    disk.
 
-    Both may be set while the files are used, in any thread.
+    Both may be set while the files are in use, in any thread.
     """
 
     __slots__ = ("_files", "before", "is_full")
 
     def __init__(self, files: OsFiles) -> None:
-        """`files`: writes small files and syncs."""
+        """`files` writes small files and syncs."""
         self._files = files
         self.before: Before | None = None
         self.is_full = False

@@ -1,4 +1,4 @@
-"""How much memory this process may use: the machine's, or less if its container has a limit."""
+"""Finds how much memory this process may use, by the machine and any container limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _UNKNOWN_BYTES: Final = 2 << 30
 
 
 def of_this_machine(limits: Iterable[Path] = _LIMITS) -> int:
-    """The bytes; a guess where the system does not say. `limits`: where containers have theirs."""
+    """Return the bytes, or a guess if the system does not report them. `limits` are the container
+    limit files."""
     try:
         found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf
@@ -25,6 +26,6 @@ def of_this_machine(limits: Iterable[Path] = _LIMITS) -> int:
             text = path.read_text().strip()
         except OSError:
             continue
-        if text.isdigit():  # else "max"
+        if text.isdigit():  # otherwise "max"
             found.append(int(text))
     return min((each for each in found if each > 0), default=_UNKNOWN_BYTES)

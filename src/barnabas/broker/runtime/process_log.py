@@ -1,6 +1,7 @@
-"""The log of a broker's process: lines for people, or JSON for programs (`barnabas.log.format`).
+"""The log of a broker's process: text lines for people or JSON for programs
+(`barnabas.log.format`).
 
-Either way one record is one line; only a traceback adds lines, and in JSON it does not.
+In both formats one record is one line; a traceback adds lines, except in JSON.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _OLD_LOG_FILES = 9
 
 
 class LineFormatter(logging.Formatter):
-    """`time level logger message`, the time in UTC with milliseconds; one record, one line.
+    """Formats a record as one line: `time level logger message`, in UTC with milliseconds.
 
-    What comes from outside stays within it: a name with a line end in it would forge a line, and
-    one with an escape would command the terminal that shows the log.
+    Text from outside stays within its line: a line end in a name would forge a line, and an escape
+    sequence would control the terminal that shows the log.
     """
 
     converter = staticmethod(time.gmtime)
@@ -34,7 +35,7 @@ class LineFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        # After the arguments are in: a name from outside may hold a line end.
+        # After the arguments are inserted: a name from outside may contain a line end.
         return printable(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:
@@ -42,9 +43,10 @@ class LineFormatter(logging.Formatter):
 
 
 class JsonFormatter(LineFormatter):
-    """An object a line: time, level, logger, message, broker and, where there is one, exception.
+    """Formats a record as one JSON object per line: time, level, logger, message, broker and, if
+    any, exception.
 
-    Only ASCII leaves, with everything else escaped, so nothing from outside ends a line.
+    The output is ASCII with everything else escaped, so no text from outside ends a line.
     """
 
     def __init__(self, broker_id: int) -> None:
@@ -59,7 +61,7 @@ class JsonFormatter(LineFormatter):
             "message": record.getMessage(),
             "broker": self._broker_id,
         }
-        # A field of its own, so that one record stays one line for the program that reads it.
+        # A separate field, so that one record stays one line for programs.
         if record.exc_info:
             fields["exception"] = logging.Formatter.formatException(self, record.exc_info)
         return json.dumps(fields)
@@ -71,7 +73,10 @@ def formatter(log_format: str, broker_id: int) -> LineFormatter:
 
 
 def log_handler(log_file: str | None, most_bytes: int = _LOG_FILE_BYTES) -> logging.Handler:
-    """Standard error, or files that are replaced before they have `most_bytes`. Raises OSError."""
+    """Return a handler for standard error, or for files rotated before they exceed `most_bytes`.
+
+    Raises OSError.
+    """
     if log_file is None:
         return logging.StreamHandler(sys.stderr)
     from logging.handlers import RotatingFileHandler  # few brokers need it
@@ -82,7 +87,7 @@ def log_handler(log_file: str | None, most_bytes: int = _LOG_FILE_BYTES) -> logg
 
 
 def final_line(reason: object, log_format: str, broker_id: int) -> str:
-    """Return the line on standard error that says why this process ends."""
+    """Return the line for standard error that says why this process ends."""
     if log_format != "json":
         return f"barnabas: {reason}\n"
     record = logging.LogRecord("barnabas", logging.ERROR, "", 0, str(reason), None, None)

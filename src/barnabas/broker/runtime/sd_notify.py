@@ -1,6 +1,6 @@
-"""sd_notify: says to systemd, or what stands for it, that the broker serves or stops.
+"""sd_notify: notifies systemd, or its replacement, that the broker serves or stops.
 
-A service of `Type=notify` counts as started with the first of these, so units ordered after it
+A service of `Type=notify` counts as started after the first notification, so units ordered after it
 find a broker that answers. Without NOTIFY_SOCKET in the environment nothing is sent.
 """
 
@@ -15,13 +15,13 @@ READY: Final = "READY=1"
 STOPPING: Final = "STOPPING=1"
 
 _VARIABLE: Final = "NOTIFY_SOCKET"
-_LONGEST_SEND_S: Final = 1.0  # a service manager that does not read must not hold the broker up
+_LONGEST_SEND_S: Final = 1.0  # a service manager that does not read must not block the broker
 
 _log = logging.getLogger("barnabas.broker")
 
 
 def notify(state: str, environ: Mapping[str, str]) -> None:
-    """Send one state to the socket that the environment names; a warning where that fails."""
+    """Send one state to the socket named in the environment; log a warning if that fails."""
     address = environ.get(_VARIABLE, "")
     if not address:
         return

@@ -1,11 +1,10 @@
-"""Long requests in slices: between two of them other connections have a turn of the event loop.
+"""Long requests run in slices: between two slices the event loop serves other connections.
 
-A handler that works through a list is a generator: it yields where `Pace` says that a slice is
-over, and returns its outcome. A short list, as nearly all are, is one slice and answered at
-once.
+A handler that works through a list is a generator: it yields when `Pace` says that a slice is over,
+and returns its outcome. Most lists are short: one slice, answered immediately.
 
-What a handler has read may have changed by its next slice; a handler that depends on it reads it
-again.
+Data that a handler has read may have changed by its next slice; a handler that depends on it must
+reread it.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ SLICE_ENTRIES = 100
 """Entries of a request in one slice: at twenty microseconds each, two milliseconds."""
 
 _FREED_ENTRIES = 5_000
-"""In one slice: to free one takes less than a tenth of a microsecond."""
+"""Entries freed in one slice: freeing an entry takes less than a tenth of a microsecond."""
 
 Slices = Generator[None, None, T]
 
 
 class Pace:
-    """The entries that one request has worked through in its present slice."""
+    """Counts the entries that a request has processed in its current slice."""
 
     __slots__ = ("_done",)
 
@@ -34,11 +33,11 @@ class Pace:
         self._done = 0
 
     def begin(self) -> None:
-        """Begin a slice: what was counted belongs to an earlier one."""
+        """Begin a slice: earlier counts belong to an earlier slice."""
         self._done = 0
 
     def is_over(self, entries: int = 1) -> bool:
-        """Count these entries, or what costs as much as they; return whether the slice is over."""
+        """Count these entries, or work of the same cost; return whether the slice is over."""
         self._done += entries
         if self._done < SLICE_ENTRIES:
             return False
@@ -47,9 +46,9 @@ class Pace:
 
 
 async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the entries one after the other, with turns for other connections in between.
+    """Yield the entries one by one, letting other connections run in between.
 
-    It suits handlers that await each entry, or might.
+    It suits handlers that await, or may await, each entry.
     """
     pace = Pace()
     for entry in entries:
@@ -59,8 +58,8 @@ async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
 
 
 def clear_in_slices(entries: list[Any]) -> Slices[None]:
-    """Empty a list in slices: to free all entries at once would hold up other connections."""
-    # From the end, where nothing has to be moved up.
+    """Empty a list in slices: freeing all entries at once would delay other connections."""
+    # Delete from the end, where no entries have to be moved.
     while len(entries) > _FREED_ENTRIES:
         del entries[-_FREED_ENTRIES:]
         yield
@@ -68,7 +67,7 @@ def clear_in_slices(entries: list[Any]) -> Slices[None]:
 
 
 def run_slices(slices: Slices[T]) -> T | Coroutine[Any, Any, Any]:
-    """Return the outcome of a handler that needs one slice; else a coroutine that returns it."""
+    """Return the outcome of a handler that needs one slice, or else a coroutine for it."""
     try:
         next(slices)
     except StopIteration as end:
@@ -85,5 +84,5 @@ async def _rest(slices: Slices[Any]) -> Any:
         outcome = end.value
     finally:
         slices.close()
-    # A handler's slices may end with what it waits for.
+    # A handler's slices may end in a coroutine to await.
     return await outcome if asyncio.iscoroutine(outcome) else outcome

@@ -1,8 +1,8 @@
-"""Long work in steps: the order of the steps stands once, whether they run at once or in turns.
+"""Long work in steps: the same steps can run without a pause or between other tasks.
 
-A generator yields None where other tasks may run, and a call where the disk has to be waited for;
-what the call returns or raises is the outcome of that `yield`. Several calls, which have no
-outcome, may be waited for together.
+A generator yields None where other tasks may run, and a call where it needs the disk; the call's
+result or exception is the outcome of that `yield`. It may also yield several calls together, which
+then have no outcome.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Steps = Generator[Step, Any, T]
 
 
 def at_once(steps: Steps[T]) -> T:
-    """Run all steps without a pause, the waits for the disk included."""
+    """Run all steps without a pause, including the waits for the disk."""
     try:
         step = next(steps)
         while True:
@@ -42,16 +42,16 @@ def at_once(steps: Steps[T]) -> T:
 
 
 async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
-    """Run the steps on the loop, between other tasks, and wait for the disk in the pool's threads.
+    """Run the steps on the loop, between other tasks, with disk calls in the pool's threads.
 
-    Cancelled, it stops at a `yield`.
+    If cancelled, it stops at a `yield`.
     """
     try:
         step = next(steps)
         while True:
             try:
                 outcome = None
-                # A place where other tasks may run, and nothing to wait for.
+                # Other tasks may run here; there is nothing to wait for.
                 if step is None:
                     await asyncio.sleep(0)
                 # One call, whose outcome the generator waits for.
@@ -66,6 +66,6 @@ async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
-    # A cancelled one must run its own clean-up now, and not when the collector finds it.
+    # A cancelled generator must clean up now, not when the collector finds it.
     finally:
         steps.close()

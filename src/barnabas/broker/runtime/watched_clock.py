@@ -1,8 +1,7 @@
-"""Watches a broker's clock for jumps of the wall clock, by which records age.
+"""Watches a broker's clock for jumps of the wall clock, which determines the age of records.
 
-It is read each second and whenever something is about to be removed by age, so that a jump is seen
-before anything is removed because of it. `clock_jumps` judges; here the clock is read and jumps are
-logged.
+It is read every second and before anything is removed by age, so that a jump is seen in time.
+`clock_jumps` decides; this class reads the clock and logs jumps.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ _LOOK_EVERY_S = 1.0
 
 
 class WatchedClock:
-    """A clock, and the wall time that can be trusted."""
+    """A clock with a wall time that can be trusted."""
 
     __slots__ = ("_jumps", "_timer", "monotonic_ms", "wall_ms")
 
     def __init__(self, clock: Clock) -> None:
-        # The methods themselves: a produce request must not pay for being watched.
+        # Use the methods themselves: a produce request must not pay for the watching.
         self.monotonic_ms = clock.monotonic_ms
         self.wall_ms = clock.wall_ms
         self._jumps = ClockJumps()
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, seen_ms: int | None) -> None:
-        """Look for the first time; `seen_ms`: the newest wall time that was trusted before."""
+        """Look for the first time; `seen_ms` is the newest wall time trusted before."""
         # Without a recorded time, as on a new disk, the clock is believed.
         if seen_ms is not None:
             finding = self._jumps.begin(self.monotonic_ms(), self.wall_ms(), seen_ms)
@@ -39,20 +38,20 @@ class WatchedClock:
                 _report(finding)
 
     def earliest_wall_ms(self) -> int:
-        """Wall time for removal by age where that cannot be put off: see `ClockJumps`."""
+        """Return the wall time for removal by age that cannot be deferred: see `ClockJumps`."""
         return self._jumps.earliest_ms(*self._look())
 
     def trusted_wall_ms(self) -> int | None:
-        """Wall time for removal by age; None while the clock has jumped: nothing is removed."""
+        """Return the wall time for removal by age, or None while the clock has jumped."""
         _, wall_ms = self._look()
         return wall_ms if self._jumps.are_over else None
 
     def latest_wall_ms(self) -> int:
-        """Wall time to be written where an age will be counted from it: see `ClockJumps`."""
+        """Return the wall time for timestamps whose age will be counted: see `ClockJumps`."""
         return self._jumps.latest_ms(*self._look())
 
     def start(self) -> None:
-        """Read the clock each second until `stop`."""
+        """Read the clock every second until `stop`."""
         self._look()
         self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self.start)
 
@@ -62,7 +61,7 @@ class WatchedClock:
             self._timer = None
 
     def _look(self) -> tuple[int, int]:
-        """The monotonic and the wall time, now compared with each other."""
+        """Return the monotonic and the wall time after comparing them."""
         now_ms, wall_ms = self.monotonic_ms(), self.wall_ms()
         finding = self._jumps.look(now_ms, wall_ms)
         if finding is not None:
@@ -75,7 +74,7 @@ def _report(finding: Finding) -> None:
         # Only a clock that is behind the recorded time is certainly wrong.
         is_late = finding.by_ms > 0
         _log.log(
-            # A broker that was stopped for long finds the same: no reason to worry.
+            # The same happens on a broker that was stopped for long: no reason to worry.
             logging.INFO if is_late else logging.WARNING,
             "the wall clock is %s %s the newest time that was recorded here%s: nothing is removed "
             "by its age until this time has lasted for %d minutes",
@@ -100,7 +99,7 @@ def _report(finding: Finding) -> None:
 
 
 def _span(ms: int) -> str:
-    """A duration for the log: `30 days 0:00:06`."""
+    """Format a duration for the log: `30 days 0:00:06`."""
     minutes, seconds = divmod((ms + 500) // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)

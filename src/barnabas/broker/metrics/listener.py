@@ -1,13 +1,13 @@
 """Answers `GET` and `HEAD` over HTTP for Prometheus and for probes (`barnabas.metrics.port`).
 
     /metrics   all families of the registry
-    /healthz   200: the process answers
-    /readyz    200 when the broker serves its clients, else 503 with the reason in words
+    /healthz   200 as long as the process responds
+    /readyz    200 when the broker serves its clients, otherwise 503 and a reason
 
-One request per connection: it is answered when its head is complete, and the connection closed.
-Since any client may connect, all is bounded: the size of a head, the time from the first byte to
-the last, the number of connections at once. The page is rendered for each request, on the broker's
-loop, in slices.
+Each connection serves one request: it is answered when its head is complete, and then the
+connection is closed. Since any client may connect, everything is limited: the size of a head, the
+time from the first byte to the last, and the number of connections. The page is rendered for each
+request, in slices on the broker's loop.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PLAIN = "text/plain; charset=utf-8"
 
 
 class MetricsListener:
-    """Serves one address. Call `bind` and then `start` once each; `close` at any time."""
+    """Serves one address. Call `bind` and then `start` once each; call `close` at any time."""
 
     def __init__(
         self,
@@ -45,8 +45,10 @@ class MetricsListener:
         unready: Callable[[], str],
         longest_s: float = _LONGEST_S,
     ) -> None:
-        """`page` renders the metrics; `unready` says why the broker is not ready, and nothing when
-        it is; `longest_s`: the time that a connection may take."""
+        """`page` renders the metrics; `unready` returns why the broker is not ready, or "".
+
+        `longest_s` is the longest time for a connection.
+        """
         self.page = page
         self.unready = unready
         self.longest_s = longest_s
@@ -60,9 +62,10 @@ class MetricsListener:
         return port
 
     async def bind(self, host: str, port: int) -> None:
-        """Bind the address, an empty host being all; clients that connect wait for `start`.
+        """Bind the address; an empty host means all addresses. Clients that connect wait for
+        `start`.
 
-        It listens from here on: two sockets can be bound to one port until one of them listens.
+        It listens immediately: two sockets can be bound to one port until one of them listens.
         Raises ConfigError.
         """
         loop = asyncio.get_running_loop()
@@ -78,7 +81,7 @@ class MetricsListener:
         )
 
     async def start(self) -> None:
-        """Begin to answer requests."""
+        """Start answering requests."""
         assert self._server is not None, "it has not been bound"
         await self._server.start_serving()
         _log.info(
@@ -86,7 +89,7 @@ class MetricsListener:
         )
 
     def close(self) -> None:
-        """Stop answering, and close all connections."""
+        """Stop answering and close all connections."""
         if self._server is not None:
             self._server.close()
         for transport in list(self.connections):
@@ -98,7 +101,7 @@ def _listening(host: str, port: int) -> socket.socket:
         try:
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
         except OSError as error:
-            if error.errno != errno.EADDRNOTAVAIL:  # IPv6 is compiled in, but switched off here
+            if error.errno != errno.EADDRNOTAVAIL:  # IPv6 is compiled in but disabled here
                 raise
     found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
@@ -106,7 +109,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def bind_reason(error: OSError) -> str:
-    """The system's text alone: `create_server` appends the address."""
+    """Return the system's error text alone: `create_server` appends the address."""
     return str(error.strerror or error).partition(" (while ")[0]
 
 
@@ -136,7 +139,7 @@ class _Connection(asyncio.Protocol):
         self._rendering: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is none of it
+        self._transport = transport = cast(asyncio.Transport, transport)  # not true of uvloop
         connections = self._listener.connections
         self._is_answered = len(connections) >= MOST_CONNECTIONS
         connections.add(transport)
@@ -152,13 +155,13 @@ class _Connection(asyncio.Protocol):
         self._listener.connections.discard(self._transport)
 
     def eof_received(self) -> bool:
-        # A client may end its side once it has asked: the answer that is being rendered leaves.
+        # A client may close its side after asking: the answer being rendered is still sent.
         self._has_ended = True
         return self._rendering is not None and not self._rendering.done()
 
     def data_received(self, data: bytes) -> None:
-        # After the answer, data is read until the client closes: to close with unread data would
-        # reset the connection, and the answer with it.
+        # After the answer, data is read until the client closes: closing with unread data would
+        # reset the connection and lose the answer.
         if self._is_answered:
             return
         self._head += data
@@ -185,7 +188,7 @@ class _Connection(asyncio.Protocol):
                 "405 Method Not Allowed", "only GET and HEAD are supported", "Allow: GET, HEAD\r\n"
             )
         elif found[1] == b"metrics":
-            self._is_answered = True  # what follows is read and ignored while this is rendered
+            self._is_answered = True  # later data is read and ignored while this is rendered
             self._rendering = asyncio.get_running_loop().create_task(self._render())
         elif found[1] == b"readyz" and (reason := self._listener.unready()):
             self._refuse("503 Service Unavailable", f"not ready: {reason}")

@@ -1,8 +1,8 @@
-"""Renders the families of a registry as Prometheus' text, format 0.0.4.
+"""Renders the families of a registry as Prometheus text, format 0.0.4.
 
-It knows none of them: each is declared by the part that counts it (`barnabas.metrics`). A page of a
-broker with ten thousand partitions takes a quarter of a second, so it is rendered in slices, and
-other tasks of the loop run between them.
+It knows none of them: each family is declared by the part that counts it (`barnabas.metrics`). For
+a broker with ten thousand partitions a page takes a quarter of a second, so it is rendered in
+slices between which the loop runs other tasks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _IN_LABEL = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 async def page(registry: Iterable[Read]) -> bytes:
-    """All families, as they are while this runs."""
+    """Return a page of all families, with their values during rendering."""
     lines: list[str] = []
     for read in registry:
         try:
@@ -35,13 +35,13 @@ async def page(registry: Iterable[Read]) -> bytes:
                     if len(lines) % _LINES_PER_SLICE == 0:
                         await asyncio.sleep(0)
         except Exception:
-            # A mistake of ours in one family: the others are needed to find it.
+            # A bug of ours in one family: the other families help to find it.
             _log.exception("some metrics are missing from this page")
     return "".join(lines).encode()
 
 
 def text(families: Iterable[Family]) -> str:
-    """These families, at once; one without samples has only its head lines."""
+    """Render these families without a pause; a family without samples has only its header lines."""
     return "".join(line for family in families for line in _lines(family))
 
 

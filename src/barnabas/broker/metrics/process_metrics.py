@@ -1,8 +1,8 @@
-"""The process that the broker lives in: memory, CPU, descriptors, the loop's lag, pauses of the GC.
+"""Metrics of the broker's process: memory, CPU, descriptors, event loop lag and GC pauses.
 
-The names of `process_*` are those that Prometheus' clients in all languages use; Kafka's come from
-a JVM, which is not here. Only a broker that serves metrics has these: the lag is measured by a
-timer, and the pauses by two calls for each collection.
+The `process_*` names are the ones used by Prometheus clients in all languages; Kafka's names
+describe a JVM, which does not exist here. Only a broker that serves metrics measures these: the lag
+needs a timer, and the pauses two calls per collection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LAG_EVERY_S = 0.25
 
 
 class ProcessMetrics:
-    """Measures from `start` to `stop`, on the loop of the broker."""
+    """Measures from `start` to `stop`, on the broker's event loop."""
 
     def __init__(self, metrics: Registry) -> None:
         self._lag = Durations()
@@ -45,7 +45,7 @@ class ProcessMetrics:
         metrics.declare(_process_families)
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Start measuring."""
         gc.callbacks.append(self._collected)
         self._wait()
 
@@ -63,7 +63,7 @@ class ProcessMetrics:
         self._timer = loop.call_later(_LAG_EVERY_S, self._look)
 
     def _look(self) -> None:
-        """The timer was due at a moment, and the loop comes to it at another."""
+        """Measure how late the loop runs the timer."""
         self._lag.add(max(0, spent_ns() - self._due_ns))
         self._wait()
 
@@ -104,7 +104,8 @@ def _summary(durations: Durations, labels: tuple[tuple[str, str], ...] = ()) -> 
 
 
 def _process_families() -> Iterator[Family]:
-    """Leave out numbers that the system does not give: macOS has no /proc."""
+    """Yield the families; numbers that the system does not provide are left out: macOS has no
+    /proc."""
     spent = os.times()
     yield counter(
         "process_cpu_seconds_total",
@@ -135,7 +136,7 @@ def _process_families() -> Iterator[Family]:
 
 
 def _began_at_s() -> float:
-    # The name of the command stands in parentheses and may contain any character.
+    # The command name is in parentheses and may contain any character.
     fields = (_PROC / "self/stat").read_text().rpartition(")")[2].split()
     ticks = int(fields[19]) / os.sysconf("SC_CLK_TCK")
     boot = next(

@@ -1,6 +1,6 @@
 """AddOffsetsToTxn (key 25): add the partition with a group's offsets to a transaction.
 
-Answered by the transaction's coordinator; the offsets go to the group's (TxnOffsetCommit).
+The transaction's coordinator answers; the offsets go to the group's coordinator (TxnOffsetCommit).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
     try:
         if not context.is_allowed(name):
             raise TransactionalIdAuthorizationFailed
-        # The offsets are committed at another broker (TxnOffsetCommit), which asks for the same
-        # right. Kafka asks here too, so that a producer fails before it has work in flight.
+        # The offsets are committed at another broker (TxnOffsetCommit), which checks the same
+        # right. Kafka checks it here too, so that a producer fails before it has work in flight.
         if not context.allowed_to(Operation.READ, ResourceType.GROUP, group):
             raise GroupAuthorizationFailed
-        # After the rights, as in Kafka: an empty id is a fault that its coordinator finds.
+        # Check after the rights, as in Kafka: the coordinator reports an empty id.
         if not name:
             raise InvalidRequest
         if GROUP_TOPIC not in context.node.image.topics:
@@ -54,7 +54,7 @@ async def _create_topic_and_ask(context: Context, request: AddOffsetsToTxnReques
 
 
 def _ask(context: Context, request: AddOffsetsToTxnRequest) -> ShardOutcome:
-    """Ask the coordinator. Raises KafkaError if it is not here."""
+    """Ask the coordinator. Raises KafkaError if it is not on this broker."""
     node, version = context.node, context.version
     partition = TopicPartition(GROUP_TOPIC, node.groups.partition_of(request.group_id))
     shard = node.transactions.shard_of(request.transactional_id)

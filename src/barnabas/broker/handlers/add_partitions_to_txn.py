@@ -1,8 +1,8 @@
 """AddPartitionsToTxn (key 24): add partitions to a transaction (PR-7).
 
-All of them or none: if one is unknown or forbidden, the others are answered with
-OPERATION_NOT_ATTEMPTED. From version 4 on brokers send it, to verify a producer's batches
-(KIP-890); then there may be several transactions, each with its own answer.
+Either all are added or none: if one is unknown or forbidden, the others are answered with
+OPERATION_NOT_ATTEMPTED. From version 4 on, brokers send this request to verify a producer's batches
+(KIP-890); it may then contain several transactions, each with its own answer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
 from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 from barnabas.types import TopicPartition
 
-_BROKERS = 4  # the first version that brokers send, and not clients
+_BROKERS = 4  # the first version that brokers, not clients, send
 
 
 _LISTS_OF_CLIENT = Lists(
@@ -49,7 +49,7 @@ _LISTS = Lists(
     ("results_by_transaction", "topic_results", "results_by_partition"),
 )
 _AT_ONCE = 2_000
-"""Partitions that are added all or none; no transaction has more of them in one request."""
+"""The maximum number of partitions per transaction in a request; all or none are added."""
 
 
 def handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
@@ -59,8 +59,8 @@ def handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
 
 def _handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
     if context.version < _BROKERS:
-        # Up to version 3 the one transaction stands in fields of its own. As a list of one it is
-        # handled like those of brokers.
+        # Up to version 3, the transaction has separate fields. It is turned into a list with one
+        # element and handled like a broker's list.
         one = AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,
             producer_id=request.v3_and_below_producer_id,
@@ -88,12 +88,12 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
     name, version = transaction.transactional_id, context.version
     fail = partial(add_failed, transaction, version=version)
     try:
-        # From version 4 on CLUSTER_ACTION stands for every right: the sender has checked those of
-        # the producer when its batch arrived.
+        # From version 4 on, CLUSTER_ACTION covers every right: the sender checked the producer's
+        # rights when its batch arrived.
         if version < _BROKERS and not context.is_allowed(name):
             raise TransactionalIdAuthorizationFailed
         partitions = partitions_of(transaction.topics)
-        # Before anything else: a broker without metadata knows no topic, and coordinates nothing.
+        # Check this first: a broker without metadata knows no topic and coordinates nothing.
         shard = context.node.transactions.shard_of(name) if name else None
         forbidden = _forbidden(context, partitions)
         refused = {one: code for one in partitions if (code := _refusal(context, one, forbidden))}
@@ -103,7 +103,7 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
             raise InvalidRequest
     except KafkaError as error:
         return fail(error)
-    # KIP-890: a question about the state in memory. Nothing is written, so the answer waits for no
+    # KIP-890: this only queries the state in memory. Nothing is written, so the answer waits for no
     # replica.
     if transaction.verify_only:
         codes = shard.machine.verify(
@@ -117,20 +117,21 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
 
 
 def _forbidden(context: Context, partitions: Iterable[TopicPartition]) -> set[str]:
-    """The topics to which the client may not write; a broker asks for what a client may."""
+    """Return the topics to which the client may not write; a broker asks on behalf of a client that
+    may."""
     if context.version >= _BROKERS:
         return set()
     return {
         name
         for name, times in Counter(one.topic for one in partitions).items()
-        # Kafka answers like this for internal topics: no client may write to them in a transaction.
+        # Like Kafka, refuse internal topics: no client may write to them in a transaction.
         if name in INTERNAL_TOPICS
         or not context.allowed_to(Operation.WRITE, ResourceType.TOPIC, name, times)
     }
 
 
 def _refusal(context: Context, topic_partition: TopicPartition, forbidden: set[str]) -> int:
-    """The error code if the client cannot have the partition in a transaction; 0 if it can."""
+    """Return the error code if the client may not add the partition to a transaction, else 0."""
     name, partition = topic_partition
     if name in forbidden:
         return TopicAuthorizationFailed.code

@@ -24,8 +24,8 @@ async def _alter(context: Context, request: AlterPartitionRequest) -> AlterParti
     try:
         image = controller.image
         sender = image.brokers.get(request.broker_id)
-        # A proposal from before a restart must not count (KIP-497): the log by which the sender
-        # counted its followers may have lost its end since.
+        # A proposal from before a restart must not count (KIP-497): the log against which the
+        # sender counted its followers may have lost its end since.
         if sender is None or sender.epoch != request.broker_epoch:
             return AlterPartitionResponse(error_code=StaleBrokerEpoch.code)
         proposals = proposals_of(request, context.version, image)

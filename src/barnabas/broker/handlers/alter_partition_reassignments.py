@@ -1,7 +1,7 @@
 """AlterPartitionReassignments (key 45): start or cancel reassignments (KIP-455, RE-13).
 
-The answer says which have started, and why others have not; ListPartitionReassignments shows their
-progress.
+The answer says which reassignments have started and why others have not; ListPartitionReassignments
+shows their progress.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def _reassign(
 
 
 def _denial(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
-    """The refusal, which stands in the rows as well."""
+    """Return the refusal, with the error in each row as well."""
     error = ClusterAuthorizationFailed("not allowed to reassign partitions")
     answer = _failure(error)
     answer.responses = _results(

@@ -1,8 +1,8 @@
 """AlterReplicaLogDirs (key 34): move replicas between this broker's log directories (KIP-113).
 
-The answer says which moves have begun, and does not wait for their ends: DescribeLogDirs shows how
-far they are. A replica that is in its directory is left there. One that is not hosted is answered
-with REPLICA_NOT_AVAILABLE, and created in that directory if it is created later.
+The answer says which moves have begun, without waiting for them to end: DescribeLogDirs shows their
+progress. A replica already in the target directory stays there. For a replica that is not hosted
+the answer is REPLICA_NOT_AVAILABLE; if it is created later, it is created in that directory.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ async def _alter(
     codes: dict[TopicPartition, int] = {}
     for name, log_dir in wanted.items():
         await asyncio.sleep(0)
-        # One by one, for the disk is waited for: the controller's requests come in between.
+        # Alter them one by one, since each waits for the disk: the controller's requests run in
+        # between.
         async with node.control.line:
             try:
                 await node.moves.alter(name, log_dir)

@@ -1,6 +1,6 @@
 """AlterUserScramCredentials (key 51): sets and deletes users' SCRAM credentials, as the controller.
 
-Returns when this broker's listeners know them; other brokers notice by their own watch.
+Returns when this broker's listeners know them; other brokers learn of them by their own watches.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ def handle(context: Context, request: AlterUserScramCredentialsRequest) -> Outco
             *(each.name for each in request.upsertions),
         ]
     )
-    # Before the check of rights, as in Kafka: the client takes its request to the controller in any
-    # case.
+    # Check this before the rights, as in Kafka: the client must find the controller in any case.
     if not context.node.controller.is_active:
         return _answer(dict.fromkeys(users, NotController()))
     if not context.is_allowed(CLUSTER_NAME):

@@ -23,8 +23,8 @@ async def _shut_down(
     context: Context, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
     try:
-        # Partitions without another in-sync replica remain. The broker asks again, at most
-        # `controlled.shutdown.max.retries` times, and then stops all the same.
+        # Partitions without another in-sync replica remain. The broker retries at most
+        # `controlled.shutdown.max.retries` times and then stops anyway.
         remaining = await context.node.controller.controlled_shutdown(
             request.broker_id, request.broker_epoch
         )

@@ -1,4 +1,4 @@
-"""CreateAcls (key 30): add rules of access control (KIP-140). Any broker writes them."""
+"""CreateAcls (key 30): add access control rules (KIP-140). Any broker can write them."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ async def _create(acls: AclStore, request: CreateAclsRequest) -> CreateAclsRespo
         try:
             bindings.append(binding_of(creation))
         except KafkaError as error:
-            # Its frames lead back to the request, which would stay in memory until the collector
-            # runs.
+            # The error's frames reference the request, which would stay in memory until the
+            # collector runs.
             bindings.append(error.with_traceback(None))
     valid = [each for each in bindings if isinstance(each, AclBinding)]
     outcomes = iter(await acls.create(valid))

@@ -1,4 +1,4 @@
-"""CreateDelegationToken (key 38): a token for the client itself, or for another user (KIP-373)."""
+"""CreateDelegationToken (key 38): create a token for the client or for another user (KIP-373)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ async def _create(
     )
     try:
         tokens = tokens_for(context)
-        # KIP-373: a token for another user takes CREATE_TOKENS on that user. Before, every client
-        # could have a token for itself alone, which still takes no right.
+        # KIP-373: a token for another user requires CREATE_TOKENS on that user. Before, a client
+        # could only create tokens for itself, which still needs no right.
         if owner != requester and not context.allowed_to(
             Operation.CREATE_TOKENS, ResourceType.USER, str(owner)
         ):
@@ -49,7 +49,7 @@ async def _create(
         renewers = [
             Principal(each.principal_type, each.principal_name) for each in request.renewers
         ]
-        # The fields have a type of principal, but Kafka accepts users alone.
+        # The fields include a principal type, but Kafka accepts only users.
         if any(each.kind != _USER for each in (owner, *renewers)):
             raise InvalidPrincipalType
         lifetime_ms, random = request.max_lifetime_ms, context.node.random

@@ -37,7 +37,7 @@ async def _create_all(
     async for topic in in_slices(wanted.values()):
         result = CreatePartitionsTopicResult(name=topic.name)
         try:
-            # As in Kafka all rows of the name are refused, and answered by one result.
+            # As in Kafka, all rows with that name are refused and answered with one result.
             if times[topic.name] > 1:
                 raise InvalidRequest("Duplicate topic in request.")
             if not context.is_allowed(topic.name):
@@ -54,7 +54,7 @@ async def _create_all(
 async def _check_quota(
     context: Context, topic: CreatePartitionsTopic, quota: MutationQuota
 ) -> None:
-    """Charge the quota. Raises ThrottlingQuotaExceeded, or the error of an invalid request."""
+    """Charge the quota. Raises ThrottlingQuotaExceeded, or the error for an invalid request."""
     assignments = topic.assignments
     await context.node.controller.create_partitions(
         topic.name,
@@ -79,6 +79,6 @@ async def _create(
         await growth
         return
     await within(request.timeout_ms, growth)
-    # Kafka does not wait then, and answers REQUEST_TIMED_OUT for work that it has begun.
+    # Kafka does not wait then: it answers REQUEST_TIMED_OUT for work that has begun.
     if request.timeout_ms <= 0:
         raise RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")

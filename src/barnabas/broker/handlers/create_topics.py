@@ -1,4 +1,4 @@
-"""CreateTopics (key 19): create a request's topics together; answered when they have leaders."""
+"""CreateTopics (key 19): create a request's topics; the answer waits until they have leaders."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def handle(context: Context, request: CreateTopicsRequest) -> Outcome:
 
 
 async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Refuse all topics, as Kafka's controller does with more than so many partitions."""
+    """Refuse all topics, as Kafka's controller does if they have too many partitions."""
     count = len(request.topics)
     error = PolicyViolation(
         f"{count} topics at once: at most {MAX_NEW_PARTITIONS} are allowed, create more in several "
@@ -63,24 +63,25 @@ async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateT
 
 async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times = Counter([topic.name async for topic in in_slices(request.topics)])
-    # CREATE on the cluster covers every topic; without it CREATE on the topic's name is enough. So
-    # the lack of the first is not logged as a denial.
+    # CREATE on the cluster covers every topic; without it, CREATE on the topic name is enough. So a
+    # lack of the former is not logged as a denial.
     may_create_all = context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     outcomes: list[TopicImage | NewTopic | KafkaError] = []
     async for topic in in_slices(request.topics):
         try:
             if times[topic.name] > 1:
                 raise InvalidRequest("Found multiple entries for this topic.")
-            # Kafka refuses the name of KRaft's log with the same error, whatever rights the client
-            # has.
+            # Kafka refuses the name of KRaft's log with the same error, regardless of the client's
+            # rights.
             if topic.name == _KRAFTS_OWN or not (may_create_all or context.is_allowed(topic.name)):
                 raise TopicAuthorizationFailed("Authorization failed.")
             outcomes.append(_new_topic(context, topic))
         except KafkaError as error:
-            # Its frames lead back here: all would stay until the collector runs, for long.
+            # The frames of the errors reference this one: all would stay until the collector runs,
+            # long after.
             outcomes.append(error.with_traceback(None))
     quota = mutation_quota(context, strict_from=_STRICT_QUOTA)
-    # KIP-599: the quota counts partitions, and refuses single topics rather than the request.
+    # KIP-599: the quota counts partitions and refuses single topics rather than the request.
     if quota.is_limited and not request.validate_only:
         outcomes = await _within_quota(context, quota, outcomes)
     wanted = [each for each in outcomes if isinstance(each, NewTopic)]
@@ -99,7 +100,7 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
 async def _within_quota(
     context: Context, quota: MutationQuota, outcomes: list[TopicImage | NewTopic | KafkaError]
 ) -> list[TopicImage | NewTopic | KafkaError]:
-    """Refuse topics for which the client's quota has no room; invalid ones do not count."""
+    """Refuse topics that exceed the client's quota; invalid topics are not counted."""
     wanted = [each for each in outcomes if isinstance(each, NewTopic)]
     checked = iter(await context.node.controller.create_topics(wanted, validate_only=True))
     judged: list[TopicImage | NewTopic | KafkaError] = []
@@ -133,7 +134,7 @@ async def _create(
                 _log.warning("topic %s: %s", topic.name, warning)
     if request.timeout_ms > 0:
         return outcomes
-    # Kafka does not wait then, and so does not know: librdkafka counts on this very answer.
+    # Kafka does not wait then, so it does not know: librdkafka relies on this very answer.
     started = RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")
     return [each if isinstance(each, KafkaError) else started for each in outcomes]
 
@@ -141,7 +142,7 @@ async def _create(
 async def _create_in_parts(
     context: Context, request: CreateTopicsRequest, wanted: list[NewTopic]
 ) -> list[TopicImage | KafkaError]:
-    """Create the topics in parts: a controller decides on what it is asked for in one go."""
+    """Create the topics in parts: a controller decides each request without a pause."""
     create, outcomes = context.node.controller.create_topics, []
     for first in range(0, len(wanted), _TOPICS_AT_ONCE):
         part = wanted[first : first + _TOPICS_AT_ONCE]
@@ -151,7 +152,7 @@ async def _create_in_parts(
 
 
 def _new_topic(context: Context, topic: CreatableTopic) -> NewTopic:
-    """The request's topic with the broker's defaults. Checks are in Kafka's order."""
+    """Return the requested topic with the broker's defaults; the checks are in Kafka's order."""
     if topic.name in context.node.image.topics:
         raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
     nulls = [entry.name for entry in topic.configs if entry.value is None]
@@ -179,7 +180,7 @@ def _assignment(topic: CreatableTopic) -> dict[int, list[int]] | None:
         raise InvalidPartitions(
             f"{len(topic.assignments)} partitions at once: at most {MAX_NEW_PARTITIONS} are allowed"
         )
-    # The assignment says both numbers itself; Kafka refuses them even where they agree with it.
+    # The assignment implies both numbers; Kafka refuses them even where they match it.
     if topic.num_partitions != _BROKER_DEFAULT or topic.replication_factor != _BROKER_DEFAULT:
         raise InvalidRequest(
             "Both numPartitions or replicationFactor and replicasAssignments were set. "
@@ -217,7 +218,7 @@ def _result(
 
 
 def _configs(context: Context, topic: TopicImage) -> list[CreatableTopicConfigs]:
-    """The new topic's effective configs, which spares a DescribeConfigs (KIP-525)."""
+    """Return the new topic's effective configs, which saves a DescribeConfigs (KIP-525)."""
     return [
         CreatableTopicConfigs(
             name=each.key.name,

@@ -26,10 +26,10 @@ def handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
 
 
 def _handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
-    """Each shard deletes its groups in one append; the others do not depend on it."""
+    """Let each shard delete its groups in one append; the shards are independent."""
     refused = []
     by_shard: dict[int, tuple[Shard[Groups], list[str]]] = {}
-    # As in Kafka a group that is named twice is answered once.
+    # As in Kafka, a group named twice is answered once.
     for group_id in dict.fromkeys(request.groups_names):
         try:
             if not context.is_allowed(group_id):
@@ -38,7 +38,7 @@ def _handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
         except KafkaError as error:
             refused.append(DeletableGroupResult(group_id=group_id, error_code=error.code))
         else:
-            # The tombstones of all groups of one shard stand in one partition of
+            # The tombstones of all groups in a shard are written to one partition of
             # `__consumer_offsets`.
             by_shard.setdefault(shard.partition, (shard, []))[1].append(group_id)
 

@@ -1,8 +1,9 @@
 """DeleteRecords (key 21): raise the log start offset of partitions (ST-10).
 
-Records below it are gone at once; their segments are deleted by the next retention check. Only up
-to the high watermark, for a replica that lags would bring the rest back. The answer is the lowest
-log start offset of the live replicas, and comes when all of them begin there.
+Records below it become unreadable immediately; the next retention check deletes their segments. The
+offset may not exceed the high watermark: a lagging replica would bring later records back. The
+answer contains the lowest log start offset of the live replicas and is sent when all of them start
+at or above the offset.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from barnabas.protocol.messages.delete_records import (
 
 _UP_TO_HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
-_LOOK_AGAIN_S = 0.5  # no event says that a replica's broker failed, which is waited for no longer
+_LOOK_AGAIN_S = 0.5  # no event reports the failure of a replica's broker, so liveness is polled
 
 Later = Coroutine[Any, Any, DeleteRecordsResponse]
 
 
 class _Pending(NamedTuple):
-    """A partition whose replicas do not all begin at its new start."""
+    """A partition with live replicas that do not start at its new start offset yet."""
 
     replica: Replica
     offset: int
@@ -85,14 +86,13 @@ def _delete(
 ) -> DeleteRecordsPartitionResult:
     result = _result(wanted)
     try:
-        # A coordinator loads its state from the log start on, and would lose groups or
-        # transactions.
+        # A coordinator loads its state from the log start on and would lose groups or transactions.
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is internal")
         replica = context.node.replicas.leader_of((topic, wanted.partition_index))
         offset = _delete_below(context, replica, wanted.offset)
         result.low_watermark = _low_watermark(context, replica)
-        # A follower takes the new start over from its next fetch, and reports it by the one after.
+        # A follower adopts the new start with its next fetch and reports it with the one after.
         if result.low_watermark < offset:
             pending.append(_Pending(replica, offset, result))
     except KafkaError as error:
@@ -125,15 +125,16 @@ async def _wait(
 
 
 async def _wait_for_start(context: Context, pending: _Pending, until: float) -> None:
-    """Return when all live replicas begin at the offset.
+    """Return when all live replicas start at or above the offset.
 
-    Raises RequestTimedOut, and NotLeaderOrFollower and the like if this broker leads no longer.
+    Raises RequestTimedOut, or NotLeaderOrFollower or a similar error if this broker no longer
+    leads.
     """
     loop = asyncio.get_running_loop()
     replica, name = pending.replica, pending.replica.topic_partition
     while True:
-        # `leader_of` raises the error of a broker that leads no longer. The name may also belong to
-        # another topic by now, whose offsets have nothing to do with this one.
+        # `leader_of` raises an error if this broker no longer leads. By now the name may also
+        # belong to another topic, whose offsets are unrelated.
         if context.node.replicas.leader_of(name) is not replica:
             raise NotLeaderOrFollower(f"{name} was deleted and created again")
         if _low_watermark(context, replica) >= pending.offset:
@@ -145,9 +146,10 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
 
 
 def _delete_below(context: Context, replica: Replica, offset: int) -> int:
-    """Raise the log start offset. Returns the offset at which replicas have to begin, or above."""
+    """Raise the log start offset. Returns the offset at or above which replicas have to start."""
     log, high_watermark = replica.log, replica.high_watermark
-    # Of a compacted topic the last value of a key would go, which compaction promises to keep.
+    # In a compacted topic, the last value of a key could be deleted, which compaction promises to
+    # keep.
     if "delete" not in log.config.cleanup_policy.split(","):
         raise PolicyViolation(f"the cleanup.policy of {replica.topic_partition} lacks delete")
     if offset == _UP_TO_HIGH_WATERMARK:

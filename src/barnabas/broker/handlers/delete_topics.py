@@ -1,6 +1,6 @@
-"""DeleteTopics (key 20): by name, or by id from version 6 on (KIP-516); all of them together.
+"""DeleteTopics (key 20): delete topics by name, or by id from version 6 on (KIP-516), together.
 
-A result has what the request had: a topic that was named has no id in it.
+A result repeats the request: the result for a named topic has no id.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def _refuse_all(
 
 
 def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | None:
-    """The error for all of them; None if each is checked on its own."""
-    # KIP-322 gave this its own code with version 3; before, Kafka answered INVALID_REQUEST.
+    """Return the error for the whole request; None if each topic is checked separately."""
+    # KIP-322 introduced a separate code in version 3; before, Kafka answered INVALID_REQUEST.
     if not context.node.config.bool("delete.topic.enable"):
         reason = "delete.topic.enable is false"
         return (
@@ -67,8 +67,8 @@ def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | N
             if context.version >= _KNOWS_DISABLED
             else InvalidRequest(reason)
         )
-    # As in Kafka with ZooKeeper: the answer waits until the topic is gone from all brokers, which
-    # the controller alone sees.
+    # As in Kafka with ZooKeeper, the answer waits until the topic is deleted on all brokers, which
+    # only the controller sees.
     if not context.node.controller.is_active:
         return NotController("this broker is not the controller, which alone deletes topics")
     if any(each.name is not None and each.topic_id != _NO_TOPIC_ID for each in wanted):
@@ -86,8 +86,8 @@ async def _delete_all(
         is_by_id = each.topic_id != _NO_TOPIC_ID
         name = image.topic_names.get(each.topic_id) if is_by_id else each.name
         refusal = _why_not(context, name, is_by_id=is_by_id)
-        # A topic that is named twice, or once by name and once by id, is charged and deleted once.
-        # All of its rows have the outcome.
+        # A topic named twice, or by name and by id, is charged and deleted once. All of its rows
+        # have that outcome.
         if refusal is None and name is not None and name not in deleted:
             refusal = _charge(quota, len(image.topics[name].partitions))
         result = _result(name, each.topic_id, refusal)
@@ -97,7 +97,7 @@ async def _delete_all(
         elif is_by_id and not (
             name and context.could(Operation.DESCRIBE, ResourceType.TOPIC, name)
         ):
-            result.name = None  # an id is no secret, a name is
+            result.name = None  # an id is not secret, a name is
         results.append(result)
     if deleted:
         outcomes = await _delete(context, list(deleted), timeout_ms)
@@ -118,7 +118,7 @@ def _charge(quota: MutationQuota, partitions: int) -> KafkaError | None:
 def _why_not(context: Context, name: str | None, *, is_by_id: bool) -> KafkaError | None:
     if name is None:
         return UnknownTopicId() if is_by_id else UnknownTopicOrPartition()
-    # Both are judged and logged in any case, as in Kafka.
+    # Both rights are checked and logged in any case, as in Kafka.
     may_see = context.allowed_to(Operation.DESCRIBE, ResourceType.TOPIC, name)
     may_delete = context.is_allowed(name)
     if is_by_id and not may_see:
@@ -135,7 +135,7 @@ async def _delete(context: Context, names: list[str], timeout_ms: int) -> list[K
         outcomes = await within(timeout_ms, context.node.controller.delete_topics(names))
     except KafkaError as error:
         return [error] * len(names)
-    # As for CreateTopics: with a timeout of 0 Kafka answers so for work that it has begun.
+    # As for CreateTopics: with a timeout of 0, Kafka gives this answer for work that has begun.
     if timeout_ms > 0:
         return outcomes
     started = RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")

@@ -1,4 +1,4 @@
-"""DescribeAcls (key 29): the rules of access control that a filter matches (KIP-140)."""
+"""DescribeAcls (key 29): list the access control rules that a filter matches (KIP-140)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def handle(context: Context, request: DescribeAclsRequest) -> Outcome:
     acls = context.node.authorizer.acls
     if acls is None:
         return _failure(SecurityDisabled("No Authorizer is configured on the broker"))
-    # A code in the filter is not known here: it matches nothing, which is no error.
+    # The filter contains an unknown code: it matches nothing, which is not an error.
     if wanted is None:
         return DescribeAclsResponse()
     found = acls.describe(wanted)

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (key 48): the quotas that are set, as the metadata tree has them now."""
+"""DescribeClientQuotas (key 48): list the quotas that are set in the metadata tree."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ async def _matching(
 
 def _failure(error: KafkaError) -> DescribeClientQuotasResponse:
     return DescribeClientQuotasResponse(
-        # Null rather than an empty list, as in Kafka: no entries are known, which is not none.
+        # Null rather than an empty list, as in Kafka: the entries are unknown, which differs from
+        # none.
         error_code=error.code,
         error_message=str(error),
         entries=None,

@@ -32,13 +32,13 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
             )
         )
     response = DescribeClusterResponse(
-        # No error: it is what `barnabas cluster health` asks the controller for.
+        # This is not an error: `barnabas cluster health` asks the controller for it.
         error_message="\n".join(context.node.controller.left_out) or None,
         cluster_id=image.cluster_id or "",
         controller_id=image.controller_id,
         brokers=brokers,
     )
-    # KIP-430: 0 says that nothing is allowed. A client that did not ask gets the smallest int32.
+    # KIP-430: 0 means that nothing is allowed. A client that did not ask gets the smallest int32.
     if request.include_cluster_authorized_operations:
         operations = 0
         if context.is_allowed(CLUSTER_NAME):

@@ -1,8 +1,8 @@
 """DescribeLogDirs (key 35): the log directories of this broker, their partitions and sizes.
 
-Logs that were set aside are listed where all partitions are asked for. An offline directory is in
-the answer with KAFKA_STORAGE_ERROR and without partitions: so an administrator learns which disk
-has failed.
+Logs that were set aside are listed if all partitions are requested. An offline directory is listed
+with KAFKA_STORAGE_ERROR and without partitions, so that an administrator learns which disk has
+failed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 
 Wanted = frozenset[TopicPartition] | None
-"""The requested partitions; None: all."""
+"""The requested partitions; None means all."""
 
 
 def handle(context: Context, request: DescribeLogDirsRequest) -> Outcome:
@@ -61,7 +61,7 @@ def _online(store: LogStore, path: Path, wanted: Wanted) -> DescribeLogDirsResul
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
     try:
         space, strays = store.directories.volume(path, with_strays=wanted is None)
-    # The disk fails at this moment; no log has noticed yet.
+    # The disk is failing at this moment; no log has noticed yet.
     except OSError:
         return _offline(path)
     for name, (size_bytes, offset_lag, is_future) in store.sizes(path).items():

@@ -30,8 +30,8 @@ from barnabas.security.scram import ScramCredential, kind_of
 def handle(context: Context, request: DescribeUserScramCredentialsRequest) -> Outcome:
     if not context.is_allowed(CLUSTER_NAME):
         error = ClusterAuthorizationFailed()
-        # Kafka repeats the error for each user, without the name, and never answers a client that
-        # asks for all of them.
+        # Like Kafka, repeat the error for each user without the name, and list no users for a
+        # client that asks for all of them.
         return DescribeUserScramCredentialsResponse(
             error_code=error.code,
             error_message=str(error),

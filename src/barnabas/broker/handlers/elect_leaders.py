@@ -22,7 +22,7 @@ from barnabas.protocol.messages.elect_leaders import (
 from barnabas.security.acl import CLUSTER_NAME
 from barnabas.types import TopicPartition
 
-_TELLS_ERROR = 1  # from this version on the answer has an error code of its own
+_TELLS_ERROR = 1  # from this version on, the answer has a separate error code
 _PREFERRED = 0
 _UNCLEAN = 1
 
@@ -48,7 +48,7 @@ def _handle(context: Context, request: ElectLeadersRequest) -> Outcome:
         partitions = list(dict.fromkeys(named))
     if not context.is_allowed(CLUSTER_NAME):
         return _refusal(context, partitions, ClusterAuthorizationFailed())
-    # Version 0 has no field for it, and means a preferred election (KIP-183).
+    # Version 0 has no field for the type and means a preferred election (KIP-183).
     if request.election_type not in (_PREFERRED, _UNCLEAN):
         kind = request.election_type
         return _refusal(context, partitions, InvalidRequest(f"unknown election type {kind}"))

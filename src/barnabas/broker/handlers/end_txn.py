@@ -1,6 +1,6 @@
 """EndTxn (key 26): commit or abort a transaction (PR-7).
 
-Answered when the outcome is committed to the log; the markers follow.
+The answer is sent when the outcome is committed to the log; the markers follow.
 """
 
 from __future__ import annotations

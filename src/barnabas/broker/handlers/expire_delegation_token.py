@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (key 40): ends a token's life, for those who may use it."""
+"""ExpireDelegationToken (key 40): let an authorised user expire a token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def handle(context: Context, request: ExpireDelegationTokenRequest) -> Outcome:
 async def _expire(
     context: Context, request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
-    # The request names the token by its HMAC, and has no id.
+    # The request identifies the token by its HMAC and contains no id.
     who, secret = context.client.principal, bytes(request.hmac)
     try:
         expires_at_ms = await tokens_for(context).expire(who, secret, request.expiry_time_period_ms)

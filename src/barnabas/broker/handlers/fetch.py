@@ -4,8 +4,8 @@
                     ^                                  |
                     +---- bytes, or time is over ------+-- else park
 
-The first read is stage one. An answer whose bytes are not in the page cache is warmed in a thread
-first: `sendfile` would read the disk on the event loop, and hold up every other connection.
+The first read is stage one. If an answer's bytes are not in the page cache, a thread first loads
+them: otherwise `sendfile` would read the disk on the event loop and delay every other connection.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from barnabas.types import FileSlice
 
 Later = Coroutine[Any, Any, FetchResponse]
 
-_REPLICA_STATE = 15  # the first version with the replica id in a structure of its own
+_REPLICA_STATE = 15  # the first version with the replica id in a separate structure
 _NEW_SESSION_EPOCH, _NO_SESSION_EPOCH = 0, -1
-_ANSWER_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = 16, 18, 40  # besides the records
-_CHEAP = 32  # so many looks into a dictionary count as one entry
+_ANSWER_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = 16, 18, 40  # in addition to the records
+_CHEAP = 32  # this many dictionary lookups count as one entry
 
 
 def handle(context: Context, request: FetchRequest) -> Outcome:
@@ -50,7 +50,7 @@ def handle(context: Context, request: FetchRequest) -> Outcome:
 
 
 def _begin(context: Context, request: FetchRequest) -> Slices[FetchResponse | Later]:
-    # Only a request that names several partitions can name one of them twice.
+    # Only a request with several partitions can name one of them twice.
     if len(request.topics) > 1 or (request.topics and len(request.topics[0].partitions) > 1):
         yield from _collapse(request)
     try:
@@ -61,7 +61,7 @@ def _begin(context: Context, request: FetchRequest) -> Slices[FetchResponse | La
 
 
 def _collapse(request: FetchRequest) -> Slices[None]:
-    """Join repeated partitions: one stays where it was named first, with what was said last."""
+    """Merge repeated partitions: each keeps its first position and its last values."""
     pace = Pace()
     by_topic: dict[tuple[str, bytes], FetchTopic] = {}
     wanted: dict[tuple[str, bytes], dict[int, FetchPartition]] = {}
@@ -86,12 +86,13 @@ def _collapse(request: FetchRequest) -> Slices[None]:
 
 
 class ParkedFetch:
-    """A fetch that found too few bytes: one object, notified of what its partitions get.
+    """A fetch that found too few bytes: a single object that is notified of its partitions'
+    changes.
 
-    It waits for `missing_bytes` more at any of its partitions, or for the time to be over.
+    It waits until `missing_bytes` more arrive at its partitions or the time is over.
 
-    It does not read: the fetch reads again when `wait` returns, since by then the bytes may be gone
-    (a topic deleted), or more than notified.
+    It does not read: the fetch reads again when `wait` returns, since the bytes may have been
+    deleted by then (with the topic), or there may be more than notified.
     """
 
     __slots__ = ("_future", "_missing_bytes")
@@ -122,7 +123,7 @@ class ParkedFetch:
 
 
 class _Fetch:
-    """One request until its answer."""
+    """One request until it is answered."""
 
     __slots__ = (
         "_context",
@@ -141,17 +142,17 @@ class _Fetch:
         self._request = request
         self._replica_id = _replica_id(context, request)
         self._max_bytes = min(request.max_bytes, context.node.fetch_max_bytes)
-        # Followers are exempt from quotas, as in Kafka; replication has throttles of its own
-        # (RE-13).
+        # Followers are exempt from quotas, as in Kafka; replication has separate throttles (RE-13).
         self._has_quota = context.node.quotas.is_active and self._replica_id < 0
         if self._has_quota:
             self._max_bytes = _most_bytes(context, self._max_bytes)
-        # A reader that asks for more than an answer may hold would wait its whole time, each time.
+        # A reader that asks for more than an answer may hold would otherwise wait its full time
+        # every time.
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._session: FetchSession | None = None
         self._epoch = request.session_epoch
         sessions = context.node.fetch_sessions
-        # A full request ends the session that it names. With epoch 0 it begins another one, which
+        # A full request ends the session that it names. With epoch 0 it begins a new session, which
         # opens when the answer is built: a request that fails takes no slot (KIP-227).
         if self._epoch in (_NEW_SESSION_EPOCH, _NO_SESSION_EPOCH):
             if request.session_id:
@@ -161,24 +162,24 @@ class _Fetch:
             request, context.version >= TOPIC_IDS, context.node.clock.monotonic_ms()
         )
         if session is not None:
-            # Another isolation level, or other rights, may change what any of its partitions has to
-            # say.
+            # Another isolation level, or other rights, may change the answer for any of its
+            # partitions.
             session.read_at(request.isolation_level, context.node.authorizer.grants)
             self._session = session
             self._epoch = session.epoch
 
     def begin(self) -> Slices[FetchResponse | Later]:
-        """Stage one: the answer, or the coroutine that waits for it."""
+        """Run stage one; return the answer or the coroutine that waits for it."""
         found = self._new_pass()
         yield from self._read(found)
         if found.budget.cold:
-            # Something is there, and a thread has to read it first: the request waits for that
-            # alone.
+            # Data is available, but a thread has to read it first: the request waits for nothing
+            # else.
             return self._wait(found, None)
         if (
             self._is_enough(found)
             or self._request.max_wait_ms <= 0
-            # Without a partition to wait at nothing could wake it.
+            # Without a partition to wait at, nothing could wake it.
             or not (self._session or found.places)
         ):
             return (yield from self._answer(found))
@@ -208,8 +209,8 @@ class _Fetch:
 
     def _is_enough(self, found: FetchPass) -> bool:
         return (
-            # In the order of Kafka: an error, a diverging epoch or another replica to read from is
-            # answered at once, whatever the reader's minimum is.
+            # In Kafka's order: an error, a diverging epoch or another replica to read from is
+            # answered immediately, whatever the reader's minimum is.
             found.has_error or found.must_answer_now or found.budget.taken_bytes >= self._min_bytes
         )
 
@@ -222,11 +223,11 @@ class _Fetch:
             for place in found.places:
                 place.park(parked)
         if found.has_moved():
-            parked.wake()  # it was not parked yet when it would have been notified
+            parked.wake()  # it was not parked when it should have been notified
         return parked
 
     async def _wait(self, found: FetchPass, parked: ParkedFetch | None) -> FetchResponse:
-        """Read again when `parked` is notified of enough bytes; at once after a cold read."""
+        """Read again when `parked` is notified of enough bytes; after a cold read, immediately."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._request.max_wait_ms / 1000
         while True:
@@ -238,7 +239,8 @@ class _Fetch:
                 finally:
                     self._unpark(found, parked)
             await self._read_again(found)
-            # There may be less than notified: not committed yet, or beyond a partition's limit.
+            # There may be fewer bytes than notified: not yet committed, or beyond a partition's
+            # limit.
             if self._is_enough(found) or loop.time() >= until or self._is_overtaken():
                 break
             parked = self._park(found)
@@ -246,7 +248,7 @@ class _Fetch:
         return answer if isinstance(answer, FetchResponse) else cast(FetchResponse, await answer)
 
     async def _read_again(self, found: FetchPass) -> None:
-        """Read; what is not in the page cache is read in a thread first, and not on the loop."""
+        """Read again; a thread, not the loop, first reads data that is not in the page cache."""
         found.begin_again()
         for _ in self._read(found):
             await asyncio.sleep(0)
@@ -267,20 +269,21 @@ class _Fetch:
             self._session.waiter = None
 
     def _is_overtaken(self) -> bool:
-        """Return whether the session got its next request while this one waited, or was closed."""
+        """Return whether the session was closed or got its next request during the wait."""
         session = self._session
         return session is not None and (session.epoch != self._epoch or session.is_closed)
 
     def _answer(self, found: FetchPass) -> Slices[FetchResponse | Later]:
         session = self._session
-        # The reader sent its next request meanwhile, and ignores this answer (KIP-227): what it
-        # holds must not count as sent.
+        # The reader has sent its next request and ignores this answer (KIP-227): its contents must
+        # not count as sent.
         if session is not None and session.epoch != self._epoch:
             found.release()
             return FetchResponse(
                 error_code=InvalidFetchSessionEpoch.code, session_id=session.session_id
             )
-        # The records stay unsent, so a session does not note them as answered, and none is opened.
+        # The records are not sent, so the session does not record them as answered, and none is
+        # opened.
         if self._has_quota and (wait_ms := _throttle_ms(self._context, found.rows)):
             found.release()
             session_id = 0 if session is None else session.session_id
@@ -288,8 +291,8 @@ class _Fetch:
         if self._epoch == _NEW_SESSION_EPOCH:
             session = self._open_session()
         has_records = found.budget.taken_bytes > 0
-        # The read has looked at indexes and positions only. `sendfile` reads the bytes themselves,
-        # on the event loop, so they have to be in the page cache before.
+        # The read used only indexes and positions. `sendfile` reads the bytes themselves on the
+        # event loop, so they must already be in the page cache.
         cold = [part for _, part in found.slices() if not _is_cached(part)] if has_records else []
         try:
             response = yield from found.response(session)
@@ -314,7 +317,7 @@ class _Fetch:
     async def _warm_answer(
         self, found: FetchPass, response: FetchResponse, cold: list[FileSlice]
     ) -> FetchResponse:
-        """Read the answer's bytes, and no more, into the page cache in a thread."""
+        """Load exactly the answer's bytes into the page cache, in a thread."""
         pool = self._context.node.replicas.threads.reads
         reading = asyncio.get_running_loop().run_in_executor(pool, _warm, cold)
         try:
@@ -329,7 +332,7 @@ class _Fetch:
 
 
 def _replica_id(context: Context, request: FetchRequest) -> int:
-    """CONSUMER, END_PROBE, or a follower's broker id."""
+    """Return CONSUMER, END_PROBE or a follower's broker id."""
     if context.version >= _REPLICA_STATE:
         return request.replica_state.replica_id
     return request.replica_id
@@ -337,14 +340,14 @@ def _replica_id(context: Context, request: FetchRequest) -> int:
 
 # --- the quota of a consumer (SE-5) --------------------------------------------------------------
 #
-# As in Kafka an answer that would exceed the quota is not sent, and not counted. The client gets an
-# empty one with the time after which the same bytes would be within the quota, and asks again. An
-# answer is limited to what an idle client may have, or none would ever leave; only a single batch
-# may be larger (KIP-74).
+# As in Kafka, an answer that would exceed the quota is neither sent nor counted. The client gets an
+# empty answer with the time after which the same bytes would be within the quota, and retries. An
+# answer is limited to what an idle client may receive, or no answer would ever be sent; only a
+# single batch may be larger (KIP-74).
 
 
 def _most_bytes(context: Context, max_bytes: int) -> int:
-    """How many bytes an answer may hold of those that are asked for."""
+    """Return how many of the requested bytes an answer may hold."""
     limits = context.node.quotas.of(context.client.principal.name, context.client_id)
     if limits is None or limits.fetch is None:
         return max_bytes
@@ -352,8 +355,10 @@ def _most_bytes(context: Context, max_bytes: int) -> int:
 
 
 def _throttle_ms(context: Context, rows: list[Row]) -> int:
-    """Count an answer of these rows. If it may not leave now, it was not counted, and this is how
-    long the client has to wait; else 0."""
+    """Count an answer with these rows and return 0, or the throttle time if it exceeds the quota.
+
+    An answer over the quota is not counted and must not be sent now.
+    """
     limits = context.node.quotas.of(context.client.principal.name, context.client_id)
     if limits is None:
         return 0
@@ -394,5 +399,5 @@ def _warm(cold: list[FileSlice]) -> None:
 
 
 def _forget(done: asyncio.Future[None], found: FetchPass) -> None:
-    done.exception()  # retrieved, lest asyncio log it: the client is gone
+    done.exception()  # retrieved so that asyncio does not log it: the client has disconnected
     found.release()

@@ -1,7 +1,7 @@
-"""FindCoordinator (key 10): the broker that coordinates a group or a transactional id (GC-1).
+"""FindCoordinator (key 10): find the coordinator of a group or a transactional id (GC-1).
 
-It is the leader of the partition that keeps the key. The internal topic is created at the first
-such request, and the answer waits for it: the client's next request then succeeds.
+The coordinator is the leader of the partition that stores the key. The first such request creates
+the internal topic, and its answer waits for that, so that the client's next request succeeds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def handle(context: Context, request: FindCoordinatorRequest) -> Outcome:
 
 
 def _create_first(context: Context, request: FindCoordinatorRequest, topic: str) -> Slices[Outcome]:
-    """Create the topic for a client that may have a coordinator; show nothing to others."""
+    """Create the topic if the client may have a coordinator; reveal nothing to other clients."""
     keys = request.coordinator_keys if context.version >= _BATCHED else [request.key]
     kind, pace = _KINDS[request.key_type], Pace()
     for key in keys:
@@ -57,7 +57,7 @@ async def _create_topic_and_answer(
     context: Context, request: FindCoordinatorRequest, topic: str
 ) -> FindCoordinatorResponse:
     node = context.node
-    # Before its first metadata this broker cannot know whether the topic exists.
+    # Before its first metadata update, this broker cannot know whether the topic exists.
     await node.view.until_metadata()
     reason = ""
     try:
@@ -65,8 +65,7 @@ async def _create_topic_and_answer(
             charge = mutation_quota(context).take
             await within(_CREATION_MS, node.internal_topics.make(topic, node.config, charge))
     except KafkaError as error:
-        # The client gets COORDINATOR_NOT_AVAILABLE, which it retries; the reason stands in the
-        # text.
+        # The client gets COORDINATOR_NOT_AVAILABLE, which it retries; the reason is in the message.
         reason = str(error)
     answer = run_slices(_answer(context, request, reason))
     return answer if isinstance(answer, FindCoordinatorResponse) else await answer
@@ -75,7 +74,7 @@ async def _create_topic_and_answer(
 def _answer(
     context: Context, request: FindCoordinatorRequest, missing: str = ""
 ) -> Slices[FindCoordinatorResponse]:
-    """`missing`: why the internal topic does not exist."""
+    """Build the answer; `missing` is the reason why the internal topic does not exist."""
     if context.version >= _BATCHED:
         pace = Pace()
         coordinators = []
@@ -87,7 +86,7 @@ def _answer(
     found = _find(context, request.key_type, request.key, missing)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=found.error_message or "NONE",  # as Kafka has it
+        error_message=found.error_message or "NONE",  # as in Kafka
         node_id=found.node_id,
         host=found.host,
         port=found.port,
@@ -99,8 +98,8 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
     if error is None:
         topic = context.node.image.topics.get(_TOPICS[key_type])
         if topic is not None:
-            # By the partitions that the topic has: `offsets.topic.num.partitions` counts only when
-            # it is created (GC-1).
+            # Use the topic's actual partition count: `offsets.topic.num.partitions` applies only at
+            # its creation (GC-1).
             number = partition_of(key, len(topic.partitions))
             leader = topic.partitions[number].leader
             broker = context.node.image.brokers.get(leader)
@@ -115,7 +114,7 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
 
 
 def _refusal(context: Context, key_type: int, key: str) -> KafkaError | None:
-    """Why this client gets no coordinator for the key, whatever the state of the cluster."""
+    """Return why this client gets no coordinator for the key, whatever the state of the cluster."""
     if key_type == _GROUP:
         if not context.is_allowed(key):
             return GroupAuthorizationFailed(f"not allowed to describe group {key!r}")

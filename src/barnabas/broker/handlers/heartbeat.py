@@ -20,5 +20,5 @@ def handle(context: Context, request: HeartbeatRequest) -> Outcome:
 
 def _failure(error: KafkaError) -> HeartbeatResponse:
     if isinstance(error, CoordinatorLoadInProgress):
-        return HeartbeatResponse()  # sessions restart when it is loaded: no member is late
+        return HeartbeatResponse()  # sessions restart when the group is loaded: no member is late
     return HeartbeatResponse(error_code=error.code)

@@ -1,7 +1,7 @@
-"""InitProducerId (key 22): an id and an epoch for an idempotent producer (KIP-98).
+"""InitProducerId (key 22): assign an id and an epoch to an idempotent producer (KIP-98).
 
 With a transactional id the transaction coordinator answers, and fences the id's previous producer
-(PR-7). There is a stage two only when a new block of ids has to be taken from the metadata store.
+(PR-7). Stage two is needed only to take a new block of ids from the metadata store.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
 
 
 def _may_be_idempotent(context: Context) -> bool:
-    """A client that may write to any topic may do so idempotently (KIP-679)."""
+    """Return whether the client may write to any topic, hence also idempotently (KIP-679)."""
     return context.may(
         Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
     ) or context.allowed_somewhere(Operation.WRITE, ResourceType.TOPIC)
@@ -69,8 +69,8 @@ def _handle_transactional(context: Context, request: InitProducerIdRequest, name
         if not name:
             raise InvalidRequest
         spare_id = None
-        # For a new transactional id, or one whose epoch has run out. It is taken before the machine
-        # is asked, since a machine cannot wait for a block.
+        # For a new transactional id, or an id whose epoch has run out. It is taken before the
+        # machine is asked, since a machine cannot wait for a block.
         if node.transactions.shard_of(name).machine.needs_producer_id(name):
             spare_id = node.producer_ids.next()
             if spare_id is None:
@@ -96,7 +96,7 @@ async def _ask_with_new_block(
 def _ask(
     context: Context, request: InitProducerIdRequest, name: str, spare_id: int | None
 ) -> ShardOutcome:
-    """Ask the coordinator. Raises KafkaError if it is not here."""
+    """Ask the coordinator. Raises KafkaError if it is not on this broker."""
     from barnabas.coordinator.transaction_answers import init_failed
 
     version = context.version

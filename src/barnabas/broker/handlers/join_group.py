@@ -1,4 +1,4 @@
-"""JoinGroup (key 11): join a group; answered when all its members have joined (GC-2)."""
+"""JoinGroup (key 11): join a group; the answer waits until all members have joined (GC-2)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def handle(context: Context, request: JoinGroupRequest) -> Outcome:
 
 
 def _caller(context: Context) -> Caller:
-    # The random part of a new member's id, written as Java writes a UUID.
+    # The random part of a new member's id, formatted like a Java UUID.
     digits = context.node.random.uuid().hex()
     parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
     return Caller(
         client_id=context.client_id or "",
-        # With a slash in front, as Java prints an address: tools show it.
+        # With a leading slash, as Java prints an address: tools show it.
         host=f"/{context.client.address}",
         new_id="-".join(parts),
         version=context.version,

@@ -1,4 +1,4 @@
-"""LeaderAndIsr (key 4): lead or follow partitions, by order of the controller on another broker."""
+"""LeaderAndIsr (key 4): lead or follow partitions on orders from a controller on another broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrRequest, Leade
 from barnabas.types import TopicPartition
 
 _PARTITIONS_AT_ONCE = 1_000
-"""Created or removed between two waits for the disk, and two checks of this broker's epoch."""
+"""The number created or removed between two disk waits and two checks of this broker's epoch."""
 
 
 def handle(context: Context, request: LeaderAndIsrRequest) -> Outcome:
@@ -39,12 +39,12 @@ async def _carry_out(context: Context, request: LeaderAndIsrRequest) -> LeaderAn
         return LeaderAndIsrResponse(error_code=error.code)
     node = context.node
     codes: dict[TopicPartition, int] = {}
-    # The request has no configs, and a log that is created by it must not begin with defaults.
+    # The request contains no configs, and a new log must not start with defaults.
     configs = await configs_of(context, leader_and_isr_topics(request))
     try:
         value = leader_and_isr_value(request, context.version, configs)
-        # In pieces, so that other connections have their turns. In between this broker may register
-        # again, and the rest is meant for its former life.
+        # Work in pieces, so that other connections are served. In between, this broker may
+        # re-register; the rest was meant for its previous registration.
         for piece in in_pieces(value, _PARTITIONS_AT_ONCE):
             check_order(context, request.broker_epoch)
             codes.update(await node.control.handle(piece))

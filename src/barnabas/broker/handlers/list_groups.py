@@ -19,7 +19,7 @@ from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 def handle(context: Context, request: ListGroupsRequest) -> Outcome:
     groups = context.node.groups
-    # Loaded groups are listed all the same, as in Kafka.
+    # Loaded groups are listed anyway, as in Kafka.
     code = CoordinatorLoadInProgress.code if groups.is_loading else NONE
 
     def combine(answers: list[Message]) -> ListGroupsResponse:
@@ -27,7 +27,8 @@ def handle(context: Context, request: ListGroupsRequest) -> Outcome:
         found = [group for part in parts for group in part.groups]
         errors = [part.error_code for part in parts if part.error_code]
         return ListGroupsResponse(
-            # The groups of the other shards stand with the error: a client shows what it has got.
+            # The groups of the other shards are listed with the error: clients show what they
+            # received.
             error_code=code or (errors[0] if errors else NONE),
             groups=_visible(context, found),
         )
@@ -44,7 +45,8 @@ def _failure(error: KafkaError) -> ListGroupsResponse:
 
 
 def _visible(context: Context, groups: list[ListedGroup]) -> list[ListedGroup]:
-    """All groups if the client may describe the cluster, else those that it may describe."""
+    """Return all groups if the client may describe the cluster, otherwise those that it may
+    describe."""
     if context.may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return groups
     return [

@@ -1,4 +1,4 @@
-"""ListOffsets (key 2): the offset for a timestamp, or for one of the special ones.
+"""ListOffsets (key 2): find the offset for a timestamp or for a special timestamp.
 
     -1  latest                  the first offset that the client cannot read
     -2  earliest                the log's start
@@ -9,11 +9,12 @@
 A client may read up to the high watermark, or with read_committed up to the last stable offset; a
 replica may read everything, and with id -2 any replica answers, not only the leader.
 
-An offset by time is looked up in a thread: that may open every segment, and read it. All else is
-answered at once.
+A thread looks up offsets by time: that may open and read every segment. All other requests are
+answered immediately.
 
-A leader whose high watermark is below the start of its epoch does not know yet what clients have
-seen under its predecessor: it answers with an error, rather than send them back (KIP-207).
+A leader whose high watermark is below the start of its epoch does not know yet which records
+clients have seen from its predecessor: it answers with an error rather than send them back
+(KIP-207).
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def _answer_all(
             try:
                 if not is_allowed:
                     raise TopicAuthorizationFailed(f"not allowed to describe {topic.name}")
-                # Kafka refuses each row of a partition that is named twice: they could ask for
+                # Kafka refuses each row of a partition named twice: the rows could ask for
                 # different things.
                 if times[name] > 1:
                     raise InvalidRequest(f"{name} is listed more than once")
@@ -143,8 +144,8 @@ async def _search_all(
                 result.old_style_offsets = offsets[: max(0, each.max_num_offsets)]
                 continue
             found = lookup.found
-            # No record that the client may read is as young. -1 is the answer, if this leader can
-            # know it.
+            # No record that the client may read is as recent. The answer is -1 if this leader can
+            # know that.
             if found is None or found.offset >= each.end_offset:
                 _check_known(context, each.replica, request, each.timestamp)
             else:
@@ -161,7 +162,7 @@ async def _search_all(
 
 
 async def _look_up(context: Context, replica: Replica, timestamp: int) -> Lookup:
-    """Search in a thread; again, if the log has lost what was searched, or was moved."""
+    """Search in a thread; search again if the log was moved or lost the searched part."""
     pool = context.node.replicas.threads.reads
     while True:
         log = replica.log
@@ -172,7 +173,7 @@ async def _look_up(context: Context, replica: Replica, timestamp: int) -> Lookup
             await run_in(pool, lookup.run)
         except (OSError, CorruptData) as error:
             failure = error
-        # What the thread has learned of times holds only for the log that it has searched.
+        # The times that the thread has learned are valid only for the log that it searched.
         if lookup.is_of(replica.log):
             if failure is not None:
                 raise failure
@@ -193,7 +194,8 @@ def _answer(
     wanted: ListOffsetsPartition,
     searched: list[_Searched],
 ) -> ListOffsetsPartitionResponse:
-    """One partition's answer; if a thread has to look it up, it is added to `searched`."""
+    """Return one partition's answer; if a thread has to look it up, add the partition to
+    `searched`."""
     timestamp = wanted.timestamp
     is_special = timestamp < 0 and context.version != _OLD_STYLE
     if is_special and context.version < _FIRST_VERSION_OF.get(timestamp, context.version + 1):
@@ -215,7 +217,7 @@ def _answer(
 
 
 def _end_offset(replica: Replica, request: ListOffsetsRequest) -> int:
-    """The first offset that the client cannot read."""
+    """Return the first offset that the client cannot read."""
     if request.replica_id != _CONSUMER:
         return replica.log.log_end_offset
     if request.isolation_level == _READ_COMMITTED:
@@ -226,7 +228,7 @@ def _end_offset(replica: Replica, request: ListOffsetsRequest) -> int:
 def _check_known(
     context: Context, replica: Replica, request: ListOffsetsRequest, timestamp: int
 ) -> None:
-    """Check that the end is known to this leader, for a client that is answered with it."""
+    """Check that this leader knows the end offset, for a client whose answer depends on it."""
     epoch_start = replica.partition.epoch_start_offset
     if (
         request.replica_id != _CONSUMER
@@ -244,7 +246,7 @@ def _check_known(
 
 
 def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
-    """The answer that needs no look at the records; (-1, -1, -1): there is none."""
+    """Return the answer if it needs no look at the records; (-1, -1, -1) means that none exists."""
     log = replica.log
     if timestamp == LATEST:
         return end_offset, -1, replica.partition.leader_epoch
@@ -256,9 +258,9 @@ def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
 
 
 def _segment_offsets(replica: Replica, timestamp: int, end_offset: int, now_ms: int) -> list[int]:
-    """The base offsets of segments not younger than the timestamp, the newest first.
+    """Return the base offsets of segments not younger than the timestamp, newest first.
 
-    The log's end counts as one that begins now. A segment is as old as its youngest record.
+    The log's end counts as a segment that begins now. A segment is as old as its youngest record.
     """
     log = replica.log
     begins = [

@@ -1,4 +1,4 @@
-"""ListTransactions (key 66): the transactional ids that this broker coordinates (KIP-664)."""
+"""ListTransactions (key 66): list the transactional ids that this broker coordinates (KIP-664)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def handle(context: Context, request: ListTransactionsRequest) -> Outcome:
         return together
 
     transactions = context.node.transactions
-    # Unlike ListGroups, Kafka refuses the whole list while a partition is being loaded: a tool that
-    # looks for hanging transactions must not take a part for the whole.
+    # Unlike for ListGroups, Kafka refuses the whole list while a partition is being loaded: a tool
+    # that looks for hanging transactions must not mistake a part for the whole.
     if transactions.is_loading:
         return list_failed(CoordinatorLoadInProgress())
     outcomes = [

@@ -1,7 +1,7 @@
 """Metadata (key 3): brokers, topics and leaders of partitions.
 
-Answered from the image that UpdateMetadata made, never from the store. Topics that are created
-automatically are in the answer at once, with their leaders, so no client has to ask again.
+The answer comes from the image that UpdateMetadata built, never from the store. It already includes
+automatically created topics with their leaders, so no client has to ask again.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from barnabas.topic_name import check_topic_name
 
 _NO_TOPIC_ID = bytes(16)
 _NO_LEADER = -1
-_NULL_MEANS_ALL = 1  # version 0 says "all topics" by an empty list, later ones by null
+_NULL_MEANS_ALL = 1  # in version 0 an empty list means all topics, later null does
 _ALLOWS_AUTO_CREATION = 4
-_TELLS_LISTENERS = 6  # whose lack is LEADER_NOT_AVAILABLE in older versions
-_ASKS_BY_ID = 12  # 10 and 11 have the field, and no broker that understood it
+_TELLS_LISTENERS = 6  # older versions answer LEADER_NOT_AVAILABLE without it
+_ASKS_BY_ID = 12  # versions 10 and 11 have the field, but no broker supported it
 
 
 def handle(context: Context, request: MetadataRequest) -> Outcome:
@@ -57,8 +57,10 @@ def handle(context: Context, request: MetadataRequest) -> Outcome:
 
 
 async def _answer_with_metadata(context: Context, request: MetadataRequest) -> MetadataResponse:
-    """Wait for the first metadata: some clients give up a topic that is unknown, though this broker
-    has just started."""
+    """Wait for the first metadata before answering.
+
+    Some clients give up on an unknown topic, although this broker has only just started.
+    """
     await context.node.view.until_metadata()
     answer = run_slices(_answer(context, request))
     return answer if isinstance(answer, MetadataResponse) else await answer
@@ -85,11 +87,11 @@ def _answer(
     if context.version < _ASKS_BY_ID and is_refused:
         return MetadataResponse(topics=[_refusal(each) for each in wanted])
     yield from clear_in_slices(wanted)
-    # As in Kafka one id makes the whole request one by id (KIP-516); names in it are not answered.
+    # As in Kafka, a single id makes this a request by id (KIP-516); names in it are not answered.
     if ids:
         found = (_by_id(context, topic_id) for topic_id in ids)
         return (yield from _respond(context, request, found))
-    # Before version 4 a client could not forbid it (TP-6).
+    # Before version 4, clients could not forbid it (TP-6).
     is_allowed = context.version < _ALLOWS_AUTO_CREATION or request.allow_auto_topic_creation
     if is_allowed and is_enabled(context):
         missing = []
@@ -105,7 +107,7 @@ def _answer(
 
 
 def _refusal(wanted: MetadataRequestTopic) -> MetadataResponseTopic:
-    """The name may not be null in the answer of a version without ids."""
+    """Return the refusal; in a version without ids, its name may not be null."""
     return _failure(wanted.name or "", wanted.topic_id, InvalidRequest.code)
 
 
@@ -121,7 +123,7 @@ async def _create_and_respond(
 def _respond(
     context: Context, request: MetadataRequest, wanted: Iterable[MetadataResponseTopic]
 ) -> Slices[MetadataResponse]:
-    """`wanted` is consumed in slices: each topic is looked up in its turn."""
+    """Build the answer; `wanted` is consumed in slices, one topic after the other."""
     pace = Pace()
     topics = []
     for found in wanted:
@@ -158,14 +160,17 @@ def _respond(
 
 
 def _all_topics(context: Context) -> Iterator[MetadataResponseTopic]:
-    """Every topic that the client may see; others are left out, not refused."""
+    """Yield every topic that the client may see; others are omitted, not refused."""
     for topic in list(context.node.image.topics.values()):
         if context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
             yield _known(context, topic)
 
 
 def _by_id(context: Context, topic_id: bytes) -> MetadataResponseTopic:
-    """An id is no secret, so the error may reveal that it exists, but not the name."""
+    """Return a topic by id.
+
+    An id is not secret, so the error may reveal that it exists, but not its name.
+    """
     image = context.node.image
     name = image.topic_names.get(topic_id)
     if name is None:
@@ -177,7 +182,7 @@ def _by_id(context: Context, topic_id: bytes) -> MetadataResponseTopic:
 
 def _topic(context: Context, name: str, failures: Failures) -> MetadataResponseTopic:
     if not context.is_allowed(name):
-        # Reveal neither whether it exists, nor that it is internal.
+        # Reveal neither that it exists nor that it is internal.
         return _failure(name, _NO_TOPIC_ID, TopicAuthorizationFailed.code)
     topic = context.node.image.topics.get(name)
     if topic is not None:
@@ -216,8 +221,8 @@ def _partition(
     context: Context, index: int, partition: PartitionImage
 ) -> MetadataResponsePartition:
     brokers = context.node.image.brokers
-    # A leader that has no listener of the client's name cannot be reached by it, and is none for
-    # it.
+    # A client cannot reach a leader that has no listener with the client's listener name, so it
+    # gets no leader.
     error_code = _why_not_led(context, brokers.get(partition.leader))
     return MetadataResponsePartition(
         error_code=error_code,
@@ -226,7 +231,7 @@ def _partition(
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
-        # A replica is offline with its broker, or with its log directory (KIP-112).
+        # A replica is offline if its broker or its log directory is offline (KIP-112).
         offline_replicas=[
             replica
             for replica in partition.replicas

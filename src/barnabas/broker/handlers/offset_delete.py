@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): delete a group's offsets of some partitions (KIP-496)."""
+"""OffsetDelete (key 47): delete a group's offsets for some partitions (KIP-496)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
     if not request.group_id:
         return _failure(InvalidGroupId())
     request.topics, refused = screen(context, request.topics)
-    # Even if no partition is left, for the group itself may be an error.
+    # Ask even if no partition is left: the group itself may be an error.
     outcome = context.node.groups.ask(
         request.group_id,
         lambda machine, ticket, now: machine.delete_offsets(ticket, request, now.monotonic_ms),

@@ -1,11 +1,11 @@
-"""OffsetFetch (key 9): the committed offsets of groups, each from its own shard.
+"""OffsetFetch (key 9): read the committed offsets of groups, each from its own shard.
 
     version 1       one group; an error stands at each partition
     2 to 7          one group, perhaps all of its offsets; an error stands once, without partitions
     from 8          several groups, each with its own error (KIP-709)
 
-A topic that the client may not describe is left out of all offsets of a group, and is answered with
-an error where the request names it. Version 0, for offsets in ZooKeeper, is refused.
+A topic that the client may not describe is omitted from a group's full list of offsets, and
+answered with an error if the request names it. Version 0, for offsets in ZooKeeper, is refused.
 """
 
 from __future__ import annotations
@@ -79,8 +79,11 @@ def _handle(context: Context, request: OffsetFetchRequest) -> Outcome:
 
 
 def _name_once(request: OffsetFetchRequest) -> Slices[None]:
-    """Leave out what is named again: its four bytes would be answered by as much metadata as was
-    committed, and the name of a group by all its offsets."""
+    """Remove repeated partitions and groups.
+
+    Four bytes in the request could otherwise yield the whole committed metadata, and a repeated
+    group name all its offsets.
+    """
     pace = Pace()
     request.topics = yield from _once(request.topics, pace)
     groups: dict[str, OffsetFetchGroup] = {}
@@ -135,7 +138,7 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
         return failure(UnsupportedVersion)
     if not context.is_allowed(group.group_id):
         denied = failure(GroupAuthorizationFailed)
-        denied.topics = []  # as Kafka, in the oldest versions too, which have no error of a group
+        denied.topics = []  # as in Kafka, also for the oldest versions, which have no group error
         return denied
     try:
         shard = context.node.groups.shard_of(group.group_id)
@@ -160,8 +163,10 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
 def _screen(
     context: Context, answers: list[Message], hidden: list[OffsetFetchTopic] | None
 ) -> OffsetFetchGroupResponse:
-    """The group's answer, without the topics that the client may not describe. `hidden`: of those
-    that it names; None: it names none, and asks for all."""
+    """Return the group's answer without the topics that the client may not describe.
+
+    `hidden` are such topics named in the request; None means that it names none and asks for all.
+    """
     answer = cast(OffsetFetchGroupResponse, answers[0])
     if answer.error_code:
         return answer

@@ -1,8 +1,8 @@
-"""OffsetForLeaderEpoch (key 23): the end offset of a leader epoch, to detect truncation.
+"""OffsetForLeaderEpoch (key 23): find the end offset of a leader epoch, to detect truncation.
 
-Sent by followers, and by consumers that check after a change of leaders whether the records that
-they read are still there (KIP-320). The answer for an epoch without records is the one before; for
-an epoch that this leader does not know yet it is -1 and -1.
+Followers send it, and so do consumers that check after a leader change whether the records they
+read still exist (KIP-320). The answer for an epoch without records is the previous epoch; for an
+epoch that this leader does not know yet, it is -1 and -1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def _answer(
     context: Context, request: OffsetForLeaderEpochRequest
 ) -> Slices[OffsetForLeaderEpochResponse]:
     pace = Pace()
-    # A follower needs CLUSTER_ACTION, once for all topics; a consumer DESCRIBE on each (KIP-320).
+    # A follower needs CLUSTER_ACTION, once for all topics; a consumer needs DESCRIBE on each topic
+    # (KIP-320).
     is_broker = context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
     topics = []
     for topic in request.topics:

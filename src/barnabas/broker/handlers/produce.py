@@ -1,11 +1,11 @@
 """Produce (key 0): append batches as the leader, and answer as `acks` demands.
 
-Stage one patches in place and stages; there is no `await` in it, so requests of one connection
-append in their order. The router has all that a wake-up staged written, then builds the answers.
-Stage two waits, only where the high watermark has not yet passed (acks=all) or a flush is under
-way. A failed partition does not fail the others.
+Stage one patches batches in place and stages them without any `await`, so the requests of one
+connection are appended in order. The router writes everything staged in a wake-up and then builds
+the answers. Stage two waits if the high watermark is not high enough yet (acks=all) or a flush is
+under way. A failed partition does not fail the others.
 
-`append` and `settle` are the two stages of a decoded request, for this handler, and for
+`append` and `settle` are the two stages of a decoded request, for this handler and for
 `network.repeated_produce`, whose requests need no decoding.
 """
 
@@ -53,31 +53,31 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     from barnabas.broker.coordinator.verifier import Unverified
 
-# Per appended batch: the replica, the offset that has to be reached, the answer to correct.
+# For each appended batch: the replica, the offset that must be reached, and the answer to correct.
 Appended = list[tuple[Replica, int, PartitionProduceResponse]]
 
-# A batch that has to be prepared first: its topic, its partition, and the preparation.
+# A batch that must be prepared first: its topic, its partition and the preparation.
 Unprepared = list[tuple[str, PartitionProduceData, Preparation]]
 
 ACKS_NONE, ACKS_ALL = 0, -1
-_ZSTD = 7  # the first version that may carry it (KIP-110)
+_ZSTD = 7  # the first version that may use zstd (KIP-110)
 _ACKS = (ACKS_NONE, 1, ACKS_ALL)
 _KNOWS_ABORTABLE = 11  # the first version that may answer TRANSACTION_ABORTABLE
-_MAX_VERIFIED = 1000  # topics of a connection whose compressed batches are trusted
+_MAX_VERIFIED = 1000  # topics for which a connection's compressed batches are trusted
 
 
 def handle(context: Context, request: ProduceRequest) -> Outcome:
     produced = _Produced(context, request)
     unprepared = produced.prepare_all()
     if unprepared:
-        # The connection's next request waits: overtaking this one it would break the order of
-        # sequences (PR-6).
+        # The connection's next request waits: if it overtook this one, sequence numbers would be
+        # out of order (PR-6).
         return Hold(produced.finish(unprepared))
     if (
         request.transactional_id is not None
         and context.node.verification.may_wait
-        # KIP-890, part 1: a write that comes after its transaction has ended would stay open for
-        # good, and hold the last stable offset where it is.
+        # KIP-890, part 1: a write that arrives after its transaction has ended would stay open
+        # permanently and hold back the last stable offset.
         and produced.must_verify()
     ):
         return Hold(produced.finish([]))
@@ -86,7 +86,7 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
 
 
 class _Produced(Staged):
-    """One request: its appended batches, and the answer so far."""
+    """One request: its appended batches and the answer so far."""
 
     __slots__ = ("_appended", "_context", "_denied", "_refused", "_request", "_responses")
 
@@ -99,8 +99,11 @@ class _Produced(Staged):
         self._denied: dict[str | None, KafkaError] | None = None  # by topic; None: for the id
 
     def prepare_all(self) -> Unprepared:
-        """Prepare the batches that are in doubt, and those of topics that check each record or keep
-        another codec. Returns what takes longer, to be awaited by `finish`."""
+        """Prepare doubtful batches, and batches for topics that check each record or use another
+        codec.
+
+        Returns the longer preparations, which `finish` awaits.
+        """
         unprepared: Unprepared = []
         context = self._context
         preparing = context.node.replicas.converting
@@ -108,7 +111,7 @@ class _Produced(Staged):
         for topic in self._request.topic_data:
             name = topic.name
             for data in topic.partition_data:
-                # Null records; the append refuses them.
+                # Null records, which the append refuses.
                 if not isinstance(data.records, memoryview):
                     continue
                 is_doubted = in_doubt(context, name, data.records, now_ms)
@@ -122,9 +125,10 @@ class _Produced(Staged):
         return unprepared
 
     def _could_append(self, topic: str, records: memoryview) -> bool:
-        """Return whether the client has the rights that the append is going to check.
+        """Return whether the client has the rights that the append will check.
 
-        For a client without them nothing is unpacked, converted or asked of another broker.
+        For a client without them, nothing is decompressed, converted or requested from another
+        broker.
         """
         context, transactional_id = self._context, self._request.transactional_id
         if is_transactional(records) and (
@@ -137,7 +141,7 @@ class _Produced(Staged):
     def _prepare(
         self, topic: str, data: PartitionProduceData, now_ms: int, *, is_doubted: bool
     ) -> Preparation | None:
-        """Prepare one batch at once, or return the preparation to await."""
+        """Prepare one batch immediately, or return the preparation to await."""
         node, records = self._context.node, data.records
         assert isinstance(records, memoryview)
         try:
@@ -152,8 +156,10 @@ class _Produced(Staged):
         return None
 
     def _replace(self, topic: str, data: PartitionProduceData, batch: memoryview) -> None:
-        """Replace a batch by the prepared one. If it is compressed, its connection's next ones to
-        the topic are trusted."""
+        """Replace a batch with the prepared batch.
+
+        If it is compressed, later batches for the topic on this connection are trusted.
+        """
         data.records = batch
         verified_topics = self._context.client.verified_topics
         if topic not in verified_topics and codec_of(batch) != NONE:
@@ -164,12 +170,12 @@ class _Produced(Staged):
     def _refuse(self, topic: str, data: PartitionProduceData, error: KafkaError) -> None:
         if self._refused is None:
             self._refused = {}
-        # Its frames lead back to this request, whose memory would stay until the collector runs.
+        # Its frames reference this request, whose memory would stay until the collector runs.
         self._refused[topic, data.index] = error.with_traceback(None)
 
     def must_verify(self) -> bool:
-        """Return whether a coordinator on another broker has to confirm the transaction before
-        the append (KIP-890)."""
+        """Return whether a coordinator on another broker has to confirm the transaction first
+        (KIP-890)."""
         return bool(self._context.node.verification.unverified_batches(self._transactional()))
 
     def _transactional(self) -> Iterator[Unverified]:
@@ -190,7 +196,7 @@ class _Produced(Staged):
         )
 
     async def finish(self, unprepared: Unprepared) -> ProduceResponse | None:
-        """Prepare, append, write and answer. This connection's next request waits for all of it."""
+        """Prepare, append, write and answer. This connection's next request waits until then."""
         for topic, data, preparation in unprepared:
             try:
                 self._replace(topic, data, await preparation())
@@ -209,7 +215,7 @@ class _Produced(Staged):
         return response
 
     def append_all(self) -> None:
-        """Stage one: the failure of a partition is its answer."""
+        """Run stage one; a partition's failure becomes its answer."""
         for topic in self._request.topic_data:
             answers = [self._append(topic.name, data) for data in topic.partition_data]
             self._responses.append(
@@ -224,9 +230,8 @@ class _Produced(Staged):
         try:
             place, transactional_id = (topic, index), self._request.transactional_id
             if self._refused is not None and (topic, index) in self._refused:
-                # Refused before the append, for what is in the batch. What is checked without a
-                # look into it comes first all the same: a client without rights learns nothing
-                # else.
+                # The batch was refused because of its contents. Checks that do not need the
+                # contents still come first: a client without rights learns nothing else.
                 if _attributes(data.records) & TRANSACTIONAL:
                     _check_id(context, transactional_id)
                 _check(context, acks, topic)
@@ -252,8 +257,10 @@ class _Produced(Staged):
         return answer
 
     def _denial(self, topic: str, records: Records | None) -> KafkaError | None:
-        """Why another batch of this request was denied, if this one is denied for the same reason:
-        that is judged, and logged, once."""
+        """Return why another batch of this request was denied, if this batch has the same reason.
+
+        So each reason is checked and logged once.
+        """
         denied = self._denied
         if denied is None:
             return None
@@ -262,7 +269,7 @@ class _Produced(Staged):
         return denied.get(topic)
 
     def answer(self) -> ProduceResponse | Later | None:
-        """Build the answer; None with acks=0, which has none."""
+        """Build the answer; None for acks=0, which has no answer."""
         request = self._request
         response = ProduceResponse(responses=self._responses)
         outcome = settle(response, self._appended, request.acks, request.timeout_ms)
@@ -273,10 +280,10 @@ class _Produced(Staged):
 
 
 def in_doubt(context: Context, topic: str, batch: memoryview, now_ms: int) -> bool:
-    """Return whether the batch's records have to be walked before its header is trusted.
+    """Return whether the batch's records must be walked before its header is trusted.
 
-    That is so if it is not plausible, and for the first compressed batch of each connection and
-    topic, for a producer that miscounts does so from the beginning.
+    That is so if the header is implausible, and for the first compressed batch of each connection
+    and topic, because a producer that miscounts does so from the beginning.
     """
     return (
         not is_plausible(batch, now_ms)
@@ -292,8 +299,10 @@ def admit(
     records: Records | None,
     transactional_id: str | None = None,
 ) -> Replica:
-    """The replica for a batch to that partition (topic and number), after all checks that need no
-    look into the batch. Raises the KafkaError to answer."""
+    """Return the replica for a batch, after all checks that do not need the batch's contents.
+
+    `place` is the topic and the partition number. Raises the KafkaError to answer.
+    """
     if _attributes(records) & TRANSACTIONAL:
         _check_id(context, transactional_id)
     _check(context, acks, place[0])
@@ -307,16 +316,15 @@ def admit_granted(
     records: Records | None,
     transactional_id: str | None = None,
 ) -> Replica:
-    """Do the checks of `admit` for a topic and an id that the client is known to be allowed."""
+    """Make the checks of `admit` for a topic and an id that the client is known to be allowed."""
     attributes = _attributes(records)
-    # The batch says that it is transactional, and the request has no id whose rights could be
-    # checked.
+    # The batch is marked transactional, but the request has no id whose rights could be checked.
     if attributes & TRANSACTIONAL and transactional_id is None:
         raise TransactionalIdAuthorizationFailed
     node = context.node
     replica = node.replicas.leader_of(place)
     if acks == ACKS_ALL:
-        # Before the append, so that a refusal leaves nothing in the log (PR-4).
+        # Check before the append, so that a refused batch leaves nothing in the log (PR-4).
         replica.partition.check_acks_all()
     if not isinstance(records, memoryview) or not len(records):
         raise InvalidRecord(f"no records for {place[0]}-{place[1]}")
@@ -328,14 +336,14 @@ def admit_granted(
 
 
 def _attributes(records: Records | None) -> int:
-    """The low byte of a batch's attributes; 0 for what is none."""
+    """Return the low byte of a batch's attributes; 0 if there is no batch."""
     if isinstance(records, memoryview) and len(records) > ATTRIBUTES_LOW_AT:
         return records[ATTRIBUTES_LOW_AT]
     return 0
 
 
 def _check_id(context: Context, transactional_id: str | None) -> None:
-    """Check the transactional id, before anything about the topic, as Kafka does."""
+    """Check the transactional id before anything about the topic, as Kafka does."""
     if transactional_id is None or not context.allowed_to(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     ):
@@ -345,12 +353,12 @@ def _check_id(context: Context, transactional_id: str | None) -> None:
 def _check_transactional(
     context: Context, replica: Replica, transactional_id: str | None, records: memoryview
 ) -> None:
-    """Check that a transactional batch may be appended now; raises the row for the producer."""
+    """Check that a transactional batch may be appended now; raises the error for the producer."""
     assert transactional_id is not None, "checked before"
     try:
         header = read_header(records)
     except CorruptData:
-        return  # the append is refused for it
+        return  # the append refuses it
     batch = TransactionalBatch(transactional_id, header.producer_id, header.producer_epoch)
     knows_abortable = context.version >= _KNOWS_ABORTABLE
     context.node.verification.check_open(replica, batch, knows_abortable=knows_abortable)
@@ -359,9 +367,9 @@ def _check_transactional(
 def append(
     context: Context, replica: Replica, records: memoryview, *, is_unseen: bool = False
 ) -> AppendResult:
-    """Stage one of one partition. Returns the offsets of its batch.
+    """Run stage one for one partition; return the offsets of its batch.
 
-    Raises the KafkaError to answer, or Doubt if it `is_unseen`, and has to be walked first.
+    Raises the KafkaError to answer, or Doubt if `is_unseen` and the batch has to be walked first.
     """
     node = context.node
     try:
@@ -383,14 +391,14 @@ def _check(context: Context, acks: int, topic: str) -> None:
 def settle(
     response: ProduceResponse, appended: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse | Later:
-    """Return the answer, once the logs are written, or the coroutine that waits for it."""
+    """Return the answer, or the coroutine that waits for it; the logs have been written."""
     waiting: Appended = []
     for each in appended:
         replica, end_offset, answer = each
         if replica.log.is_failed:
             _fail(answer, KafkaStorageError(f"{replica.topic_partition} cannot be written"))
         elif (acks == ACKS_ALL and replica.high_watermark < end_offset) or (
-            # Where the topic asks for flushes an acknowledgement means that the record is on disk,
+            # If the topic requires flushes, an acknowledgement means that the record is on disk,
             # with acks=1 as well (ST-10).
             replica.waits_for_disk and acks != ACKS_NONE
         ):
@@ -399,7 +407,7 @@ def settle(
 
 
 def failure(index: int, error: KafkaError) -> PartitionProduceResponse:
-    """The answer for a partition to which nothing was appended."""
+    """Return the answer for a partition to which nothing was appended."""
     answer = PartitionProduceResponse(index=index)
     _fail(answer, error)
     return answer
@@ -416,7 +424,7 @@ def _fail(answer: PartitionProduceResponse, error: KafkaError) -> None:
 
 
 def _raise_failure(responses: list[TopicProduceResponse]) -> None:
-    """Close the connection after an error, as Kafka does: with acks=0 there is no answer."""
+    """Raise an error to close the connection, as in Kafka: with acks=0 there is no answer."""
     for topic in responses:
         for partition in topic.partition_responses:
             if partition.error_code:
@@ -429,14 +437,14 @@ def _raise_failure(responses: list[TopicProduceResponse]) -> None:
 async def _wait(
     response: ProduceResponse, waiting: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse:
-    """Stage two: wait until it is on disk, if the topic demands that, and for acks=all in the whole
+    """Run stage two: wait for the disk, if the topic requires it, and for acks=all for the whole
     ISR."""
     deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
     for replica, end_offset, answer in waiting:
         try:
             async with asyncio.timeout_at(deadline):
                 if acks == ACKS_ALL:
-                    # An ISR that falls below the minimum ends the wait: by itself the watermark
+                    # An ISR that falls below the minimum ends the wait: otherwise the watermark
                     # would not rise.
                     await replica.wait_for(end_offset, is_strict=True)
                 else:
@@ -444,8 +452,8 @@ async def _wait(
                     if replica.log.is_failed:
                         raise KafkaStorageError(f"{replica.topic_partition} cannot be written")
             if acks == ACKS_ALL:
-                # The ISR may have shrunk as the watermark passed. The records stay, and readers may
-                # see them: NOT_ENOUGH_REPLICAS_AFTER_APPEND (PR-4).
+                # The ISR may have shrunk when the watermark passed. The records stay and may be
+                # visible to readers: NOT_ENOUGH_REPLICAS_AFTER_APPEND (PR-4).
                 replica.partition.check_written_to_all()
         except TimeoutError:
             answer.error_code = RequestTimedOut.code

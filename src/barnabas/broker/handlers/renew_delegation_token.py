@@ -1,4 +1,4 @@
-"""RenewDelegationToken (key 39): lets a token live longer, for those who may use it."""
+"""RenewDelegationToken (key 39): let an authorised user extend a token's life."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def handle(context: Context, request: RenewDelegationTokenRequest) -> Outcome:
 async def _renew(
     context: Context, request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
-    # The request names the token by its HMAC, and has no id.
+    # The request identifies the token by its HMAC and contains no id.
     who, secret = context.client.principal, bytes(request.hmac)
     try:
         expires_at_ms = await tokens_for(context).renew(who, secret, request.renew_period_ms)

@@ -1,6 +1,6 @@
-"""SaslAuthenticate (key 36) out of place: without SASL, or after the authentication.
+"""SaslAuthenticate (key 36) at the wrong time: without SASL, or after the authentication.
 
-Those that belong to an authentication go to `network.sasl_gate`.
+Requests that belong to an authentication go to `network.sasl_gate`.
 """
 
 from __future__ import annotations

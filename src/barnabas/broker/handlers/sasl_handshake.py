@@ -1,6 +1,6 @@
-"""SaslHandshake (key 17) out of place: without SASL, or on a session that never ends.
+"""SaslHandshake (key 17) at the wrong time: without SASL, or in a session that never ends.
 
-Those that begin an authentication go to `network.sasl_gate`.
+Requests that begin an authentication go to `network.sasl_gate`.
 """
 
 from __future__ import annotations

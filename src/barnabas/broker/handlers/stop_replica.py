@@ -1,4 +1,4 @@
-"""StopReplica (key 5): stop hosting partitions, by order of the controller on another broker."""
+"""StopReplica (key 5): stop hosting partitions on orders from a controller on another broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.protocol.messages.stop_replica import StopReplicaRequest, StopRepl
 from barnabas.types import TopicPartition
 
 _PARTITIONS_AT_ONCE = 1_000
-"""Created or removed between two waits for the disk, and two checks of this broker's epoch."""
+"""The number created or removed between two disk waits and two checks of this broker's epoch."""
 
 
 def handle(context: Context, request: StopReplicaRequest) -> Outcome:
@@ -37,7 +37,7 @@ async def _carry_out(context: Context, request: StopReplicaRequest) -> StopRepli
     codes: dict[TopicPartition, int] = {}
     try:
         for value in values:
-            # As in LeaderAndIsr: between two pieces this broker may register again.
+            # As in LeaderAndIsr: between two pieces, this broker may re-register.
             for piece in in_pieces(value, _PARTITIONS_AT_ONCE):
                 check_order(context, request.broker_epoch)
                 codes.update(await node.control.handle(piece))

@@ -1,4 +1,5 @@
-"""SyncGroup (key 14): a member's assignment; answered when the group's leader sent it (GC-2)."""
+"""SyncGroup (key 14): get a member's assignment; the answer waits until the leader has sent it
+(GC-2)."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ def handle(context: Context, request: SyncGroupRequest) -> Outcome:
     if not context.is_allowed(request.group_id):
         return _failure(GroupAuthorizationFailed())
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
-    # KIP-559: a member says which protocol it joined with, and is refused before the machine looks
-    # at its generation.
+    # KIP-559: a member states the protocol with which it joined; a mismatch is refused before the
+    # machine checks its generation.
     if context.version >= _NAMES_PROTOCOL and not names_protocol:
         return _failure(InconsistentGroupProtocol())
     return context.node.groups.ask(
@@ -33,7 +34,7 @@ def handle(context: Context, request: SyncGroupRequest) -> Outcome:
 
 def _failure(error: KafkaError) -> SyncGroupResponse:
     if isinstance(error, CoordinatorLoadInProgress):
-        # The rebalance that this belongs to is lost. Old clients do not expect the error itself,
-        # and have to join again anyway.
+        # This request's rebalance is lost. Old clients do not expect the error itself, and have to
+        # rejoin anyway.
         error = RebalanceInProgress()
     return SyncGroupResponse(error_code=error.code)

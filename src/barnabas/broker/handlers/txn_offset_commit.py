@@ -1,7 +1,8 @@
 """TxnOffsetCommit (key 28): commit a group's offsets as part of a transaction (KIP-98).
 
-They wait in the group's partition of `__consumer_offsets` for the transaction's marker. The
-transaction must include that partition, or no marker would ever come (KIP-890).
+The offsets stay pending in the group's partition of `__consumer_offsets` until the transaction's
+marker arrives. The transaction must include that partition, or no marker would ever arrive
+(KIP-890).
 """
 
 from __future__ import annotations
@@ -56,8 +57,7 @@ def _handle(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
     if not context.allowed_to(Operation.READ, ResourceType.GROUP, request.group_id):
         return transactional_answer(request, GroupAuthorizationFailed)
     request.topics, refused = screen(context, request.topics)
-    # KIP-890: whether the group's partition is in the transaction is known to its coordinator
-    # alone.
+    # KIP-890: only its coordinator knows whether the transaction includes the group's partition.
     batches = _to_be_verified(context, request)
     if batches:
         return Hold(_commit_verified(context, request, refused, batches))
@@ -74,7 +74,7 @@ def _commit_allowed(
 
 
 def _to_be_verified(context: Context, request: TxnOffsetCommitRequest) -> list[Unverified]:
-    """The batch that the transaction's coordinator has to confirm first, if it is elsewhere."""
+    """Return the batch for the transaction's coordinator to confirm, if that is elsewhere."""
     node = context.node
     if not node.verification.may_wait or not request.topics:
         return []
@@ -115,7 +115,7 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
             knows_abortable=context.version >= _KNOWS_ABORTABLE,
         )
     except KafkaError as error:
-        # Of the group's partition, but a producer knows the codes of coordinators here.
+        # The error concerns the group's partition, but a producer expects coordinator codes here.
         return failure(as_coordinator(error))
     return shard.ask(
         lambda machine, ticket, now: machine.commit_transactional(ticket, request, now.wall_ms),

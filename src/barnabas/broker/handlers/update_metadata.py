@@ -1,4 +1,4 @@
-"""UpdateMetadata (key 6): the metadata for clients, from the controller on another broker."""
+"""UpdateMetadata (key 6): receive the metadata for clients from a controller on another broker."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ async def _carry_out(context: Context, request: UpdateMetadataRequest) -> Update
         return UpdateMetadataResponse(error_code=error.code)
     node = context.node
     configs = await configs_of(context, update_metadata_topics(request))
-    # The request says what exists. What was deleted while this broker could not be reached has to
-    # be looked up.
+    # The request lists what exists. Topics deleted while this broker was unreachable have to be
+    # looked up.
     gone = await missed_deletions(context, request.controller_epoch, request.broker_epoch)
     try:
         async with node.control.line:
-            # From here on without an await: the value must change the image that it was made from.
+            # No await from here on: the value must change the image from which it was built.
             check_order(context, request.broker_epoch)
             value = update_metadata_value(request, context.version, node.image, configs)
             node.control.carry_out(value)

@@ -1,6 +1,6 @@
 """WriteTxnMarkers (key 27): end transactions in partitions that this broker leads (KIP-98).
 
-Sent by coordinators on other brokers, and by admin clients to abort hanging transactions (KIP-664).
+Coordinators on other brokers send it, and admin clients to abort hanging transactions (KIP-664).
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def _handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome:
 
 
 class _Ended(Staged):
-    """One request: the markers appended so far, and the answer."""
+    """One request: the markers appended so far and the answer."""
 
     __slots__ = ("_context", "_placed", "_response")
 
     def __init__(self, context: Context, request: WriteTxnMarkersRequest) -> None:
         self._context = context
         self._placed: list[tuple[PlacedMarker, WritableTxnMarkerPartitionResult]] = []
-        # An administrator aborts a hanging transaction by ALTER on the cluster (KIP-664), a broker
-        # has CLUSTER_ACTION. Either is enough, so the lack of the first is not logged.
+        # An administrator aborts a hanging transaction with ALTER on the cluster (KIP-664); a
+        # broker has CLUSTER_ACTION. Either is enough, so a lack of the former is not logged.
         is_allowed = context.may(
             Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME
         ) or context.is_allowed(CLUSTER_NAME)
@@ -102,8 +102,8 @@ class _Ended(Staged):
     async def _wait(self, waiting: list[_Waiting]) -> WriteTxnMarkersResponse:
         """Wait until the whole ISR has the markers.
 
-        They may be those of many transactions. The answer has to come before the sender gives up
-        on all of them, or one partition that is stuck would hold up the others for good.
+        They may belong to many transactions. The answer must be sent before the sender gives up on
+        all of them, or one stuck partition would hold up the others permanently.
         """
         timeout_s = self._context.node.config.int("request.timeout.ms") / 1000
         with suppress(TimeoutError):

@@ -45,7 +45,7 @@ def own_levels() -> dict[str, str]:
 
 
 def level_edit(changes: Sequence[Change]) -> Edit:
-    """Return the edit of the levels for IncrementalAlterConfigs, which may SET and DELETE only.
+    """Return the edit of the levels for IncrementalAlterConfigs, which may only SET and DELETE.
 
     The edit raises InvalidConfig for an unknown logger or level, and InvalidRequest for any other
     operation or for deleting the root logger's level.

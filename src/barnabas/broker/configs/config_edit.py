@@ -63,7 +63,8 @@ def increments(changes: Sequence[Change], key_of: Callable[[str], ConfigKey]) ->
 def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], ConfigKey]) -> None:
     name, value = change.name, change.value or ""
     if change.operation == Operation.DELETE:
-        # As in Kafka, deleting a setting that is not set is no error, even if its name is unknown.
+        # As in Kafka, deleting a setting that is not set is not an error, even if its name is
+        # unknown.
         wanted.pop(name, None)
         return
     key = key_of(name)

@@ -159,7 +159,7 @@ class DynamicConfig:
         self._logs = logs
         self._controller = controller
         self._listeners = list(listeners)
-        self._followed: dict[str, list[EntityConfigs]] = {}  # by kind
+        self._followed: dict[str, list[EntityConfigs]] = {}  # by kind of entity
         self._checks = list(checks)
         self._seen_at_ms: dict[str, int] = {}  # change nodes by name
         self._pending: dict[str, None] = {}  # changed entities, in order

@@ -43,7 +43,7 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
 
 
 async def _create_topic_and_ask(context: Context, request: AddOffsetsToTxnRequest) -> Message:
-    """The producer looks for the group's coordinator later, so the topic may not exist yet."""
+    """Create the topic if needed, since the producer looks for the coordinator only later."""
     node = context.node
     try:
         await node.internal_topics.make(GROUP_TOPIC, node.config, mutation_quota(context).take)

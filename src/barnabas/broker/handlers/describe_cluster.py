@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): the cluster's brokers and its controller (KIP-700)."""
+"""DescribeCluster (key 60): list the cluster's brokers and its controller (KIP-700)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.protocol.messages.describe_cluster import (
 )
 from barnabas.security.acl import CLUSTER_NAME, ResourceType
 
-_BROKERS = 1  # endpoint type; 2 would be KRaft controllers, of which there are none
+_BROKERS = 1  # endpoint type; 2 would mean KRaft controllers, which do not exist here
 
 
 def handle(context: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:

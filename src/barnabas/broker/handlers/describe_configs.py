@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32): configs with their values, sources and documentation (KIP-226)."""
+"""DescribeConfigs (key 32): list configs with values, sources and documentation (KIP-226)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
             result.error_code = error.code
             result.error_message = str(error)
         else:
-            wanted = frozenset(resource.configuration_keys or ())  # without keys: all
+            wanted = frozenset(resource.configuration_keys or ())  # no keys means all
             result.configs = [each for each in described if not wanted or each.name in wanted]
         results.append(result)
         if pace.is_over(1 + len(result.configs)):

@@ -1,4 +1,4 @@
-"""DescribeGroups (key 15): state and members of groups and, on request, their last rebalances."""
+"""DescribeGroups (key 15): describe groups, members and, on request, their last rebalances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50): the mechanisms and iterations of users, from the tree."""
+"""DescribeUserScramCredentials (key 50): list users' mechanisms and iterations from the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ElectLeaders (key 43): preferred or unclean elections on request (KIP-460)."""
+"""ElectLeaders (key 43): run preferred or unclean elections on request (KIP-460)."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class _Fetch:
     )
 
     def __init__(self, context: Context, request: FetchRequest) -> None:
-        """Raises the KafkaErrors of fetch sessions."""
+        """Raises the KafkaErrors for fetch sessions."""
         self._context = context
         self._request = request
         self._replica_id = _replica_id(context, request)

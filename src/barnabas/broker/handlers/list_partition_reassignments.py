@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): ongoing reassignments and their replicas (KIP-455)."""
+"""ListPartitionReassignments (key 46): list ongoing reassignments and their replicas (KIP-455)."""
 
 from __future__ import annotations
 

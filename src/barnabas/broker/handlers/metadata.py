@@ -107,7 +107,7 @@ def _answer(
 
 
 def _refusal(wanted: MetadataRequestTopic) -> MetadataResponseTopic:
-    """Return the refusal; in a version without ids, its name may not be null."""
+    """Return the refusal of a topic; in versions without ids its name may not be null."""
     return _failure(wanted.name or "", wanted.topic_id, InvalidRequest.code)
 
 

@@ -81,8 +81,8 @@ def _handle(context: Context, request: OffsetFetchRequest) -> Outcome:
 def _name_once(request: OffsetFetchRequest) -> Slices[None]:
     """Remove repeated partitions and groups.
 
-    Four bytes in the request could otherwise yield the whole committed metadata, and a repeated
-    group name all its offsets.
+    Otherwise each repeated partition, four bytes in the request, would add a commit's whole
+    metadata to the answer, and each repeated group name all of the group's offsets.
     """
     pace = Pace()
     request.topics = yield from _once(request.topics, pace)

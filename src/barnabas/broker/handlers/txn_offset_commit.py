@@ -101,7 +101,7 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
 
     def failure(error: KafkaError) -> TxnOffsetCommitResponse:
         if is_old and isinstance(error, CoordinatorLoadInProgress):
-            error = CoordinatorNotAvailable()  # the other one is fatal to old producers
+            error = CoordinatorNotAvailable()  # the other code is fatal to old producers
         return transactional_answer(request, error)
 
     try:

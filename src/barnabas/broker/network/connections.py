@@ -1,9 +1,9 @@
 """The connection limits: counts connections and decides about new ones (KIP-402, KIP-612).
 
-    max.connections.per.ip (.overrides)    refused: the connection is closed at once
+    max.connections.per.ip (.overrides)    refused: the connection is closed immediately
     max.connections, of all or a listener  not accepted until another one closes
     max.connection.creation.rate           not accepted before its time
-    connection_creation_rate of an address accepted, and closed late and unread
+    connection_creation_rate of an address accepted, then closed late and unread
     RLIMIT_NOFILE                          not accepted while the last descriptors are kept back
 
 It only counts and decides; acceptors act on its decisions and are called back when a connection has

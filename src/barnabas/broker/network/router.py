@@ -13,7 +13,7 @@ holds back all later ones.
 
 Invariant: a connection's responses are sent in the order of its requests, and are the same as if
 each request had waited for the answer to the previous one. A request that does not parse, or that
-no API serves, closes its own connection only.
+no API serves, closes only its own connection.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class UnauthenticatedConnections:
         self._set_timer()
 
     def remove(self, connection: Connection) -> None:
-        """Forget a connection whose client is known, or which is closed."""
+        """Forget a connection whose client is known or which is closed."""
         self._waiting.pop(connection, None)
 
     def close(self) -> None:

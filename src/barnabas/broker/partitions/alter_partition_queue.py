@@ -63,8 +63,8 @@ class AlterPartitionQueue:
     def submit(self, partition: Partition, proposal: IsrProposal) -> asyncio.Future[IsrAnswer]:
         """Propose an ISR to the controller. The caller cancels the future to withdraw it."""
         answer: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
-        # It replaces an older one of the partition: the machine has one proposal at a time, so
-        # nothing waits for that any more.
+        # It replaces any older proposal for the partition: the machine has one proposal at a time,
+        # so nothing is waiting for the older answer.
         self._pending[proposal.topic_partition] = PendingProposal(partition, proposal, answer)
         self._arrived.set()
         return answer
@@ -83,8 +83,8 @@ class AlterPartitionQueue:
         """Take all current proposals; the queue is empty afterwards."""
         self._arrived.clear()
         pending, self._pending = self._pending, {}
-        # What is not current was overtaken by the controller, or this broker leads no longer. The
-        # controller would refuse it (INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH).
+        # The other proposals were overtaken by the controller, or this broker no longer leads. The
+        # controller would refuse them (INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH).
         return [each for each in pending.values() if each.is_current]
 
     def clear(self) -> None:

@@ -49,7 +49,7 @@ class CleanerProcess:
         await _in_thread(self._process.stdin.flush)
 
     def _start(self) -> Popen[bytes]:
-        # Keys are distinguished by hashes under this secret, whatever the broker's own is.
+        # Keys are distinguished by hashes with this secret, whatever the broker's own secret is.
         process = start_child(_MODULE, PYTHONHASHSEED="random")
         assert process.stdout is not None
         # The event loop reads from this pipe when data is available, and must never block on it.

@@ -38,10 +38,10 @@ class MetadataListener(Protocol):
     """Is notified when the cluster image has been replaced."""
 
     def brokers_changed(self) -> None:
-        """Brokers may have joined or failed."""
+        """React to brokers that may have joined or failed."""
 
     def topics_deleted(self, names: Sequence[str]) -> None:
-        """The controller has removed these topics."""
+        """React to the controller's removal of these topics."""
 
 
 class ControlPlane:

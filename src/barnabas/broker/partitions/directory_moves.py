@@ -111,7 +111,7 @@ class DirectoryMoves(ReplicaListener):
         self._go_on(name)
 
     def _path(self, log_dir: str) -> Path:
-        """Return the directory of this absolute path, as DescribeLogDirs shows it."""
+        """Return the directory with this absolute path, as shown by DescribeLogDirs."""
         store = self._store
         for path in store.directories.online:
             if str(path.absolute()) == log_dir:

@@ -8,11 +8,11 @@ every `log.retention.check.interval.ms`, the ISR checked twice per `replica.lag.
 Each duty has its own task, and waits for a disk in a thread: a slow disk delays neither the other
 duties nor the ISR checks. Duties that could conflict:
 
-    two writers of one checkpoint       the log store lets them write one after the other
+    two writers of one checkpoint       the log store makes them write one after the other
     two removals of one deleted log     the same duty removes all of them, one round after the other
-    a removal, and a log made again     a deleted log lies under a name that has its topic's id
-    a sync, and files that are gone     `Durability` knows which of them are needed no longer
-    any of them, and the logs' closing  `stop` returns when no round is under way any more
+    a removal and a recreated log       a deleted log is under a name with its topic's id
+    a sync and deleted files            `Durability` knows which are no longer needed
+    any of them and closing the logs    `stop` returns when no round is running
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ of their objects is part of a cycle, so deleted logs are freed anyway."""
 
 
 class LogChanges:
-    """Used by one request of the controller at a time."""
+    """Is used by one request of the controller at a time."""
 
     __slots__ = ("_failures", "_keep_objects", "_replicas", "_store", "made")
 

@@ -156,7 +156,7 @@ class MutationMeter:
 
 
 class ClientLimits:
-    """The meters of a client; None where it has no quota."""
+    """The meters of a client; None if it has no quota of that kind."""
 
     __slots__ = ("fetch", "mutation", "produce", "request")
 

@@ -1,8 +1,8 @@
 """The filter in a DescribeClientQuotas: parts of an entity and how each has to match.
 
 exact      the part has this name            default    it is the default
-any        the part is there, whatever it is called
-strict     an entity must have no part that is not asked for
+any        the part exists, whatever its name
+strict     an entity must have no other parts
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class ClockJumps:
         ahead_ms = wall_ms - now_ms
         by_ms = 0 if self._ahead_ms is None else ahead_ms - self._ahead_ms
         self._ahead_ms = ahead_ms
-        # Drift, or a clock that is slewed, stays far below this between two looks; a step does not.
+        # Drift or slewing stays far below this between two looks; a step does not.
         if abs(by_ms) > JUMP_MS:
             return self._on_jump(now_ms, ahead_ms, by_ms)
         # The new time has lasted long enough to be accepted, right or wrong: otherwise a corrected

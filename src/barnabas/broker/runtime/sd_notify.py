@@ -25,7 +25,7 @@ def notify(state: str, environ: Mapping[str, str]) -> None:
     address = environ.get(_VARIABLE, "")
     if not address:
         return
-    # systemd writes @ for the zero byte that an abstract address begins with
+    # systemd writes @ for the zero byte with which an abstract address begins
     path = f"\0{address[1:]}" if address.startswith("@") else address
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:

@@ -39,8 +39,7 @@ class ResourceKind(IntEnum):
 
 
 class Alteration(NamedTuple):
-    """The alteration of one resource. `edit` is built late, so that its errors belong to this
-    resource."""
+    """The alteration of a resource. `edit` is built late: its errors belong to this resource."""
 
     kind: int
     name: str

@@ -174,8 +174,7 @@ class DynamicConfig:
         self._followed.setdefault(kind, []).append(configs)
 
     def add_listener(self, listener: BrokerConfigListener, check: BrokerConfigCheck) -> None:
-        """Ask `check` before new settings apply and notify `listener` of them; called before
-        `start`."""
+        """Let `check` test and `listener` receive new settings; called before `start`."""
         self._listeners.append(listener)
         self._checks.append(check)
 
@@ -301,8 +300,7 @@ class DynamicConfig:
         await self._alter(entity, edit, None, validate_only, is_kept_empty=False)
 
     def _check_together(self, wanted: Mapping[str, str], is_for_all: bool) -> None:
-        """Raises ConfigError if the settings would be invalid for the broker or for one of its
-        topics."""
+        """Raises ConfigError if the settings are invalid for the broker or one of its topics."""
         now = self._config.value
         if is_for_all:
             after = now.with_dynamic(now.per_broker, wanted)

@@ -316,8 +316,7 @@ class FetchPass:
             row.size_bytes = 0
 
     def on_disk_error(self, error: OSError) -> None:
-        """Turn the affected rows into KAFKA_STORAGE_ERROR after the disk failed under their
-        records."""
+        """Answer KAFKA_STORAGE_ERROR for partitions whose disk failed under their records."""
         for row in self.rows:
             if row.size_bytes and row.replica is not None:
                 self._on_disk_error(row.replica, error)

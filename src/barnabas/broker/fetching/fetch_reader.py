@@ -79,8 +79,7 @@ class Row:
 
     @property
     def entries(self) -> int:
-        """Return the row's cost for `Pace`: records need an index lookup, and perhaps opening a
-        file."""
+        """Return the row's cost for `Pace`: records need an index lookup and perhaps an open."""
         return _READ_ENTRIES if self.size_bytes else 1
 
     def has_moved(self) -> bool:

@@ -117,8 +117,7 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
 
 
 def _forbidden(context: Context, partitions: Iterable[TopicPartition]) -> set[str]:
-    """Return the topics to which the client may not write; a broker asks on behalf of a client that
-    may."""
+    """Return the topics to which the client may not write; none if a broker asks."""
     if context.version >= _BROKERS:
         return set()
     return {

@@ -45,8 +45,7 @@ def _failure(error: KafkaError) -> ListGroupsResponse:
 
 
 def _visible(context: Context, groups: list[ListedGroup]) -> list[ListedGroup]:
-    """Return all groups if the client may describe the cluster, otherwise those that it may
-    describe."""
+    """Return the groups that the client may describe: all with the right on the cluster."""
     if context.may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return groups
     return [

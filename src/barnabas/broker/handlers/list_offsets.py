@@ -194,8 +194,7 @@ def _answer(
     wanted: ListOffsetsPartition,
     searched: list[_Searched],
 ) -> ListOffsetsPartitionResponse:
-    """Return one partition's answer; if a thread has to look it up, add the partition to
-    `searched`."""
+    """Return one partition's answer; if a thread has to find it, extend `searched`."""
     timestamp = wanted.timestamp
     is_special = timestamp < 0 and context.version != _OLD_STYLE
     if is_special and context.version < _FIRST_VERSION_OF.get(timestamp, context.version + 1):

@@ -174,8 +174,7 @@ class _Produced(Staged):
         self._refused[topic, data.index] = error.with_traceback(None)
 
     def must_verify(self) -> bool:
-        """Return whether a coordinator on another broker has to confirm the transaction first
-        (KIP-890)."""
+        """Return whether a coordinator elsewhere must first confirm the transaction (KIP-890)."""
         return bool(self._context.node.verification.unverified_batches(self._transactional()))
 
     def _transactional(self) -> Iterator[Unverified]:

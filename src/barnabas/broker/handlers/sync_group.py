@@ -1,5 +1,4 @@
-"""SyncGroup (key 14): get a member's assignment; the answer waits until the leader has sent it
-(GC-2)."""
+"""SyncGroup (key 14): get a member's assignment; the answer waits for the leader (GC-2)."""
 
 from __future__ import annotations
 

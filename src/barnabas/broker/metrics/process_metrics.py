@@ -104,8 +104,7 @@ def _summary(durations: Durations, labels: tuple[tuple[str, str], ...] = ()) -> 
 
 
 def _process_families() -> Iterator[Family]:
-    """Yield the families; numbers that the system does not provide are left out: macOS has no
-    /proc."""
+    """Yield the families for numbers that the system provides: macOS has no /proc."""
     spent = os.times()
     yield counter(
         "process_cpu_seconds_total",

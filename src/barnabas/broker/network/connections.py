@@ -69,8 +69,7 @@ class Connections:
         return self._by_listener.total()
 
     def families(self) -> Iterator[Family]:
-        """Yield connection counts by listener, under the names of Kafka's network processor
-        metrics."""
+        """Yield connection counts by listener, under Kafka's network processor names."""
         mbean = "kafka_server_socket_server_metrics_connection_"
         for kind, name, sentence, counts in (
             (gauge, "count", "Open connections (connection-count)", self._by_listener),

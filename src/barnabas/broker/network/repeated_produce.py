@@ -161,8 +161,7 @@ class RepeatedProduce:
         )
 
     def learn(self, frame: memoryview, request: ProduceRequest) -> None:
-        """Record the head of a frame that was decoded to this request: the next frame may repeat
-        it."""
+        """Record the head of this request's frame: the next frame may repeat it."""
         context = self._context
         topics = request.topic_data
         if (
@@ -189,8 +188,7 @@ class RepeatedProduce:
             self._heads[head] = _Head(request, context.version)
 
     def append(self, queue: ResponseQueue, frame: memoryview) -> bool:
-        """Run stage one if the frame repeats a known request; otherwise do nothing and return
-        False."""
+        """Run stage one if the frame repeats a known request, otherwise return False."""
         name_at = self._name_at
         # If every record must be walked, checking the header is not enough.
         if len(frame) <= name_at or self._walks_all:

@@ -167,8 +167,7 @@ class ResponseQueue:
         wake-up: the next request may join it."""
 
     def context_for(self, api: Api, version: int, client_id: str | None) -> Context:
-        """Return the context for a request: the last request's context if both are of the same
-        kind."""
+        """Return a request's context: the last request's if both are of the same kind."""
         context = self._context
         if (
             context is None
@@ -453,8 +452,7 @@ class ResponseQueue:
         self._connection.resume_reading()
 
     def _give_up(self, slot: _Slot, error: Exception) -> None:
-        """Close the connection: a request failed, and without its answer no later answer may be
-        sent."""
+        """Close the connection: without the failed request's answer no later one may be sent."""
         address, what = self._connection.peer_address, f"{slot.api.name} failed"
         if isinstance(error, BarnabasError):
             level = logging.INFO if isinstance(error, ConnectionCut) else logging.WARNING

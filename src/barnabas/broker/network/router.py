@@ -370,8 +370,7 @@ class Router:
             counted.end()
 
     def _too_many(self, queue: ResponseQueue, context: Context, error: TooManyEntries) -> Message:
-        """Return the answer to a request with too many entries; raise the error if no answer can
-        say it."""
+        """Return the answer to a request with too many entries, or raise the error."""
         reason = TooManyEntries(f"{error}; send several requests")
         response, version = context.api.response, context.version
         fields = {made.name for made in response.fields if version in made.versions}

@@ -39,8 +39,7 @@ class CleanerProcess:
         return None if self._process is None else self._process.pid
 
     async def send(self, lines: Iterable[bytes]) -> None:
-        """Send a job, whose lines are generated while sending. Raises OSError, also if the process
-        died."""
+        """Send a job, generating its lines meanwhile. Raises OSError, also if the process died."""
         if self._process is None:
             self._process = self._start()
         assert self._process.stdin is not None
@@ -72,8 +71,7 @@ class CleanerProcess:
             self._received.put_nowait(None)
 
     async def event(self, timeout_s: float) -> Event | None:
-        """Return the next event, or None if none arrives in time. If the process ends, the pass
-        failed."""
+        """Return the next event, or None at the timeout. If the process ends, the pass failed."""
         try:
             async with asyncio.timeout(timeout_s):
                 line = await self._received.get()

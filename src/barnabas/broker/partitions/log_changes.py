@@ -84,7 +84,8 @@ class LogChanges:
     def set_damaged_aside(self, request: LeaderAndIsr) -> Steps[None]:
         """Rename damaged logs so that they start empty and are copied from their leaders.
 
-        A log is renamed only once this broker is not in the ISR, since the copy is empty at first.
+        A log is renamed if it belongs to another topic, or once this broker is not in the ISR: the
+        copy is empty at first.
         """
         homes: dict[Path, None] = {}
         damaged, broker_id = self._store.damaged, self._replicas.view.broker_id

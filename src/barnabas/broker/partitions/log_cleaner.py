@@ -217,8 +217,7 @@ class LogCleaner:
     async def _events(
         self, job: Job, producers: Producers, is_same: Callable[[], bool]
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a pass while the log stays the same; afterwards the pass is cleaned
-        up."""
+        """Yield the events of a pass while the log stays the same, then clean up the pass."""
         is_over = False
         steps = self._inline_steps if self._inline else self._process_steps
         try:

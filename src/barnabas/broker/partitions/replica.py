@@ -77,8 +77,7 @@ class Watchers:
         return max((time for time in times if time is not None), default=None)
 
     def notify(self, more_bytes: int) -> None:
-        """Announce more readable bytes; 0 wakes no request, but sessions check at their next
-        request."""
+        """Announce more readable bytes; 0 wakes no request but makes sessions check later."""
         # Iterate over a copy: a watcher that is woken may unpark itself.
         for watcher in list(self._all):
             watcher.notify(more_bytes)
@@ -237,8 +236,7 @@ class Replica:
             self._led_from, self._led_bytes = end_offset, 0
 
     def count_up_to(self, now_ms: int, end_offset: int) -> None:
-        """Count everything below `end_offset` for the high watermark: it is written, and flushed if
-        required."""
+        """Count everything below `end_offset`, which is written and, if required, flushed."""
         if self.successor is not None:
             # Acknowledged records must survive the switch to the other directory, so they count
             # only when both logs have them on disk.
@@ -359,8 +357,7 @@ class Replica:
         return future
 
     def _sweep(self) -> None:
-        """Forget abandoned requests: while the watermark stands still, nothing else would remove
-        them."""
+        """Forget abandoned requests: while the watermark is stuck, nothing else removes them."""
         self._waiting = [each for each in self._waiting or () if not each[3].done()]
         heapq.heapify(self._waiting)
         self._sweep_at = max(_FEW_WAITING, 2 * len(self._waiting))
@@ -435,8 +432,7 @@ class Replica:
                 future.set_exception(error)
 
     def on_stopped(self, reason: KafkaError | None = None) -> None:
-        """Fail every waiting request: this broker no longer leads, hosts or can reach the
-        partition."""
+        """Fail all waiting requests: this broker no longer leads, hosts or reaches the log."""
         error = self._stopped_by = reason or NotLeaderOrFollower(
             f"{self.topic_partition} is no longer led by this broker"
         )

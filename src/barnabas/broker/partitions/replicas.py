@@ -154,8 +154,7 @@ class Replicas:
             replica.count_traffic()
 
     def _log_families(self) -> Iterator[Family]:
-        """Yield families over the logs of all replicas here; each log is read as the page is
-        rendered."""
+        """Yield families for the logs of all replicas, which are read as the page is rendered."""
         for name, sentence, read in _OF_LOGS:
             yield gauge(f"kafka.log:type=Log,name={name}", sentence, _of_logs(list(self), read))
         yield gauge(
@@ -195,8 +194,7 @@ class Replicas:
         return self._replicas.get(topic_partition)
 
     def hosts(self, replica: Replica) -> bool:
-        """Return whether this replica is still hosted: during an `await` it may be removed or
-        replaced."""
+        """Return whether it is still hosted: an `await` may see it removed or replaced."""
         return self._replicas.get(replica.topic_partition) is replica
 
     def _missing(self, topic_partition: tuple[str, int]) -> KafkaError:

@@ -149,8 +149,7 @@ class RoleChanges:
         self.deferred = DeferredStates(self._retry)
         """The states waiting for file descriptors; forgotten when a partition is stopped."""
         self.line = asyncio.Lock()
-        """Held while roles change in several turns, so that the next change begins after the last
-        step."""
+        """Held while roles change in several turns: the next change begins after the last step."""
 
     # --- LeaderAndIsr ----------------------------------------------------------------------------
 

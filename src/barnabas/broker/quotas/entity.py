@@ -37,8 +37,7 @@ class Entity(NamedTuple):
 
 
 def entity_of(path: str) -> Entity | None:
-    """Return the entity for a path below `/config`, or None if the path is not that of a user or
-    client id."""
+    """Return the entity for a path below `/config`; None unless it is a user or client id."""
     match path.split("/"):
         case ["users", user] if user:
             return Entity(user)

@@ -50,8 +50,7 @@ def plenty() -> Descriptors:
 
 
 def of_this_process(listing: Path = _LISTING) -> Descriptors:
-    """Count the open descriptors, with a system call or two. `listing` is Linux's directory of
-    them."""
+    """Count open descriptors, with a system call or two. `listing` is Linux's list of them."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

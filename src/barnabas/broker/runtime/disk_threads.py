@@ -53,6 +53,5 @@ def new_disk_threads() -> DiskThreads:
 
 
 async def run_in(pool: Executor | None, action: Callable[[], T]) -> T:
-    """Call a function that may wait for the disk in a thread of the pool; return or raise as it
-    does."""
+    """Call a function that may wait for the disk in a pool thread, and return its result."""
     return await asyncio.get_running_loop().run_in_executor(pool, action)

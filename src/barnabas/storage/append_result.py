@@ -1,4 +1,4 @@
-"""The place that an appended batch got in the log, as the leader's append returns it."""
+"""The result of an append: where the leader's log put the batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class AppendResult(NamedTuple):
     log_start_offset: int
     size_bytes: int
     is_duplicate: bool
-    """A retry of a batch in the log: nothing was written."""
+    """True for a retry of a batch that the log already holds: nothing was written."""
 
 
 # One is made for each batch: this takes half the time of naming its fields.

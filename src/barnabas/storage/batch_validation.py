@@ -84,12 +84,12 @@ class Limits(NamedTuple):
     timestamp_before_max_ms: int
     timestamp_after_max_ms: int
     codec: int
-    """The codec in which the topic keeps its batches; -1: the producer's."""
+    """The codec in which the topic keeps its batches; -1 means the producer's codec."""
     level: int | None
 
     @property
     def needs_preparation(self) -> bool:
-        """The records themselves matter, so `prepare` must precede the append."""
+        """The records themselves must be checked, so `prepare` must precede the append."""
         return self.codec != _PRODUCERS_CODEC or self.needs_walk
 
     @property
@@ -103,11 +103,11 @@ class Limits(NamedTuple):
 
     @property
     def plain_bytes(self) -> int:
-        """The decompressed size limit of a batch that is walked."""
+        """The limit on the decompressed size of a batch that is walked."""
         return max(MAX_PLAIN_BYTES, 2 * self.max_message_bytes)
 
     def rules(self, now_ms: int) -> Rules:
-        """The rules for records that arrive at `now_ms`."""
+        """Return the rules for records that arrive at `now_ms`."""
         before_ms, after_ms = self.timestamp_before_max_ms, self.timestamp_after_max_ms
         return Rules(
             self.needs_key,
@@ -133,7 +133,7 @@ class Limits(NamedTuple):
 
 
 def _target(config: LogConfig) -> tuple[int, int | None]:
-    """The codec in which a topic keeps its batches, and that codec's level."""
+    """Return the codec in which a topic keeps its batches, and that codec's level."""
     name = config.compression_type
     if name == "producer":
         return _PRODUCERS_CODEC, None
@@ -147,12 +147,12 @@ def _target(config: LogConfig) -> tuple[int, int | None]:
 
 
 def is_transactional(records: memoryview) -> bool:
-    """Return the transaction flag of a batch, of which nothing else is checked."""
+    """Return the transaction flag of a batch. Nothing else in the batch is checked."""
     return len(records) > ATTRIBUTES_LOW_AT and bool(records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL)
 
 
 def codec_of(records: memoryview) -> int:
-    """The codec in the batch's attributes; NONE if it is too short to have them."""
+    """Return the codec in the batch's attributes, or NONE if the batch is too short."""
     return records[ATTRIBUTES_LOW_AT] & CODEC_MASK if len(records) > ATTRIBUTES_LOW_AT else NONE
 
 
@@ -161,15 +161,15 @@ class Doubt(Exception):
 
 
 def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) -> BatchHeader:
-    """The header of the one batch in `records`; raises the error for the producer.
+    """Check the one batch in `records` and return its header. Raises the error for the producer.
 
-    Raises Doubt as well, if given `unseen_at_ms`, at which the batch is not plausible.
+    If `unseen_at_ms` is given, also raises Doubt if the batch is not plausible at that time.
     """
     try:
         header = read_header(records)
     except CorruptData as cause:
-        # Clients act on the difference: they repeat a batch that was damaged on its way, and give
-        # up one that is invalid.
+        # Clients act on the difference: they resend a batch that was damaged in transit, but give
+        # up on an invalid one.
         row = InvalidRecord if _is_cut(records) else CorruptMessage
         raise row(str(cause)) from cause
     # Unpacked at once, in half the time of ten attributes.
@@ -197,7 +197,7 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
         raise RecordListTooLarge(
             f"the batch has {size} bytes, a segment of this topic {limits.segment_bytes}"
         )
-    # Behind the checks of the header, as it reads the whole batch.
+    # After the checks of the header, because it reads the whole batch.
     if crc32c(records[CHECKED_FROM:]) != crc:
         raise CorruptMessage("the record batch fails its checksum")
     if unseen_at_ms is not None:  # now that the checksum has read the batch to its end
@@ -217,7 +217,8 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
 
 def _refuse(records: memoryview, header: BatchHeader) -> None:
     """Raise the error of an invalid batch."""
-    # The order is Kafka's: of several faults clients see the same one.
+    # The checks are in Kafka's order, so that clients see the same error if there are several
+    # faults.
     if header.magic != 2:
         raise InvalidRecord(f"a batch has magic {header.magic}; only 2 may be produced")
     if header.size_bytes > len(records):
@@ -243,9 +244,9 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
 
 
 def _is_cut(records: memoryview) -> bool:
-    """Return whether there is no whole batch, in Kafka's order of checks.
+    """Return whether the batch is cut short, checking in Kafka's order.
 
-    It says INVALID_RECORD for none, and CORRUPT_MESSAGE for one that there cannot be.
+    Clients then get INVALID_RECORD. An impossible length is not a cut: they get CORRUPT_MESSAGE.
     """
     if len(records) < LOG_OVERHEAD_BYTES:
         return True
@@ -259,15 +260,17 @@ def _is_cut(records: memoryview) -> bool:
 
 
 def admit_own(records: memoryview, limits: Limits) -> BatchHeader:
-    """The header of a batch that this broker's coordinator has built; MessageTooLarge."""
+    """Return the header of a batch that this broker's coordinator built. Raises MessageTooLarge."""
     if len(records) > min(limits.max_message_bytes, limits.segment_bytes):
         raise MessageTooLarge(f"a batch of {len(records)} bytes is too large for this topic")
     return read_header(records)
 
 
 def admit_marker(records: memoryview) -> tuple[BatchHeader, Marker]:
-    """A transaction's marker, which may come from another broker; CorruptMessage if it was
-    damaged on its way, InvalidRecord if it is not a marker."""
+    """Return a transaction marker's header and content; the marker may come from another broker.
+
+    Raises CorruptMessage if it was damaged in transit, or InvalidRecord if it is not a marker.
+    """
     header = read_header(records)
     if header.size_bytes != len(records) or not verify_crc(records, 0, header):
         raise CorruptMessage("the transaction marker fails its checksum")
@@ -278,15 +281,15 @@ def admit_marker(records: memoryview) -> tuple[BatchHeader, Marker]:
 
 
 def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False) -> Steps:
-    """Admit a batch of a topic with rules on records, and convert it to the topic's codec.
+    """Admit a batch of a topic that has rules for records, and convert it to the topic's codec.
 
-    With `is_doubted` its records are walked even where the topic does not require that. Raises as
-    `admit`; a record that breaks a rule is InvalidRecord or InvalidTimestamp with `record_errors`
+    If `is_doubted`, the records are walked even if the topic does not require it. Raises the errors
+    of `admit`, and InvalidRecord or InvalidTimestamp with `record_errors` if a record breaks a rule
     (KIP-467). The batch returned may be `records` itself, corrected in place.
     """
     header = admit(records, limits)
-    # `compression.type` names a codec: batches in it already, and all under `producer`, stay as
-    # they came.
+    # `compression.type` names a codec. Batches already in it stay as they came; under `producer`,
+    # all do.
     has_other_codec = limits.codec not in (_PRODUCERS_CODEC, header.codec)
     if not (has_other_codec or limits.needs_walk or is_doubted):
         return records
@@ -295,13 +298,13 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
     try:
         try:
             plain = plain_section(records, header, min(_INLINE_PLAIN_BYTES, limits.plain_bytes))
-        except CorruptData:  # or only too large for this
+        except CorruptData:  # or it is only too large for this check
             sent = yield partial(plain_section, records, header, limits.plain_bytes)
             plain, sent = sent or b"", None
         walk = Walk(header, plain, limits.rules(now_ms))
         while walk.step(_WALKED_AT_ONCE):
             yield None
-        # All faults are collected first: the answer names each bad record (KIP-467).
+        # All faults are collected first, because the answer names each bad record (KIP-467).
         if walk.fault_count:
             refusal = _refusal(walk)
     except CorruptData as cause:
@@ -310,7 +313,8 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
             f"at most): {cause}"
         )
     if walk is None or refusal is not None:
-        # An error keeps its frames alive: they must not hold what a bomb decompressed to.
+        # An error keeps its frames alive, and they must not keep a decompression bomb's output
+        # alive.
         plain, walk = b"", None
         raise refusal or InvalidRecord()
     if not has_other_codec:
@@ -331,7 +335,9 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
 
 
 def _refusal(walk: Walk) -> KafkaError:
-    """The error of a batch with bad records: as in Kafka, the first of them decides which."""
+    """Return the error for a batch with bad records. As in Kafka, the first bad record decides
+    which.
+    """
     first = walk.faults[0]
     message = f"{counted(walk.fault_count, 'invalid record')}; the first, at {first.record}: "
     row = InvalidTimestamp if first.is_timestamp else InvalidRecord

@@ -5,8 +5,8 @@
     test 0 4711             <topic> <partition> <offset>, in `leader-epoch-checkpoint`
     test 1 815              <epoch> <start offset>
 
-A reader finds the old text or the new one, never a mixture: the new one is written to another
-file, made durable, and renamed over it. An empty file and a missing one have no entries.
+A reader finds either the old text or the new one, never a mixture: the new text is written to
+another file, made durable and renamed over the old file. An empty or missing file has no entries.
 """
 
 from __future__ import annotations
@@ -31,20 +31,22 @@ def replace_file(files: Files, path: Path, data: bytes, *, sync: bool = True) ->
 
 
 def encode_entries(entries: Iterable[tuple[object, ...]]) -> bytes:
-    """The text of a checkpoint with one line per entry."""
+    """Return the text of a checkpoint with one line per entry."""
     lines = [" ".join(map(str, entry)) for entry in entries]
     return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()
 
 
 def read_entries(files: Files, path: Path) -> list[list[str]]:
-    """The words of each line; CorruptData names the fault of the file."""
+    """Return the words of each line. Raises CorruptData, naming the fault, if the file is
+    malformed.
+    """
     try:
         text = files.read(path).decode()
     except FileNotFoundError:
         return []
     except UnicodeDecodeError as cause:
         raise CorruptData(f"{path} is not text") from cause
-    # A power cut may leave the new name with no bytes, where the write was not synced.
+    # If the write was not synced, a power cut may leave an empty file under the new name.
     if not text:
         return []
     version, *rest = text.rstrip("\n").split("\n")
@@ -58,7 +60,7 @@ def read_entries(files: Files, path: Path) -> list[list[str]]:
 
 
 def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
-    """A checkpoint of one offset per partition."""
+    """Read a checkpoint with one offset per partition."""
     offsets = {}
     for words in read_entries(files, path):
         try:

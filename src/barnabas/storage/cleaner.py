@@ -52,7 +52,7 @@ class Cleanable(NamedTuple):
     sources: tuple[Segment, ...]
     """The segments that may be cleaned."""
     end_offset: int
-    """Of the sources."""
+    """The offset at which the sources end."""
     clean_bytes: int
     dirty_bytes: int
     is_overdue: bool
@@ -73,16 +73,16 @@ def is_compacted(log: Log) -> bool:
 
 
 def examine(log: Log, stable_offset: int, now_ms: int) -> Cleanable:
-    """Measure a log's dirty part; `stable_offset` is its last stable one."""
+    """Measure a log's dirty part; `stable_offset` is the log's last stable offset."""
     segments = log.segments
     first_dirty_offset = _first_dirty_offset(log)
     dirty_from = max(0, _index_of(segments, first_dirty_offset))
-    # The active segment is still written to, and records from the last stable offset on may yet be
-    # aborted.
+    # The active segment is still being written, and records from the last stable offset on may yet
+    # be aborted.
     uncleanable = max(first_dirty_offset, min(stable_offset, segments[-1].base_offset))
     end = max(0, _index_of(segments, uncleanable))
     lag_ms = log.config.min_compaction_lag_ms
-    # `min.compaction.lag.ms`: a consumer has at least so long to see every record.
+    # `min.compaction.lag.ms`: a consumer has at least that long to see every record.
     if lag_ms > 0:
         for i in range(dirty_from, end):
             if segments[i].max_timestamp > now_ms - lag_ms:
@@ -104,12 +104,12 @@ def _first_dirty_offset(log: Log) -> int:
     offset = log.first_dirty_offset
     if log.log_start_offset <= offset <= log.log_end_offset:
         return offset
-    # Deleted records, or an end that a crash took: the whole log has to be cleaned.
+    # Records were deleted, or a crash took the log's end: the whole log must be cleaned.
     return log.log_start_offset
 
 
 def _index_of(segments: tuple[Segment, ...], offset: int) -> int:
-    """Which segment's range holds the offset; -1 if it lies below all."""
+    """Return the index of the segment whose range holds the offset, or -1 if all begin above it."""
     for i in range(len(segments) - 1, -1, -1):
         if segments[i].base_offset <= offset:
             return i
@@ -117,20 +117,20 @@ def _index_of(segments: tuple[Segment, ...], offset: int) -> int:
 
 
 def _is_overdue(dirty: Iterable[Segment], before_ms: int) -> bool:
-    if before_ms <= 0:  # the default lag: do not ask segments, which would open their files
+    if before_ms <= 0:  # the default lag: asking the segments would open their files
         return False
     times = [first for each in dirty if (first := each.first_timestamp) > 0]
     return min(times, default=LONG_MAX) < before_ms
 
 
 def dirtiest(found: Iterable[Cleanable]) -> Cleanable | None:
-    """The dirtiest log that is due; None if none is."""
+    """Return the dirtiest log that is due, or None if no log is."""
     due = [each for each in found if each.is_due]
     return max(due, key=lambda each: each.dirty_ratio, default=None)
 
 
 def job_of(cleanable: Cleanable, limits: Limits, now_ms: int) -> Job:
-    """The pass over a log, from its first segment on."""
+    """Return the job of cleaning a log, which starts at the log's first segment."""
     log, sources = cleanable.log, cleanable.sources
     config = log.config
     bases = [each.base_offset for each in sources[1:]]
@@ -165,12 +165,12 @@ def _sizes(segment: Segment) -> Sizes:
 
 
 def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
-    """Transactions that began below the offset and were aborted at or behind it."""
+    """Yield the transactions that began below the offset and were aborted at or behind it."""
     for segment in log.segments:
         if segment.base_offset >= end_offset and segment.aborted is not None:
             for entry in segment.aborted.entries(0, len(segment.aborted)):
-                # Its data lies in the part to be cleaned, its marker behind: the pass could not
-                # know.
+                # Its data lies in the part to be cleaned but its marker lies behind it, so the pass
+                # itself could not find out.
                 if entry.first_offset < end_offset:
                     yield entry
                 if entry.last_stable_offset >= end_offset:
@@ -180,12 +180,14 @@ def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
 def last_records(
     producers: Iterable[tuple[int, Producer | None]], end_offset: int
 ) -> dict[int, LastRecord]:
-    """The records to keep for these producers below the offset; None: it has expired."""
+    """Return each producer's last record below the offset, which must be kept. A producer that is
+    None has expired.
+    """
     found = {}
     for producer_id, producer in producers:
         if producer is None:
             continue
-        # A producer that has only written markers keeps its epoch by the last of them.
+        # A producer that has written nothing but markers keeps its epoch in the last marker.
         last_offset = producer.batches[-1].last_offset if producer.batches else NO_OFFSET
         if last_offset < end_offset:
             found[producer_id] = LastRecord(producer.epoch, last_offset)
@@ -193,9 +195,9 @@ def last_records(
 
 
 class Checkpoints:
-    """`cleaner-offset-checkpoint` of each log directory.
+    """The `cleaner-offset-checkpoint` of each log directory.
 
-    The offsets themselves are in the logs: a log that is truncated lowers its own.
+    The offsets themselves are in the logs: truncating a log lowers the log's own offset.
     """
 
     __slots__ = ("_files", "_found", "_written")
@@ -206,15 +208,17 @@ class Checkpoints:
         self._written: dict[Path, Mapping[TopicPartition, int]] = {}
 
     def recall(self, log: Log, directory: Path) -> None:
-        """Set the first dirty offset of a log that was just opened. OSError."""
+        """Set the first dirty offset of a log that was just opened. Raises OSError."""
         if log.first_dirty_offset < 0:
             if directory not in self._found:
                 self._found[directory] = self._read(directory)
-            # Once: a log created later under this name is another one.
+            # Do this once: a log created later under this name is a different log.
             offset = self._found[directory].pop(log.topic_partition, -1)
-            # A log that was truncated before a crash has noted that durably, this file maybe not.
+            # A log truncated before a crash has noted that durably; this file may not have been
+            # updated.
             offset = min(offset, log.gaps.end) if log.gaps.end >= 0 else offset
-            # Truncated earlier: no pass has seen the records since. Cleaning all is safe.
+            # Truncated earlier: no pass has seen the records written since. Cleaning everything is
+            # safe.
             log.first_dirty_offset = -1 if log.truncations else offset
 
     def _read(self, directory: Path) -> dict[TopicPartition, int]:
@@ -229,16 +233,16 @@ class Checkpoints:
     def offsets_to_write(
         self, directory: Path, logs: Iterable[Log]
     ) -> Mapping[TopicPartition, int] | None:
-        """The first dirty offsets in a directory; None if the file is up to date."""
+        """Return the first dirty offsets in a directory, or None if the file is up to date."""
         offsets = {
             log.topic_partition: log.first_dirty_offset
             for log in logs
-            # A log whose offset is not recalled yet keeps no line: see `recall`.
+            # A log whose offset has not been recalled yet loses its line: see `recall`.
             if log.first_dirty_offset >= 0
         }
         return None if offsets == self._written.get(directory, {}) else offsets
 
     def write(self, directory: Path, offsets: Mapping[TopicPartition, int]) -> None:
-        """Durable when it returns; suits a thread. OSError."""
+        """Write the offsets durably. Can run in a thread. Raises OSError."""
         write_offsets(self._files, directory / CLEANER, offsets)
         self._written[directory] = offsets

@@ -1,10 +1,10 @@
-"""Lookups in segments that may wait for the disk: in a thread, on copies of the segments.
+"""Lookups in segments that may wait for the disk: they run in a thread, on copies of the segments.
 
-The segments of a log belong to the loop, which appends to them and closes their files. So a thread
-gets copies: the same files, which it opens and closes itself, at their sizes when the copies were
-made. What it reads is in the page cache afterwards, where the loop finds it. A file removed
-meanwhile is an OSError, or CorruptData where its end was cut off: the caller then checks whether
-the log has changed, and tries again.
+The segments of a log belong to the loop, which appends to them and closes their files, so a thread
+gets copies. A copy stands for the same file at the size it had when the copy was made; the thread
+opens and closes the file itself. Afterwards the page cache holds what the thread read, and the loop
+finds it there. A file removed in the meantime causes OSError, and a file whose end was cut off
+causes CorruptData: the caller then checks whether the log has changed, and tries again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WARMED_BEHIND_BYTES = 64  # a reader of committed records looks at the next bat
 
 
 class Lookup:
-    """One search by time: created on the loop, run in a thread, its result used on the loop."""
+    """One search by time: created on the loop, run in a thread, and its result used on the loop."""
 
     __slots__ = ("_copies", "_find", "_originals", "_state", "found")
 
@@ -38,12 +38,13 @@ class Lookup:
         self._find = find
         self._state = _state_of(log)
         self._originals = log.segments
-        # The thread must not touch the loop's segments: appends change them meanwhile.
+        # The thread must not touch the loop's segments, because appends change them in the
+        # meantime.
         self._copies = [segment.copy() for segment in self._originals]
         self.found: Found | None = None
 
     def run(self) -> None:
-        """Suits a thread. Raises OSError and CorruptData."""
+        """Search. Can run in a thread. Raises OSError or CorruptData."""
         try:
             self.found = self._find(self._copies)
         finally:
@@ -51,7 +52,7 @@ class Lookup:
                 copy.release()
 
     def is_of(self, log: Log) -> bool:
-        """Return whether the log is still the one searched, apart from appends."""
+        """Return whether this is still the log that was searched, apart from appends."""
         now = log.segments
         return (
             self._state == _state_of(log)
@@ -60,32 +61,38 @@ class Lookup:
         )
 
     def learn(self) -> None:
-        """Copy what the thread has learned of the segments to the loop's."""
+        """Copy what the thread has learned about the segments to the loop's segments."""
         for original, copy in zip(self._originals, self._copies, strict=True):
             original.learn_from(copy)
 
 
 def timestamp_lookup(log: Log, timestamp_ms: int) -> Lookup:
-    """The first record that is not older (ST-4), committed or not; None if there is none."""
+    """Look for the first record, committed or not, that is not older than the timestamp (ST-4).
+
+    The result is None if there is no such record.
+    """
     return Lookup(log, partial(_find_timestamp, timestamp_ms, log.log_start_offset))
 
 
 def newest_lookup(log: Log) -> Lookup:
-    """The first record that has the largest timestamp, at or behind the log start; None if no
-    record there has a time."""
+    """Look for the first record with the largest timestamp, at or behind the log start.
+
+    The result is None if no record there has a timestamp.
+    """
     return Lookup(log, partial(_find_newest, log.log_start_offset))
 
 
 def warming(log: Log, offset: int, max_bytes: int) -> Callable[[], None]:
-    """A call that reads what a read of the log would, indexes included; it suits a thread.
+    """Return a call that reads ahead, in a thread, the bytes that a read of the log would need.
 
-    It raises nothing: the next read meets the disk's error and reports it.
+    These include the indexes. It raises nothing: the next read meets the disk's error and reports
+    it.
     """
     segments = log.segments
     first = max(0, bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1)
     copies = [segments[first].copy()]
     left_bytes = max_bytes = max(0, max_bytes)  # below zero, as in any Fetch, counts as zero
-    # As far as the read would reach.
+    # Warm as far as the read would reach.
     for segment in segments[first + 1 :]:
         if left_bytes <= 0:
             break
@@ -101,7 +108,7 @@ def _state_of(log: Log) -> tuple[int, int]:
 def _find_timestamp(
     timestamp_ms: int, start_offset: int, segments: Sequence[Segment]
 ) -> Found | None:
-    for segment in segments:  # one by one: a thousand files are not to be open at once
+    for segment in segments:  # one by one, so that a thousand files are not open at once
         found = find_timestamp([segment], timestamp_ms, start_offset)
         segment.release()
         if found is not None:

@@ -1,8 +1,8 @@
-"""The process that compacts logs: jobs come on standard input, events go to standard output
-(lines: see `job`).
+"""The process that compacts logs: it reads jobs from standard input and writes events to standard
+output (`job` describes the lines).
 
-It ends with its input: when the broker has nothing more to clean, or has died. It checks for that
-between two steps, as no process may write into the log directory of a dead broker. It runs at a
+It exits when its input ends: the broker has nothing more to clean, or has died. It checks for that
+between steps, because no process may write into the log directory of a dead broker. It runs at a
 lower priority than the broker, so that produce requests do not wait for a processor.
 """
 
@@ -45,22 +45,22 @@ def main() -> None:
 
 
 def _answer(event: Event) -> None:
-    """Write an event for the broker, or end quietly if that has died."""
+    """Write an event for the broker, or exit quietly if the broker has died."""
     try:
         sys.stdout.buffer.write(event_line(event))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # Python would flush the buffer again at exit, and report an error.
+        # Otherwise Python would flush the buffer again at exit, and report an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit()
 
 
 def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
-    """The events of one job, no faster than it allows."""
+    """Yield the events of one job, no faster than the job allows."""
     began_ms, moved_bytes = clock.monotonic_ms(), 0
     try:
-        # All paths are relative: when a topic is deleted meanwhile, its directory is renamed, and
-        # the name may be given to another log.
+        # All paths are relative: if a topic is deleted in the meantime, its directory is renamed,
+        # and the name may be given to another log.
         os.chdir(job.directory)
         for event in Compaction(OsFiles(), Path(), job, producers).run():
             yield event
@@ -77,7 +77,7 @@ def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
 
 
 def _exit_with_input(wait_ms: float) -> None:
-    """Wait, and end at once if the broker dies: it sends nothing before a job is done."""
+    """Wait, but exit at once if the broker dies: it sends nothing before a job is done."""
     readable, _, _ = select.select([sys.stdin.fileno()], [], [], wait_ms / 1000)
     if readable:
         sys.exit()

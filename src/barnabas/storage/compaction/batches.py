@@ -1,15 +1,16 @@
-"""Rewriting of a batch of which only some records stay, to Kafka 3.9's bytes (KIP-534).
+"""Rewriting of a batch that keeps some of its records, to the same bytes as Kafka 3.9 (KIP-534).
 
-A batch keeps its codec, and its first and last offset whichever records go, as the producer's
-sequences depend on them. Its base timestamp becomes that of the first record that stays, or the
-delete horizon, and then the timestamp deltas are new; else the records are copied unchanged.
+A batch keeps its codec and its first and last offset, whichever records are removed, because the
+producer's sequences depend on them. Its base timestamp becomes that of the first record kept, or
+the delete horizon, and the timestamp deltas are then recomputed; otherwise the records are copied
+unchanged.
 
     attributes bit 6    the base timestamp is a delete horizon: the time from which tombstones, or
-                        the marker in it, may go
+                        the marker in the batch, may be removed
 
-An emptied batch is a header: no codec, no base timestamp, and the max timestamp that it had.
-Messages of magic 0 and 1 have no field for a horizon and cannot express missing offsets: what stays
-of a set of them is written as one batch of magic 2.
+An emptied batch is a header with no codec, no base timestamp, and its previous max timestamp.
+Messages of magic 0 and 1 have no field for a horizon and cannot express missing offsets, so the
+messages kept from a set are written as one batch of magic 2.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ NO_HORIZON = -1
 
 
 def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
-    """The batch with the records that stay, at least one, and its horizon, if it has any."""
+    """Return the batch with the records kept, at least one, and with its horizon if it has one."""
     header = section.header
     attributes = header.attributes & ~DELETE_HORIZON
     if horizon_ms != NO_HORIZON:
         attributes |= DELETE_HORIZON
     if header.has_log_append_time:
-        # All records have the append time, which is now written into each of them.
+        # All records have the append time, which is now written into each record.
         max_timestamp = header.max_timestamp
         base_timestamp = max_timestamp if horizon_ms == NO_HORIZON else horizon_ms
         pieces = _retime(section, sifted, None, max_timestamp - base_timestamp)
@@ -50,7 +51,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
         if horizon_ms == NO_HORIZON:
             base_timestamp = header.base_timestamp + sifted.first_delta
         shift = header.base_timestamp - base_timestamp
-        # Every delta is relative to the base, which is another now.
+        # Every delta is relative to the base, and the base has changed.
         if shift:
             pieces = _retime(section, sifted, shift, 0)
         else:
@@ -68,7 +69,9 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
 def _retime(
     section: Section, sifted: Sifted, shift: int | None, delta: int
 ) -> Iterator[bytes | bytearray]:
-    """The remaining records with other timestamp deltas: plus `shift`, or `delta` for all."""
+    """Yield the records kept with new timestamp deltas: the old delta plus `shift`, or `delta` for
+    all.
+    """
     data = section.data
     for begin, end in sifted.runs:
         at = begin
@@ -89,15 +92,15 @@ def _retime(
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """The batch without any record, kept for the producer state in its header."""
-    # As Kafka writes it; no codec, as there is nothing to compress.
+    """Return the batch without records, kept for the producer state in its header."""
+    # As Kafka writes it, without a codec because there is nothing to compress.
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON)
     empty = header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0)
     return seal(empty, b"")
 
 
 def convert_messages(records: Sequence[Record], codec: int, horizon_ms: int) -> bytes:
-    """Convert what stays of messages of magic 0 or 1, at least one, to a batch of magic 2."""
+    """Convert the messages kept from a set of magic 0 or 1, at least one, to a batch of magic 2."""
     first, last = records[0], records[-1]
     base_timestamp = first.timestamp if horizon_ms == NO_HORIZON else horizon_ms
     is_stamped = first.timestamp_type == LOG_APPEND_TIME_TYPE

@@ -1,13 +1,13 @@
-"""One pass over a log: the newest record of each key stays, offsets do not change (ST-7).
+"""One pass over a log: the newest record of each key is kept, and offsets do not change (ST-7).
 
     1   from the first dirty offset on, the newest offset of each key goes into the map
-    2   every closed segment up to the map's end is read, and rewritten without records that the map
-        makes obsolete, if there are any; small ones are merged
+    2   every closed segment up to the map's end is read; if the map makes some of its records
+        obsolete, it is rewritten without them; small segments are merged
 
 A pass reads files and writes files with the suffix `.cleaned`; it does not change the log. It is a
-generator: its caller may do other work between two steps, and may close it at any time. A finished
-group of segments is swapped in while the next one is written, so a pass that ends early has cleaned
-a part, and the next one begins where it had begun.
+generator: its caller may do other work between steps, and may close it at any time. A finished
+group of segments is swapped in while the next group is written, so a pass that ends early has
+cleaned part of the log, and the next pass starts at the same offset.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from barnabas.storage.transaction_index import ABORTED_ENTRY_BYTES, Aborted
 
 
 class Compaction:
-    """A pass; `run` is called once."""
+    """One pass; `run` is called once."""
 
     __slots__ = (
         "_bytes_kept",
@@ -75,8 +75,8 @@ class Compaction:
         self._bytes_read = self._bytes_kept = self._records_read = 0
 
     def run(self) -> Iterator[Event]:
-        """Run the pass. CorruptData, OSError: it is over, and the log is unchanged."""
-        # What an earlier pass left, whose process was killed.
+        """Run the pass. CorruptData or OSError ends the pass and leaves the log unchanged."""
+        # Remove the files of an earlier pass whose process was killed.
         discard_cleaned(self._files, self._directory)
         aborted = self._aborted_transactions()
         yield from self._map_keys(aborted)
@@ -111,7 +111,7 @@ class Compaction:
         return stored_batches(segment, position, self._job.read_bytes, source.end_offset)
 
     def _aborted_transactions(self) -> list[Aborted]:
-        """All aborted transactions with data in the sources, wherever their markers are."""
+        """Return all aborted transactions with data in the sources, wherever their markers are."""
         found = list(self._job.aborted)
         for source in self._job.sources:
             segment = self._segment(source)
@@ -134,7 +134,7 @@ class Compaction:
         first_offset = self._job.first_dirty_offset
         transactions = Transactions(each for each in aborted if each.last_offset >= first_offset)
         for source in self._job.sources:
-            # Clean segments have no key that is newer than one in the dirty part.
+            # No key in a clean segment is newer than the same key in the dirty part.
             if source.end_offset > first_offset:
                 if not (yield from self._map_source(source, transactions)):
                     return
@@ -143,7 +143,7 @@ class Compaction:
     def _map_source(
         self, source: Source, transactions: Transactions
     ) -> Generator[Progress, None, bool]:
-        """Add a source's keys; returns whether all of them are in the map now."""
+        """Add a source's keys and return whether the map now holds all of them."""
         first_offset, key_map = self._job.first_dirty_offset, self._key_map
         segment = self._segment(source)
         position = segment.index_position(first_offset) if first_offset > source.base_offset else 0
@@ -155,7 +155,7 @@ class Compaction:
                     transactions.end(header, read_marker(stored.data, stored.at, header))
                 # An aborted record supersedes nothing, whatever its key.
                 elif not transactions.is_aborted(header) and header.last_offset >= first_offset:
-                    # The pass ends here, and the next one begins where this one has come to.
+                    # The pass ends here, and the next pass starts at this point.
                     if not key_map.has_room(header):
                         return False
                     add_keys(stored, key_map)
@@ -167,8 +167,11 @@ class Compaction:
     # --- cleaning ------------------------------------------------------------------------------
 
     def _clean(self, group: Sequence[Source], survival: Survival) -> Iterator[Event]:
-        """Merge several segments into one. A single one is written from its first change on, and
-        without any, as mostly after an earlier cleaning, not at all."""
+        """Merge several segments into one.
+
+        A single segment is written from its first change on. Without any change, which is common
+        after an earlier cleaning, it is not written at all.
+        """
         rewritten = self._begin(group[0]) if len(group) > 1 else None
         indexed: list[Aborted] = []
         for source in group:
@@ -176,7 +179,7 @@ class Compaction:
             try:
                 for stored in self._batches(segment, source):
                     kept = self._look(stored, survival)
-                    # The first change: what came before it in this segment is copied.
+                    # The first change: copy the bytes before it in this segment.
                     if rewritten is None and kept != stored.raw:
                         rewritten = self._begin(source)
                         yield from self._copy(rewritten, source, stored.header.base_offset)
@@ -189,7 +192,8 @@ class Compaction:
             finally:
                 segment.release()
         if rewritten is not None:
-            # Behind the last batch, as an index of the new segment: the old ones go with theirs.
+            # After the last batch, because this entry is for the new segment's index: the old
+            # segments' indexes are removed with them.
             for aborted in indexed:
                 rewritten.index_aborted(aborted)
             sizes = rewritten.finish()
@@ -201,7 +205,7 @@ class Compaction:
         return self._cleaned
 
     def _look(self, stored: Stored, survival: Survival) -> bytes | None:
-        """Count a batch, and return what stays of it; None if nothing does."""
+        """Count a batch and return the part of it that stays, or None if nothing stays."""
         self._bytes_read += stored.header.size_bytes
         self._records_read += max(1, stored.header.record_count)
         kept = survival.of(stored)
@@ -220,7 +224,7 @@ class Compaction:
 
     def _append(self, cleaned: CleanedSegment, segment: Segment, kept: bytes) -> None:
         written = read_header(kept)
-        # Groups are formed so that offsets fit, so one of them is damaged.
+        # Groups are formed so that offsets fit, so one of the segments is damaged.
         if not cleaned.fits(written.last_offset):
             raise CorruptData(
                 f"{segment.path(LOG_SUFFIX)} reaches to offset {written.last_offset}, which its "
@@ -242,8 +246,11 @@ class CleanedSegment(Segment):
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int) -> CleanedSegment:
-        """Create one in new files: a cleaner whose broker was killed may still be writing to its
-        own."""
+        """Create a segment in new files.
+
+        The old files may still be in use: a cleaner whose broker was killed may still be writing to
+        them.
+        """
         segment = cls(files, directory, base_offset, Sizes(0, 0, 0))
         segment.remove()
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
@@ -255,7 +262,7 @@ class CleanedSegment(Segment):
         return path.with_name(path.name + CLEANED)
 
     def finish(self) -> Sizes:
-        """Write everything, and make it durable; returns the sizes of its files."""
+        """Write everything, make it durable, and return the sizes of the files."""
         self.write_out()
         for path in self.paths():
             self._files.sync(path)
@@ -268,7 +275,7 @@ class CleanedSegment(Segment):
         )
 
     def remove(self) -> None:
-        """Remove all of its files."""
+        """Remove all files of the segment."""
         self.release()
         for suffix in (
             LOG_SUFFIX,

@@ -1,4 +1,4 @@
-"""The job of a cleaner, and its events: values sent as lines of JSON.
+"""A cleaner's job and its events, which are sent as lines of JSON.
 
 to the cleaner      the job; then, a thousand at a time, the producers of the log
 from the cleaner    its progress, each finished group of segments, and the end
@@ -23,16 +23,18 @@ class Source(NamedTuple):
 
     base_offset: int
     end_offset: int
-    """Where the next segment begins."""
+    """The offset at which the next segment begins."""
     sizes: Sizes
 
 
 class LastRecord(NamedTuple):
-    """The last record to keep of a producer: its last batch, or at least its epoch."""
+    """A producer's last record, which must be kept: its last batch, or at least its epoch."""
 
     producer_epoch: int
     last_offset: int
-    """Of its last batch of data; -1 if it has none, so that its marker has to stay."""
+    """The last offset of its last data batch. -1 if it has no data batch, so its marker must be
+    kept.
+    """
 
 
 class Job(NamedTuple):
@@ -40,7 +42,7 @@ class Job(NamedTuple):
 
     directory: str
     sources: tuple[Source, ...]
-    """From the first segment on; offsets rise."""
+    """The segments, from the log's first one on, in ascending order of offsets."""
     first_dirty_offset: int
     aborted: tuple[Aborted, ...]
     """Transactions with data in the sources and markers behind them."""
@@ -50,13 +52,13 @@ class Job(NamedTuple):
     segment_index_bytes: int
     index_interval_bytes: int
     buffer_bytes: int
-    """Memory for the keys."""
+    """The memory for the keys."""
     read_bytes: int
-    """How much is read at once."""
+    """The number of bytes to read at once."""
     bytes_per_second: float
-    """How much may be read and written."""
+    """The limit on reading and writing together."""
     load_factor: float
-    """How much of the memory for the keys may be filled."""
+    """The share of the memory for the keys that may be filled."""
 
     @property
     def end_offset(self) -> int:
@@ -64,16 +66,16 @@ class Job(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Bytes that were read and written since the last of these."""
+    """Reports the bytes read and written since the last progress event."""
 
     size_bytes: int
 
 
 class Replacement(NamedTuple):
-    """A finished group of segments; their replacement is in files with the suffix `.cleaned`."""
+    """A finished group of segments; the replacement is in files with the suffix `.cleaned`."""
 
     replaced: tuple[int, ...]
-    """Base offsets; the first is that of the new segment too."""
+    """Base offsets of the replaced segments; the first is also the new segment's base offset."""
     sizes: Sizes
 
 
@@ -81,13 +83,15 @@ class Finished(NamedTuple):
     """The pass is over."""
 
     first_dirty_offset: int
-    """Of the next pass: below the end of the sources, if their keys did not fit into the map."""
+    """Where the next pass starts: below the end of the sources if their keys did not fit into the
+    map.
+    """
     bytes_read: int
     bytes_kept: int
     records_read: int
     records_kept: int
     unopened_batches: int
-    """Left unchanged, as they are too large when decompressed."""
+    """The number of batches left unchanged because they are too large when decompressed."""
 
 
 class Failed(NamedTuple):
@@ -95,7 +99,7 @@ class Failed(NamedTuple):
 
     reason: str
     is_corrupt: bool
-    """The log itself is at fault, so that no pass can succeed."""
+    """True if the log itself is at fault, so that no pass can succeed."""
 
 
 Event = Progress | Replacement | Finished | Failed
@@ -110,7 +114,7 @@ _EVENTS: Mapping[str, type[Event]] = {
 
 
 def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
-    """The job in slices, none of which takes long."""
+    """Yield the job in slices, none of which takes long."""
     yield _line(job._asdict() | {"producers": len(producers)})
     rows = [(producer_id, *last) for producer_id, last in producers.items()]
     for first in range(0, len(rows), _PRODUCERS_PER_LINE):
@@ -118,7 +122,9 @@ def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
 
 
 def read_job(lines: Iterator[bytes]) -> tuple[Job, Producers] | None:
-    """The next job; None at the end. Unchecked, as the broker has written it."""
+    """Read the next job; None at the end of the input. It is unchecked, because the broker wrote
+    it.
+    """
     first = next(lines, None)
     if first is None:
         return None
@@ -151,11 +157,12 @@ def _line(value: object) -> bytes:
 
 
 def group_sources(job: Job, end_offset: int) -> list[list[Source]]:
-    """Group the sources that begin below the offset, in their order, to be merged into one each.
+    """Group the sources that begin below the offset, in order; each group is merged into one
+    segment.
 
-    Small segments would accumulate otherwise. As in Kafka, sizes are those before the cleaning, of
-    the log and of each index. A group also ends where offsets would not fit into the index's 31
-    bits, and, unlike in Kafka, at 64 segments, as the swap of a group is one step of the event
+    Otherwise small segments would accumulate. As in Kafka, the sizes are those before the cleaning,
+    of the log and of each index. A group also ends where offsets would not fit into the index's 31
+    bits and, unlike in Kafka, at 64 segments, because the swap of a group is one step of the event
     loop.
     """
     groups: list[list[Source]] = []
@@ -184,7 +191,10 @@ def group_sources(job: Job, end_offset: int) -> list[list[Source]]:
 
 
 def _fits(source: Source, group: Sequence[Source]) -> bool:
-    """An empty segment fits anywhere: else one would be left every 2^31 offsets."""
-    # The index of the merged segment counts from the first one's base.
+    """Return whether the source may join the group.
+
+    An empty segment always fits: otherwise one would be left every 2^31 offsets.
+    """
+    # The index of the merged segment counts from the first segment's base.
     reach = source.end_offset - 1 - group[0].base_offset
     return source.sizes.log == 0 or reach <= MAX_RELATIVE_OFFSET

@@ -1,8 +1,8 @@
 """Checks on batches that a follower copies from its leader's log.
 
-The leader has decided on offsets, epochs, times and sequences; a follower checks only that batches
-are whole and continue its own log. Everything is checked before anything is appended. Offsets may
-leave a gap, where compaction removed a batch.
+The leader has decided on offsets, epochs, times and sequences. A follower checks only that batches
+are whole and continue its own log. All batches are checked before any is appended. Offsets may have
+gaps where compaction removed a batch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from barnabas.records.batch import (
 from barnabas.records.control_records import Marker, read_marker
 
 _WITH_BASE_OFFSET = 2
-"""The magic from which on a header says where its batch begins."""
+"""The lowest magic whose header says where its batch begins."""
 
 
 class Copy(NamedTuple):
@@ -29,11 +29,11 @@ class Copy(NamedTuple):
     records: memoryview
     header: BatchHeader
     marker: Marker | None
-    """The transaction's end, if it is one."""
+    """The transaction marker in the batch, if the batch is one."""
 
 
 UNKNOWN_BOUND = 2**63 - 1
-"""The leader's high watermark where it is not known."""
+"""Stands for the leader's high watermark where it is not known."""
 
 
 def check_copies(
@@ -44,15 +44,16 @@ def check_copies(
     *,
     is_empty: bool = False,
 ) -> list[Copy]:
-    """The whole batches in a fetch's response; one cut at its end comes with the next fetch.
+    """Return the whole batches in a fetch response. A batch cut at its end comes with the next
+    fetch.
 
-    CorruptData unless all are valid, follow each other in offset and epoch, and begin at the log
-    end or above. The first may begin below it if the follower's log `is_empty`: the leader's may
-    start in the middle of a batch, by DeleteRecords.
+    Raises CorruptData unless all are valid, ascend in offset and epoch, and begin at the log end or
+    above it. The first may begin below the log end if the follower's log `is_empty`: after
+    DeleteRecords the leader's log may start in the middle of a batch.
 
-    No checksum covers a base offset, and gaps are possible: compaction makes them below the
+    No checksum covers a base offset, and gaps are possible because compaction leaves them below the
     leader's `high_watermark`. So a last batch behind a gap is left to the next fetch, in which the
-    one behind it may show that its offset is damaged.
+    following batch may show that its offset is damaged.
     """
     copies: list[Copy] = []
     next_offset, epoch, is_behind_gap = log_end_offset, latest_epoch, False
@@ -64,7 +65,7 @@ def check_copies(
                 f" high watermark is {high_watermark}"
             )
         is_behind_gap = first_offset > next_offset and header.magic == _WITH_BASE_OFFSET
-        # It repeats what the log has, or its offsets fall: no leader sends that.
+        # The batch repeats records that the log has, or its offsets fall: no leader sends that.
         if header.last_offset < next_offset or header.last_offset_delta < 0:
             raise CorruptData(f"a batch ends at {header.last_offset}, the log at {next_offset}")
         if first_offset < next_offset and (copies or not is_empty or first_offset < 0):
@@ -78,7 +79,7 @@ def check_copies(
         if not verify_crc(records, position, header):
             raise CorruptData(f"the batch at {first_offset} fails its checksum")
         marker = None
-        # KRaft's control batches have no producer; those of a transaction have one.
+        # KRaft's control batches have no producer; transaction markers have one.
         if header.is_control and header.producer_id != NO_PRODUCER_ID:
             marker = read_marker(records, position, header)
         copies.append(Copy(records[position : position + header.size_bytes], header, marker))

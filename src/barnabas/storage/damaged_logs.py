@@ -1,11 +1,12 @@
-"""Logs that could not be opened at the start, because something in their files is damaged.
+"""Logs that could not be opened at the start because their files are damaged.
 
-Damage costs the log that has it, and no other one of its directory: it is not served, and its files
-stay as they are. Its entries in the checkpoints stay, too: without a recovery point the next start
-would scan all of it, and cut it off at the damage. So do the topic id and the high watermark.
+Damage affects only the log that has it, not the other logs of its directory: it is not served, and
+its files stay unchanged. Its entries in the checkpoints are kept, too: without a recovery point the
+next start would scan the whole log and cut it off at the damage. Its topic id and high watermark
+are kept as well.
 
-If another broker has its records, the directory is set aside and the log begins again from there;
-else it waits for an operator, who repairs the file or has it deleted.
+If another broker has its records, the directory is set aside and the log is copied from that
+broker. Otherwise the log waits for an operator to repair the file or have it deleted.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ _log = logging.getLogger(__name__)
 
 
 class DamagedLog(NamedTuple):
-    """One damaged log, as it was found."""
+    """One damaged log in the state in which it was found."""
 
     directory: LogDirectory
     offsets: Mapping[str, int]
-    """Its entries, by the checkpoint's file name."""
+    """The log's entries, by the checkpoint's file name."""
     topic_id: bytes | None
-    """The id noted at its creation; None if that is not known."""
+    """The id noted when the topic was created; None if it is not known."""
     error: CorruptData
 
 
 class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
-    """Maps the partitions of a broker to their damaged logs."""
+    """Maps a broker's partitions to their damaged logs."""
 
     __slots__ = ("_logs",)
 
@@ -57,7 +58,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         return len(self._logs)
 
     def add(self, name: TopicPartition, log: DamagedLog) -> None:
-        """Log and keep one that was found."""
+        """Log a damaged log that was found, and keep it."""
         _log.error(
             "%s is offline: %s; unless another broker has its records, restore the file and "
             "restart the broker, or delete the partition",
@@ -67,18 +68,18 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         self._logs[name] = log
 
     def check(self, name: TopicPartition) -> None:
-        """Raise OSError if there is a damaged log of this name: no other can be made."""
+        """Raise OSError if a damaged log has this name: no other log can be created then."""
         log = self._logs.get(name)
         if log is not None:
             path = log.directory.path_of(name)
             raise OSError(errno.EIO, f"a log there is damaged: {log.error}", str(path))
 
     def are_in(self, directory: LogDirectory) -> bool:
-        """Return whether one lies in this directory, which is not marked clean then."""
+        """Return whether this directory has a damaged log. It is then not marked clean."""
         return any(log.directory is directory for log in self._logs.values())
 
     def offsets_in(self, directory: LogDirectory, file: str) -> dict[TopicPartition, int]:
-        """Their entries in one checkpoint of a directory."""
+        """Return the damaged logs' entries in one checkpoint of a directory."""
         return {
             name: log.offsets[file]
             for name, log in list(self._logs.items())
@@ -86,7 +87,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         }
 
     def topic_ids_in(self, directory: LogDirectory) -> dict[TopicPartition, bytes]:
-        """Their topic ids, as far as they are known."""
+        """Return the damaged logs' topic ids, where known."""
         return {
             name: log.topic_id
             for name, log in list(self._logs.items())
@@ -94,8 +95,11 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         }
 
     def set_aside(self, name: TopicPartition, *, is_stray: bool) -> Path:
-        """Rename its directory: `is_stray` keeps the files, else the next purge removes them.
-        Returns the log directory, which has to be synced. DirectoryError."""
+        """Rename a damaged log's directory: `is_stray` keeps the files, otherwise the next purge
+        removes them.
+
+        Returns the log directory, which must then be synced. Raises DirectoryError.
+        """
         log = self._logs.pop(name)
         suffix = STRAY_SUFFIX if is_stray else DELETED_SUFFIX
         try:
@@ -105,7 +109,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         return log.directory.path
 
     def on_directory_failed(self, directory: LogDirectory) -> None:
-        """A directory is offline, and what lies there with it."""
+        """Forget the damaged logs in a directory that has gone offline."""
         for name, log in list(self._logs.items()):
             if log.directory is directory:
                 del self._logs[name]

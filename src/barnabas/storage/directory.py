@@ -61,11 +61,11 @@ _MAX_NAME = 255
 
 
 class UnusableDirectory(ConfigError):
-    """A directory that cannot be used, for its disk or its permissions; others may be usable."""
+    """A directory that its disk or its permissions make unusable; others may be usable."""
 
 
 def unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
-    """The error that says what to do about a directory that is broken."""
+    """Return an error that says what to do about a broken directory."""
     if isinstance(cause, OSError):
         what = f"{cause.strerror} ({cause.filename})" if cause.filename else str(cause.strerror)
         return UnusableDirectory(
@@ -103,7 +103,7 @@ class LogDirectory:
     def __init__(self, files: Files, path: Path, broker_id: int) -> None:
         """Take the directory, creating it if necessary.
 
-        Raises ConfigError if it belongs to another broker, UnusableDirectory if it is broken.
+        Raises ConfigError if it belongs to another broker, or UnusableDirectory if it is broken.
         """
         self.path = path
         self._files = files
@@ -112,8 +112,9 @@ class LogDirectory:
         self.checkpointing = {
             name: threading.Lock() for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
         }
-        """Held while a checkpoint's content is looked up and written; for threads only, as it is
-        held over waits for the disk."""
+        """Held while a checkpoint's content is looked up and written. Only threads may take it,
+        because it is held while waiting for the disk.
+        """
         self.topic_ids = TopicIds(files, path)
         try:
             _make_directory(files, path)
@@ -142,7 +143,7 @@ class LogDirectory:
             raise
 
     def _read_meta(self, broker_id: int) -> str | None:
-        """The cluster that the directory belongs to; None if to none."""
+        """Return the id of the directory's cluster, or None if it belongs to no cluster."""
         names = {entry.name for entry in self._files.list(self.path)}
         meta: dict[str, str] = {}
         if META_NAME in names:
@@ -159,7 +160,7 @@ class LogDirectory:
                 f"log directory {self.path} was written by Kafka in KRaft mode, which this broker "
                 "cannot read; name another one in log.dirs"
             )
-        # A directory without an owner is new, or its broker has not joined a cluster yet.
+        # A directory without an owner is new, or its broker has not yet joined a cluster.
         owner = meta.get("broker.id", str(broker_id))
         if owner != str(broker_id):
             raise ConfigError(
@@ -169,7 +170,9 @@ class LogDirectory:
         return meta.get("cluster.id")
 
     def join(self, broker_id: int, cluster_id: str) -> None:
-        """Assign the directory to this broker and cluster; ConfigError if it is another's."""
+        """Assign the directory to this broker and cluster. Raises ConfigError if it belongs to
+        another.
+        """
         if self.cluster_id == cluster_id:
             return
         if self.cluster_id is not None:
@@ -185,16 +188,17 @@ class LogDirectory:
 
     def begin(self) -> None:
         """Remove the marker of a clean stop: from now on a crash is recognised."""
-        # The marker goes before anything is written, as in Kafka: a crash must not look clean.
+        # The marker is removed before anything is written, as in Kafka: a crash must not look
+        # clean.
         if self.was_clean:
             self._files.remove(self.path / _CLEAN_MARKER)
-        # Else a killed broker may not have synced a checkpoint's new name: what is read now must be
-        # the same after a power cut.
+        # Otherwise a killed broker may not have synced a checkpoint's new name: what is read now
+        # must be the same after a power cut.
         self._files.sync(self.path)
         names = {entry.name for entry in self._files.list(self.path)}
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER):
             if name not in names:
-                # A torn one does not matter, except the one that must be readable.
+                # A torn file does not matter, except the checkpoint that must be readable.
                 content, must_last = encode_entries(()), name == LOG_STARTS
                 replace_file(self._files, self.path / name, content, sync=must_last)
 
@@ -205,13 +209,14 @@ class LogDirectory:
     def may_have_lost(self, boot_id: bytes) -> bool:
         """Return whether records written here may be lost: after a crash of the whole machine.
 
-        After a `kill -9` the page cache has what the disk has not. `boot_id` identifies the
-        machine's boot, and is empty where that is not known. A new directory has lost all it had.
+        After a `kill -9` the page cache still holds what the disk does not. `boot_id` identifies
+        the machine's boot, and is empty if it is not known. A new directory counts as having lost
+        everything.
         """
         if self.was_clean:
             return False
         try:
-            # The same boot: what the page cache had when the broker died reaches the disk.
+            # The same boot: the bytes in the page cache when the broker died still reach the disk.
             return not boot_id or self._files.read(self.path / _BOOT) != boot_id
         except FileNotFoundError:
             return True
@@ -226,7 +231,9 @@ class LogDirectory:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """The offsets of a checkpoint; CorruptData if it cannot be read and must not be lost."""
+        """Return the offsets of a checkpoint. Raises CorruptData if it is unreadable but must not
+        be lost.
+        """
         try:
             offsets = read_offsets(self._files, self.path / name)
         except CorruptData as error:
@@ -241,15 +248,21 @@ class LogDirectory:
         return offsets
 
     def is_in_checkpoint(self, name: str, topic_partition: TopicPartition) -> bool:
-        """The file names the partition, as this broker has read or written it."""
+        """Return whether the file names the partition, as this broker last read or wrote it."""
         return topic_partition in self._written.get(name, ())
 
     def checkpoint_offset(self, name: str, topic_partition: TopicPartition) -> int:
-        """The partition's offset in the file, as far as this broker knows; 0 if none."""
+        """Return the partition's offset in the file, as far as this broker knows; 0 if there is
+        none.
+        """
         return self._written.get(name, {}).get(topic_partition, 0)
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Durable when it returns; an idle broker does not touch its disk. DirectoryError."""
+        """Write a checkpoint durably, but only if it has changed: an idle broker does not touch its
+        disk.
+
+        Raises DirectoryError.
+        """
         if self._written.get(name) != offsets:
             try:
                 write_offsets(self._files, self.path / name, offsets)
@@ -260,11 +273,14 @@ class LogDirectory:
     # --- partitions ------------------------------------------------------------------------------
 
     def partitions(self) -> list[TopicPartition]:
-        """The replicas in it; ConfigError for a directory that is not one."""
+        """List the replicas in the directory. Raises ConfigError if a subdirectory is not a
+        replica.
+        """
         found = []
         self._future_names = []
         for entry in self._files.list(self.path):
-            # Neither is a partition's: tiered storage keeps a cache, a volume what fsck has found.
+            # Neither belongs to a partition: tiered storage keeps a cache, a volume the files found
+            # by fsck.
             if not entry.is_directory or entry.name in _NOT_OURS:
                 continue
             if not entry.name.endswith(_OTHER_SUFFIXES):
@@ -286,15 +302,19 @@ class LogDirectory:
         return self.path / str(topic_partition)
 
     def futures(self) -> list[tuple[TopicPartition, Path]]:
-        """The replicas that are being moved here, as `partitions` has seen them; ConfigError for a
-        directory that is none."""
+        """List the replicas that are being moved here, as `partitions` has seen them.
+
+        Raises ConfigError if a directory is not a replica being moved.
+        """
         return [
             (self._parse(name.rpartition(".")[0]), self.path / name) for name in self._future_names
         ]
 
     def future_path(self, topic_partition: TopicPartition, unique: bytes) -> Path:
-        """Kafka's name for a replica that is being moved here, which may be too long for a file
-        system: see `future_name_fits`. `unique`: 16 bytes."""
+        """Return Kafka's path for a replica that is being moved here; `unique` is 16 bytes.
+
+        The name may be too long for a file system: see `future_name_fits`.
+        """
         return self.path / f"{topic_partition}.{unique.hex()}{_FUTURE_SUFFIX}"
 
     def set_aside(
@@ -304,20 +324,21 @@ class LogDirectory:
         suffix: str,
         source: Path | None = None,
     ) -> Path:
-        """Rename a replica, at once and atomically, to Kafka's name for one out of use; returns the
-        new path. `sync` makes that durable, and `purge` removes deleted ones.
+        """Rename a replica, immediately and atomically, to Kafka's name for a retired one.
 
-        `unique` (16 bytes) separates topics of one name, and is incremented if it is taken.
-        `source`: a directory here that does not have the replica's name.
+        Returns the new path. `sync` makes the rename durable, and `purge` removes deleted replicas.
+
+        `unique` (16 bytes) distinguishes topics of one name, and is incremented if it is taken.
+        `source` is a directory here that does not have the replica's name.
         """
         number = int.from_bytes(unique)
         while True:
             ending = f"-{topic_partition.partition}.{number:032x}{suffix}"
-            # Kafka cuts the topic's name as well, where the suffix would make it too long.
+            # Kafka, too, cuts the topic's name if the suffix would make it too long.
             target = self.path / (topic_partition.topic[: _MAX_NAME - len(ending)] + ending)
             try:
                 self._files.replace(source or self.path_of(topic_partition), target)
-            # An earlier replica of the same name and id may not be purged yet.
+            # An earlier replica of the same name and id may not have been purged yet.
             except OSError as error:
                 if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                     raise
@@ -326,26 +347,31 @@ class LogDirectory:
                 return target
 
     def sync(self) -> None:
-        """Make the names in it durable. DirectoryError."""
+        """Make the names in the directory durable. Raises DirectoryError."""
         try:
             self._files.sync(self.path)
         except OSError as cause:
             raise DirectoryError(self.path, cause) from cause
 
     def purge(self) -> None:
-        """Remove deleted replicas that were set aside, also before a crash; takes time."""
+        """Remove deleted replicas that were set aside, including before a crash. Takes time."""
         for entry in self._files.list(self.path):
             if entry.is_directory and entry.name.endswith(DELETED_SUFFIX):
                 self._files.remove_directory(self.path / entry.name)
 
 
 def future_name_fits(topic_partition: TopicPartition) -> bool:
-    """A replica with a longer name cannot be moved: its future name is not cut, as in Kafka."""
+    """Return whether the replica's future name fits. A replica with a longer name cannot be moved.
+
+    As in Kafka, the future name is not cut.
+    """
     return len(f"{topic_partition}.{'0' * 32}{_FUTURE_SUFFIX}") <= _MAX_NAME
 
 
 def _make_directory(files: Files, path: Path) -> None:
-    """Create it and its parents, durably: data flushed in it must not be lost with its name."""
+    """Create the directory and its parents durably: data flushed in it must not be lost with its
+    name.
+    """
     missing = []
     for each in (path, *path.parents):
         try:

@@ -1,9 +1,9 @@
-"""The recovery point of a log, and when it has to be flushed (`flush.messages`, `flush.ms`).
+"""The recovery point of a log, and when the log has to be flushed (`flush.messages`, `flush.ms`).
 
 Owns the recovery point: everything below it survives a power cut, so a start after a crash does not
-look at it. It moves only when a sync has returned, and a sync covers all that was not durable when
-it was taken, whatever other syncs are under way: so they need no order among themselves, and may
-wait for the disk in threads.
+look at it. It moves only when a sync has returned. A sync covers everything that was not durable
+when it was taken, whatever other syncs are in progress: so syncs need no order among themselves,
+and may wait for the disk in threads.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from barnabas.storage.snapshot import snapshot_path
 
 
 class Durable(NamedTuple):
-    """The part of a log that is on disk for sure when it is opened."""
+    """The part of a log that is known to be on disk when the log is opened."""
 
     recovery_point: int
     indexed_point: int
-    """The base of the segment with the recovery point: the indexes of all before are durable."""
+    """The base of the segment with the recovery point: the indexes of all earlier segments are
+    durable.
+    """
     is_whole: bool
     """Every file is complete and durable, as after a clean stop."""
 
@@ -34,7 +36,7 @@ class Unsynced(NamedTuple):
     """The files to sync so that the log is durable up to an offset."""
 
     paths: list[tuple[int, Path]]
-    """Each with the offset in its name."""
+    """Each path with the offset in its name."""
     recovery_point: int
     indexed_point: int
     truncations: int
@@ -45,7 +47,7 @@ class Unsynced(NamedTuple):
 
 
 class Durability:
-    """The recovery point of one log, and what is not durable above it."""
+    """The recovery point of one log, and what is not yet durable above it."""
 
     __slots__ = (
         "_aging_from",
@@ -70,26 +72,28 @@ class Durability:
         self, files: Files, directory: Path, epochs: LeaderEpochs, durable: Durable
     ) -> None:
         self.recovery_point = durable.recovery_point
-        # A segment's indexes are complete only when it has rolled, maybe after its last record was
-        # flushed; so they have a point of their own.
+        # A segment's indexes are complete only once it has rolled, possibly after its last record
+        # was flushed, so the indexes have a point of their own.
         self._indexed_point = durable.indexed_point
         self._whole_at = durable.recovery_point if durable.is_whole else -1
         self._files = files
         self._directory = directory
         self._epochs = epochs
-        # Counted rather than flagged: what changes during a sync is not covered by it.
+        # A counter, not a flag: changes made during a sync are not covered by it.
         self._names, self._names_synced = 1, 0
         self._truncations = self._replacements = 0
         self._begin_offset = 0
         self._snapshot_offset = self._snapshot_synced = -1
         self._aging_from = -1
         self._aging_since_ms = 0
-        self._counting = threading.Lock()  # a thread that has synced, and the loop that cuts
+        self._counting = (
+            threading.Lock()
+        )  # held after a sync in a thread, and by the loop when it truncates
 
     # --- what happens to the log -----------------------------------------------------------------
 
     def on_segment_begun(self) -> None:
-        """The directory has to list a new segment."""
+        """Note that the directory has to list a new segment."""
         self._names += 1
 
     def on_snapshot_written(self, offset: int) -> None:
@@ -97,27 +101,27 @@ class Durability:
         self._names += 1
 
     def on_start_raised(self, offset: int) -> None:
-        """The segments below are removed."""
+        """Note that the segments below the offset are removed."""
         self._begin_offset = offset
 
     def on_segments_replaced(self) -> None:
-        """Some are replaced by one that is durable, except for its name."""
+        """Note that segments are replaced by one that is durable, except for its name."""
         self._replacements += 1
         self._names += 1
 
     def on_renamed(self, directory: Path) -> None:
-        """The directory has another name now, which is not durable yet."""
+        """Note that the directory has a new name, which is not durable yet."""
         self._directory = directory
         self._epochs.on_renamed(directory)
         self._names += 1
 
     def on_closed(self) -> None:
-        """All of it has been synced, and nothing is written any more."""
+        """Note that everything has been synced and that nothing will be written again."""
         self._whole_at = self.recovery_point
 
     def on_truncated(self, offset: int) -> None:
-        """The log ends there now; later records above it are new."""
-        # A sync under way must not raise the recovery point above the cut afterwards.
+        """Note that the log now ends at the offset; later records above it are new."""
+        # A sync in progress must not raise the recovery point above the cut afterwards.
         with self._counting:
             self.recovery_point = min(self.recovery_point, offset)
             self._indexed_point = min(self._indexed_point, offset)
@@ -128,11 +132,11 @@ class Durability:
 
     @property
     def checkpoint(self) -> int:
-        """The recovery point for the next start, which scans the segment that holds it.
+        """Return the recovery point for the next start, which scans the segment that holds it.
 
-        At most the end of the segments with durable indexes: if a segment began right at the
-        recovery point, the one before would not be scanned, and a power cut may have left only
-        zeros in its indexes. By these it would be older than any retention.
+        It is at most the end of the segments with durable indexes. If a segment began right at the
+        recovery point, the segment before it would not be scanned, and a power cut may have left
+        only zeros in that segment's indexes. By those it would be older than any retention.
         """
         if self._whole_at == self.recovery_point:
             return self.recovery_point
@@ -141,14 +145,15 @@ class Durability:
     # --- syncs -----------------------------------------------------------------------------------
 
     def is_due(self, end_offset: int, config: LogConfig, now_ms: int) -> bool:
-        """Records have to be flushed now: there are too many, or they are too old.
+        """Return whether records have to be flushed now because they are too many or too old.
 
         Their age counts from the first call after the recovery point has moved.
         """
         recovery_point = self.recovery_point
         if end_offset <= recovery_point:
             return False
-        # A flush has moved the recovery point, or this is the first call: what is above is new.
+        # A flush has moved the recovery point, or this is the first call: the records above it are
+        # new.
         if self._aging_from != recovery_point:
             self._aging_from, self._aging_since_ms = recovery_point, now_ms
         return (
@@ -157,11 +162,13 @@ class Durability:
         )
 
     def is_whole(self, end_offset: int) -> bool:
-        """Nothing has changed since every file was complete and durable."""
+        """Return whether nothing has changed since every file was complete and durable."""
         return self._whole_at == end_offset
 
     def has_rolled(self, begin_offset: int) -> bool:
-        """Some segment before the one that begins there is not fully durable."""
+        """Return whether some segment before the one that begins at the offset is not fully
+        durable.
+        """
         return min(self.recovery_point, self._indexed_point) < begin_offset
 
     def take(
@@ -172,18 +179,19 @@ class Durability:
         *,
         is_growing: bool = False,
     ) -> Unsynced:
-        """The files to sync for these segments, which end at `end_offset`.
+        """Return the files to sync for these segments, which end at `end_offset`.
 
-        The active one begins at `active_offset`. While it `is_growing`, its indexes need not be
+        The active segment begins at `active_offset`. While it `is_growing`, its indexes need not be
         durable: the segment with the recovery point is scanned after a crash.
         """
         needed_from = min(self.recovery_point, self._indexed_point)
         paths: list[tuple[int, Path]] = []
-        # From the end backwards, to the segment that holds the point up to which all is durable.
+        # From the end backwards to the segment that holds the point up to which everything is
+        # durable.
         for segment in reversed(segments):
             needed = segment.paths()
-            # Only the log file, the first path: the indexes of the segment with the recovery point
-            # are rebuilt after a crash.
+            # Sync only the log file, the first path: the indexes of the segment with the recovery
+            # point are rebuilt after a crash.
             if is_growing and segment is segments[-1]:
                 needed = needed[:1]
             paths[:0] = [(segment.base_offset, path) for path in needed]
@@ -204,12 +212,12 @@ class Durability:
         )
 
     def sync(self, unsynced: Unsynced) -> None:
-        """Wait for the disk; after an OSError its content is unknown."""
+        """Wait for the disk. After an OSError the disk's content is unknown."""
         for base_offset, path in unsynced.paths:
             try:
                 self._files.sync(path)
             except FileNotFoundError:
-                # Removed from the log while others were synced: not needed.
+                # The file was removed from the log while others were synced: it is not needed.
                 was_replaced = self._replacements != unsynced.replacements
                 if not (
                     base_offset < self._begin_offset or was_replaced or self._was_cut(unsynced)
@@ -218,7 +226,7 @@ class Durability:
         has_names = self._names_synced >= unsynced.names
         if unsynced.epochs is not None:
             self._epochs.save(unsynced.epochs)
-        # One sync of the directory for the epochs' new name and those of segments.
+        # One sync of the directory covers the epoch file's new name and the segments' names.
         if unsynced.epochs is not None or not has_names:
             self._files.sync(self._directory)
         if unsynced.epochs is not None:
@@ -227,7 +235,7 @@ class Durability:
             # The partition's own directory may be new, or renamed.
             self._files.sync(self._directory.parent)
             self._names_synced = max(self._names_synced, unsynced.names)
-        with self._counting:  # or the loop might truncate the log between check and update
+        with self._counting:  # otherwise the loop might truncate the log between check and update
             if not self._was_cut(unsynced):
                 self._snapshot_synced = max(self._snapshot_synced, unsynced.snapshot_offset)
                 self.recovery_point = max(self.recovery_point, unsynced.recovery_point)

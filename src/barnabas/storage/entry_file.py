@@ -1,9 +1,9 @@
-"""A file of entries of one size, as all index files are: entry i is at byte i times the size.
+"""A file of fixed-size entries, such as an index file: entry i is at byte i times the size.
 
-The newest entries wait in memory and go to the file a page at a time, so an idle partition costs
-neither descriptor nor mapping; older ones are read from the file. It is complete only after
-`write_out`: it is trusted below the recovery point and after a clean stop, and otherwise rebuilt
-from the log, so the order of writes does not matter.
+The newest entries wait in memory and go to the file a page at a time, so an idle partition needs
+neither a descriptor nor a mapping; older entries are read from the file. The file is complete only
+after `write_out`: it is trusted below the recovery point and after a clean stop, and is otherwise
+rebuilt from the log, so the order of writes does not matter.
 """
 
 from __future__ import annotations
@@ -24,35 +24,37 @@ class EntryFile:
     __slots__ = ("_entry", "_file", "_files", "_pending", "_stored", "count", "has_file", "path")
 
     def __init__(self, files: Files, path: Path, entry: Struct, stored: int) -> None:
-        """`stored`: how many entries the file has and may be trusted for."""
+        """`stored` is the number of entries that the file has and that may be trusted."""
         self.path = path
         self.count = stored
         self._files = files
         self._entry = entry
         self._stored = stored
-        self._pending: bytearray | None = None  # made with the first entry
+        self._pending: bytearray | None = None  # created with the first entry
         self._file: File | None = None
         self.has_file = stored > 0
-        """Whether the file exists, with any content: it is removed with the segment."""
+        """True if the file exists, with any content: it is then removed with the segment."""
 
     def __len__(self) -> int:
         return self.count
 
     @property
     def stored_bytes(self) -> int:
-        """The bytes that are in the file."""
+        """Return the number of bytes in the file."""
         return self._stored * self._entry.size
 
     @property
     def is_cold(self) -> bool:
-        """Reading an entry may have to wait for the disk. OSError."""
+        """Return whether reading an entry may have to wait for the disk. Raises OSError."""
         if not self._stored:
             return False
         return self._file is None or not self._file.is_cached(0, self.stored_bytes)
 
     def add(self, packed: bytes) -> None:
-        """Append an entry. Its batch is in the log already, so this may not fail: on a full disk
-        the entries stay in memory, and `write_out` raises."""
+        """Append an entry. This must not fail, because its batch is already in the log.
+
+        On a full disk the entries stay in memory, and `write_out` raises.
+        """
         if self._pending is None:
             self._pending = bytearray()
         self._pending += packed
@@ -62,11 +64,13 @@ class EntryFile:
                 self._spill()
 
     def raw(self, first: int, count: int) -> bytes:
-        """Packed entries from the `first` on; CorruptData if the file has lost its end."""
+        """Return `count` packed entries from `first` on. Raises CorruptData if the file has lost
+        its end.
+        """
         size = self._entry.size
         stored = max(0, min(self._stored - first, count))
         found = self._open().pread(stored * size, first * size) if stored else b""
-        # The file was trusted for so many entries: it has been cut by something else.
+        # The file was trusted for this many entries: something else has cut it.
         if len(found) < stored * size:
             raise CorruptData(f"{self.path} ends before its entry {first + len(found) // size}")
         if stored == count or self._pending is None:
@@ -76,7 +80,7 @@ class EntryFile:
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries. The file is cut by the next `write_out`."""
-        # Only entries that wait in memory go: the file has none of them.
+        # Only entries waiting in memory go: the file has none of them.
         if count >= self._stored:
             if self._pending is not None:
                 del self._pending[(count - self._stored) * self._entry.size :]
@@ -95,12 +99,12 @@ class EntryFile:
         self._spill()
         file = self._open()
         size = self._stored * self._entry.size
-        # Entries of a truncated log, or of a crash, may follow: Kafka would read them.
+        # Entries of a truncated log, or from before a crash, may follow: Kafka would read them.
         if file.size() != size:
             file.truncate(size)
 
     def release(self) -> None:
-        """Give back the descriptor; the next use opens the file again."""
+        """Close the descriptor; the next use reopens the file."""
         if self._file is not None:
             self._file.release()
             self._file = None

@@ -1,12 +1,12 @@
 """The leader epochs of a log with their start offsets (KIP-101, KIP-279).
 
-Owns the ascending list of (epoch, start offset) of one log, kept in `leader-epoch-checkpoint`.
-Truncation between replicas is decided by it, never by the high watermark. Invariant: epochs and
-start offsets both rise strictly, so an epoch that got no record is replaced by the next one.
+Owns one log's ascending list of (epoch, start offset), kept in `leader-epoch-checkpoint`. This
+list, never the high watermark, decides where replicas truncate. Invariant: epochs and start offsets
+both rise strictly, so the next epoch replaces an epoch that got no record.
 
-Changes are in memory until `save`. Every batch has its epoch, so above the recovery point the list
-is rebuilt from the log after a crash; the file has to be right below it, and is written before the
-recovery point moves. So becoming leader or follower and truncation do not wait for the disk.
+Changes stay in memory until `save`. Every batch has its epoch, so after a crash the list above the
+recovery point is rebuilt from the log. The file has to be right below the recovery point, so it is
+written before that moves. So becoming leader or follower and truncating do not wait for the disk.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LeaderEpochs:
     )
 
     def __init__(self, files: Files, directory: Path, *, is_lost: bool = False) -> None:
-        """Read the file, unless it `is_lost`; CorruptData if it is malformed."""
+        """Read the file, unless it `is_lost`. Raises CorruptData if it is malformed."""
         self._files = files
         self._path = directory / FILE_NAME
         self._entries: list[EpochEntry] = []
@@ -62,11 +62,11 @@ class LeaderEpochs:
             except ValueError as cause:
                 raise CorruptData(f"{self._path}: malformed line {' '.join(words)!r}") from cause
             self._entries.append(EpochEntry(epoch, start_offset))
-        # Counted, so that a change during a save does not count as saved. What is written only may
-        # still be undone by a power cut, with the name of the file.
+        # A counter, so that a change during a save does not count as saved. A power cut may still
+        # undo a file that was written but whose name is not durable.
         self._version = 1
         self._written_version = self._saved_version = 0 if is_lost else 1
-        self._writing = threading.Lock()  # threads that save: the later version wins
+        self._writing = threading.Lock()  # held by threads that save: the later version wins
         self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
         """The newest epoch; -1 if there is none."""
 
@@ -79,41 +79,45 @@ class LeaderEpochs:
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Add an epoch that begins at this offset. Conflicting entries were never committed."""
+        """Add an epoch that begins at this offset. Entries in conflict with it were never
+        committed.
+        """
         entries = self._entries
-        # The epoch is known, and keeps its start.
+        # The epoch is already in the list, and keeps its start.
         if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
             return
-        # An epoch that got no record, or an uncommitted one: both columns have to rise.
+        # Remove epochs that got no record, or an uncommitted one: both columns have to rise.
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))
         self._on_change()
 
     def take_over(self, other: LeaderEpochs) -> None:
-        """Become the epochs of another log, which has the same end."""
+        """Take the epochs of another log, which has the same end."""
         self._entries = list(other.entries)
         self._on_change()
 
     def on_renamed(self, directory: Path) -> None:
-        """The directory has another name now."""
+        """Note that the directory has a new name."""
         self._path = directory / FILE_NAME
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch whose range holds the offset; -1 if none does."""
+        """Return the epoch whose range holds the offset; -1 if there is none."""
         i = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         return self._entries[i - 1].epoch if i else UNKNOWN
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry:
-        """The greatest epoch at or below the given one, and the offset after its last record.
+        """Return the greatest epoch at or below the given one, and the offset after its last
+        record.
 
-        (-1, -1) for an epoch that is newer than all; an epoch older than all ends where they begin.
+        Returns (-1, -1) for an epoch newer than all others. An epoch older than all others ends
+        where they begin.
         """
         entries = self._entries
-        # This log has never seen the epoch, so it cannot say where that ends.
+        # This log has never seen the epoch, so it cannot say where the epoch ends.
         if epoch == UNKNOWN or not entries or epoch > entries[-1].epoch:
             return EpochEntry(UNKNOWN, UNKNOWN)
-        # The latest epoch has no end but the log's.
+        # The latest epoch ends where the log ends.
         if epoch == entries[-1].epoch:
             return EpochEntry(epoch, log_end_offset)
         i = bisect_right(entries, epoch, key=lambda entry: entry.epoch)
@@ -127,21 +131,23 @@ class LeaderEpochs:
             self._on_change()
 
     def truncate_from_start(self, offset: int) -> None:
-        """Remove epochs that end before the offset; the one that holds it begins there now."""
+        """Remove epochs that end before the offset; the epoch that holds it now begins there."""
         i = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         if i and (i > 1 or self._entries[0].start_offset < offset):
             self._entries[:i] = [EpochEntry(self._entries[i - 1].epoch, offset)]
             self._on_change()
 
     def take_unsaved(self) -> Unsaved | None:
-        """The content for `save`; None if the file has it durably."""
+        """Return the content for `save`; None if the file already has it durably."""
         if self._version == self._saved_version:
             return None
         return Unsaved(self._version, self.entries)
 
     def save(self, unsaved: Unsaved) -> None:
-        """Write it, unless a later version is there; suits a thread. It is durable once the
-        directory is synced; then call `on_saved`."""
+        """Write the content, unless a later version was written. Can run in a thread.
+
+        It is durable once the directory is synced; then call `on_saved`.
+        """
         with self._writing:
             if self._written_version < unsaved.version:
                 temporary = self._path.with_name(self._path.name + ".tmp")

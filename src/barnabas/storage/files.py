@@ -4,7 +4,7 @@ Owns how bytes reach a disk: full writes, fsync of files and of their directorie
 directory. No code above this module calls `os` on data, so a simulated disk, with torn writes and
 lost pages, only has to replace `OsFiles`.
 
-Like a disk, the seam does not promise that bytes survive a power cut before `sync` returned, or
+Like a disk, the seam does not promise that bytes survive a power cut before `sync` has returned, or
 that they arrive in the order in which they were written.
 """
 
@@ -43,14 +43,14 @@ class Space(NamedTuple):
 
 
 class File(SharedFile, Protocol):
-    """An open file; the opener holds one reference and gives it back with `release`."""
+    """An open file. The opener holds one reference and gives it back with `release`."""
 
     def write(self, position: int, data: Bytes) -> None:
-        """Write all of `data` at `position`. After an OSError any part of it may be there."""
+        """Write all of `data` at `position`. After an OSError any part may have been written."""
         ...
 
     def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
-        """Write all of the buffers, one after the other, at `position`; otherwise as `write`."""
+        """Write all of the buffers, one after the other, at `position`; otherwise like `write`."""
         ...
 
     def truncate(self, size: int) -> None: ...
@@ -62,7 +62,7 @@ class File(SharedFile, Protocol):
         ...
 
     def warm(self, position: int, size: int) -> None:
-        """Read these bytes, so that they are cached; takes time and suits a thread."""
+        """Read these bytes so that they are cached. Takes time; can run in a thread."""
         ...
 
 
@@ -78,7 +78,7 @@ class Files(Protocol):
     def open(self, path: Path, *, create: bool = False) -> File: ...
 
     def read(self, path: Path) -> bytes:
-        """Read a whole small file; FileNotFoundError if there is none."""
+        """Read a whole small file. Raises FileNotFoundError if there is none."""
         ...
 
     def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
@@ -94,7 +94,7 @@ class Files(Protocol):
         ...
 
     def make_directory(self, path: Path) -> None:
-        """Create a directory, for its owner alone, with its parents, if it does not exist."""
+        """Create a directory, accessible only to its owner, and its parents, if missing."""
         ...
 
     def remove_directory(self, path: Path) -> None:
@@ -102,19 +102,19 @@ class Files(Protocol):
         ...
 
     def list(self, path: Path) -> list[Entry]:
-        """The entries of a directory by name, so that every run has the same order."""
+        """List the entries of a directory by name, so that every run has the same order."""
         ...
 
     def modified_ms(self, path: Path) -> int:
-        """When a file's bytes were last changed."""
+        """Return when a file's bytes were last changed."""
         ...
 
     def permissions(self, path: Path) -> int:
-        """Return the nine permission bits of the system: who may read, write and search it."""
+        """Return the nine permission bits: who may read, write and search the file."""
         ...
 
     def space(self, path: Path) -> Space:
-        """The space of the volume that holds `path`."""
+        """Return the space of the volume that holds `path`."""
         ...
 
     def sync(self, path: Path) -> None:
@@ -122,7 +122,7 @@ class Files(Protocol):
         ...
 
     def lock(self, path: Path) -> Lock:
-        """An exclusive lock on a file; BlockingIOError if another holds it."""
+        """Take an exclusive lock on a file. Raises BlockingIOError if another process holds it."""
         ...
 
 
@@ -160,7 +160,7 @@ class OsFile:
     def write(self, position: int, data: Bytes) -> None:
         written = os.pwrite(self._descriptor, data, position)
         if written != len(data):
-            # A signal, or a disk that is nearly full; the next call shows which.
+            # A signal interrupted it, or the disk is nearly full; the next call shows which.
             rest = memoryview(data)[written:]
             while rest:
                 position += written
@@ -176,7 +176,7 @@ class OsFile:
                 position += size
                 continue
             written = os.pwritev(self._descriptor, some, position)
-            # A full disk, or a signal: `write` finishes, or meets the error.
+            # The disk is full, or a signal came: `write` finishes, or meets the error.
             if written != size:
                 self.write(position + written, b"".join(some)[written:])
             position += size
@@ -195,7 +195,8 @@ class OsFile:
         ends = (*range(position, position + size, _READ_AHEAD_BYTES), position + size - 1)
         try:
             for each in ends:
-                # Under a microsecond where the page is there; EAGAIN, and no wait, where it is not.
+                # Takes less than a microsecond if the page is cached; otherwise it fails at once
+                # with EAGAIN.
                 os.preadv(self._descriptor, (probe,), each, os.RWF_NOWAIT)
         except BlockingIOError:
             return False
@@ -206,7 +207,8 @@ class OsFile:
         return True
 
     def warm(self, position: int, size: int) -> None:
-        # Into the same small buffer each time, where there is preadv; each call releases the GIL.
+        # Read into the same small buffer each time, where there is preadv; each call releases the
+        # GIL.
         buffer = memoryview(bytearray(min(size, _READ_AHEAD_BYTES)))
         end = position + size
         while position < end:
@@ -215,14 +217,14 @@ class OsFile:
                 read = os.preadv(self._descriptor, (part,), position)
             else:
                 read = len(os.pread(self._descriptor, len(part), position))
-            # The file has become shorter meanwhile; the reader meets that.
+            # The file was shortened in the meantime; the reader will find out.
             if read == 0:
                 return
             position += read
 
 
 def open_descriptor(path: Path, create: bool) -> int:
-    """A descriptor for reading and writing. Raises OSError."""
+    """Open a descriptor for reading and writing. Raises OSError."""
     flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
     return os.open(path, flags, 0o644)
 
@@ -305,7 +307,7 @@ class OsFiles:
         except OSError as cause:
             if descriptor >= 0:
                 os.close(descriptor)
-            # Systems differ in the error of a lock that is held.
+            # Systems report different errors for a lock that is held.
             if cause.errno in (errno.EACCES, errno.EAGAIN) and descriptor >= 0:
                 raise BlockingIOError(cause.errno, "locked by another", str(path)) from cause
             raise
@@ -328,9 +330,9 @@ def _lock(descriptor: int) -> None:
     """Take a write lock on the whole file that conflicts with a JVM's `FileChannel.tryLock`.
 
     Such locks (POSIX record locks) belong to a process: a second broker in the same process would
-    get one too, and closing any descriptor of the file drops it for all. Linux has the same lock
-    per open file, which conflicts with the POSIX one and with itself, so that is taken there.
-    Elsewhere `_is_open_here` is checked first.
+    get one too, and closing any descriptor of the file drops it for all. Linux also has a lock per
+    open file, which conflicts with the POSIX lock and with itself, so Linux uses that. On other
+    systems `_is_open_here` is checked first.
     """
     import fcntl
 
@@ -342,7 +344,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _locks_open_files() -> bool:
-    """Locks per open file are taken on Linux alone: on macOS the structure has another layout."""
+    """Return whether locks per open file are used: only on Linux; macOS has another layout."""
     import fcntl
 
     return sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
@@ -351,7 +353,7 @@ def _locks_open_files() -> bool:
 def _is_open_here(path: Path) -> bool:
     """Return whether this process has the file open, and so holds the lock.
 
-    Then it must not even open the file again: closing that descriptor would release the lock.
+    If it does, it must not even reopen the file: closing that descriptor would release the lock.
     """
     try:
         wanted = os.stat(path)
@@ -362,5 +364,5 @@ def _is_open_here(path: Path) -> bool:
             if os.path.samestat(os.fstat(int(name)), wanted):
                 return True
         except OSError:
-            continue  # the descriptor that listed them, closed by now
+            continue  # the descriptor used for listing them, closed by now
     return False

@@ -1,16 +1,17 @@
 """Replicas on their way from one log directory of a broker to another (KIP-113).
 
     <target>/<topic>-<partition>.<32 hex>-future/    the future replica, which gets the batches
-    <target>/.barnabas_moves                         names the partition, durably, from the start on
+    <target>/.barnabas_moves                         durably names the partition from the start on
     <source>/<topic>-<partition>/                    the current replica, which is served
 
-When the future one has everything, it is renamed to the plain name and takes the current one's
-place; the current one is renamed to `-delete` once that is durable. In between both directories
-have the plain name, also after a crash: then the one counts whose `.barnabas_moves` names the
-partition. Without any of these crashes could lose the replica, or leave two of them.
+When the future replica has everything, it is renamed to the plain name and takes the current
+replica's place; the current replica is renamed to `-delete` once that is durable. In between, and
+after a crash at that point, both directories have the plain name. The replica that counts is then
+the one in the directory whose `.barnabas_moves` names the partition. Without either rule a crash
+could lose the replica or leave two of them.
 
 A future replica that is found at a start is completed. It is only a copy: if it is damaged, or the
-move is given up, it is deleted.
+move is abandoned, it is deleted.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ Lower = Callable[[LogDirectory, tuple[TopicPartition, ...]], None]
 
 
 class NewFuture(NamedTuple):
-    """A future replica that is about to be made."""
+    """A future replica that is about to be created."""
 
     name: TopicPartition
     directory: LogDirectory
@@ -63,7 +64,7 @@ class NewFuture(NamedTuple):
 
 
 class _Leaving(NamedTuple):
-    """A replica that was replaced by its future one, and still has the plain name."""
+    """A replica that was replaced by its future one and still has the plain name."""
 
     source: LogDirectory
     target: LogDirectory
@@ -71,7 +72,7 @@ class _Leaving(NamedTuple):
 
 
 class FutureLogs:
-    """The future replicas of a broker, at most one of a partition."""
+    """A broker's future replicas, at most one per partition."""
 
     __slots__ = ("_files", "_found", "_homes", "_leaving", "_logs", "_moves", "_noting")
 
@@ -92,11 +93,11 @@ class FutureLogs:
         return self._logs.get(name)
 
     def home(self, name: TopicPartition) -> LogDirectory | None:
-        """The directory to which the partition is being moved."""
+        """Return the directory to which the partition is being moved, or None."""
         return self._homes.get(name)
 
     def logs_in(self, directory: LogDirectory) -> list[Log]:
-        """The future replicas in a directory."""
+        """Return the future replicas in a directory."""
         return [self._logs[name] for name in self.names_in(directory)]
 
     def names_in(self, directory: LogDirectory) -> list[TopicPartition]:
@@ -105,7 +106,7 @@ class FutureLogs:
     # --- at the start ----------------------------------------------------------------------------
 
     def take(self, directory: LogDirectory) -> None:
-        """Read what was moving to a directory. ConfigError, OSError."""
+        """Read which partitions were being moved to a directory. Raises ConfigError or OSError."""
         self._found[directory] = directory.futures()
         names = set()
         try:
@@ -123,11 +124,11 @@ class FutureLogs:
     ) -> tuple[LogDirectory, LogDirectory]:
         """Return which of two directories the replica has left, and to which it was moved.
 
-        A crash came in the middle of the move; `leave_all` does the rest. ConfigError if it was no
-        move.
+        A crash came in the middle of the move; `leave_all` does the rest. Raises ConfigError if the
+        partition was not being moved.
         """
-        # Only the target of a move names it. Without that, neither of the two is known to be
-        # complete.
+        # Only the target of a move names the partition. If neither does, neither replica is known
+        # to be complete.
         there = [each for each in (one, other) if name in self._moves[each]]
         if len(there) != 1:
             raise ConfigError(
@@ -139,7 +140,7 @@ class FutureLogs:
         return older, there[0]
 
     def leave_all(self, source: LogDirectory) -> None:
-        """`leave`, of all in this directory, durably. DirectoryError."""
+        """Call `leave` for all such replicas in this directory, durably. Raises DirectoryError."""
         names = [name for name, each in self._leaving.items() if each.source is source]
         for name in names:
             self.leave(name)
@@ -154,14 +155,15 @@ class FutureLogs:
         start_of: Callable[[TopicPartition], Start],
         is_complete: bool,
     ) -> None:
-        """Open the future replicas in a directory. OSError.
+        """Open the future replicas in a directory. Raises OSError.
 
-        `current`: where the current ones are; unless that `is_complete`, those that are missing may
-        be in a directory that is offline.
+        `current` maps partitions to the directories of their current replicas. Unless it
+        `is_complete`, missing ones may be in a directory that is offline.
         """
         for name, path in self._found.pop(directory, []):
             home = current.get(name)
-            # A second future replica, or one in the current one's own directory: no move needs it.
+            # A second future replica, or one in the current replica's own directory: no move needs
+            # it.
             if name in self._homes or home is directory:
                 self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
             elif home is not None:
@@ -183,13 +185,13 @@ class FutureLogs:
         start: Start,
     ) -> None:
         try:
-            # A copy that is damaged costs nothing but the move: the current replica has it all.
+            # A damaged copy costs nothing but the move: the current replica has everything.
             log = open_log(self._files, path, name, config, start)
         except CorruptData as error:
             _log.warning("%s is damaged, and the move is given up: %s", path, error)
             self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
             return
-        log.first_dirty_offset = 0  # what it was is not known any more: clean all of it
+        log.first_dirty_offset = 0  # its earlier first dirty offset is unknown: clean the whole log
         self._logs[name], self._homes[name] = log, directory
 
     def on_all_open(self, logs: Mapping[TopicPartition, Log], *, is_complete: bool) -> None:

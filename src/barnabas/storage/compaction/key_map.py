@@ -1,19 +1,20 @@
-"""The map of each key's newest offset, which decides what compaction keeps.
+"""The map of each key's newest offset, which decides which records compaction keeps.
 
-Like Kafka's it takes 24 bytes for a key: two hashes of 64 bits, which represent it, and the offset.
-A log with more keys than fit into `log.cleaner.dedupe.buffer.size` takes more passes to clean.
+Like Kafka's map, it takes 24 bytes for a key: two 64-bit hashes, which represent the key, and the
+offset. A log with more keys than fit into `log.cleaner.dedupe.buffer.size` needs several passes.
 
     adding      an entry is added to one of 256 parts, by its first hash; nothing is looked up,
-                which would cost a miss of every cache for each record
-    thinning    of the entries of a key only the last one stays: part by part, in a small dict;
-                when a sample of them has too many obsolete ones, and at the end
+                because that would cost a miss of every cache for each record
+    thinning    removes all but the last of a key's entries: part by part, in a small dict; it runs
+                when a sample of the entries has too many obsolete ones, and at the end
     looking up  splits the parts into regions of a few dozen entries, which one call can search
 
-The hashes are Python's own of bytes, SipHash under a secret of the process: no client can make two
-keys with both in common, which would delete another's record (possible with Kafka's MD5).
+The hashes are Python's own hashes of bytes (SipHash under a secret of the process). A client
+therefore cannot construct two keys for which both hashes collide, which would delete another key's
+record (with Kafka's MD5 this is possible).
 
-When all keys are in it, the result is spread over the offsets, a byte each (`marks`), so that a
-batch of which all records stay, or none, need not be read again:
+When all keys are in the map, the result is spread over the offsets, one byte each (`marks`). A
+batch then need not be read again if all of its records are kept, or none:
 
     bit 0    the newest of its key            bit 1    a tombstone
 """
@@ -32,36 +33,39 @@ LOAD_FACTOR = 0.9
 """Kafka's default of `log.cleaner.io.buffer.load.factor`."""
 
 NEWEST, TOMBSTONE = 1, 2
-_MARKS_SHARE = 4  # of the buffer is the most that marks take; a log full of gaps needs many
+_MARKS_SHARE = 4  # marks may take 1/4 of the buffer; a log full of gaps needs many
 
 _PARTS = 256
 _REGION_ENTRIES = 64
 _TAG_BYTES = 16
 _OFFSET = Struct("q")
 
-_MOST_REPEATED = 1.18  # entries per key, before they are thinned
-_LOOK_EVERY = 1.02  # times as many entries as at the last look, or later
+_MOST_REPEATED = 1.18  # entries per key; more are thinned
+_LOOK_EVERY = 1.02  # the entries must have grown at least by this factor since the last look
 _SAMPLE_PARTS = 4
 _UNTHINNED = 700_000  # entries, 16 MiB: fewer are not thinned before the end
 
-_SHORT_KEY_BYTES = 63  # the length of such a key is one byte in its record
+_SHORT_KEY_BYTES = 63  # a key this short has a length of one byte in its record
 _SHORT = [bytes((2 * size,)) for size in range(_SHORT_KEY_BYTES + 1)]
 _LONG = b"\xff"
 
 UNKNOWN = -(2**63)
-"""Below the offset of any record."""
+"""Lower than the offset of any record."""
 
 
 def fold(key: bytes) -> tuple[int, int]:
-    """The two hashes that represent a key: of itself, and with its length before it, as in a
-    record if that is one byte."""
+    """Return the two hashes that represent a key.
+
+    The first covers the key alone, the second also the byte of its length that precedes it in a
+    record, or a fixed byte if the length takes more than one.
+    """
     return hash(key), hash((_SHORT[len(key)] if len(key) <= _SHORT_KEY_BYTES else _LONG) + key)
 
 
 class KeyMap:
     """The newest offsets, by folded keys, of a log from `first_offset` to `latest_offset`.
 
-    Between `add` and `newest` comes `finish`.
+    Call `finish` after the last `add` and before the first `newest`.
     """
 
     __slots__ = (
@@ -86,32 +90,35 @@ class KeyMap:
         self._most_entries = int(buffer_bytes // BYTES_PER_KEY * load_factor)
         self._parts = [bytearray() for _ in range(_PARTS)]
         self._entries = 0
-        self._added = 0  # of them, since they were thinned
+        self._added = 0  # entries since the last thinning
         self._look_at = _UNTHINNED
         self._regions: list[bytes] = []
         self._mask = 0
         self.first_offset = first_offset
         self.latest_offset = first_offset - 1
-        """Every record up to here is in the map; all records behind it are kept."""
+        """Every record up to this offset is in the map; all records behind it are kept."""
         self.marks: bytearray | None = bytearray()
-        """From the first offset on; None if they would have taken too much memory."""
+        """The marks from the first offset on; None if they would have taken too much memory."""
         self.unopened: set[int] = set()
-        """Base offsets of batches with unknown keys, which are too large to be opened."""
+        """Base offsets of batches that are too large to be opened, so their keys are unknown."""
 
     def has_room(self, header: BatchHeader) -> bool:
         """Return whether a batch may be added whole.
 
-        The first one always may: a pass that adds nothing would be repeated indefinitely.
+        The first batch always may: a pass that adds nothing would be repeated indefinitely.
         """
         most = self._most_entries - header.record_count
-        # Keys repeat, so leaving one entry to each may make room; not too often, as it takes long.
+        # Keys repeat, so reducing each key to one entry may make room. It takes long, so do it
+        # rarely.
         if self._entries > most and self._added > self._most_entries // _MARKS_SHARE:
             self._thin()
         return not self._entries or self._entries <= most
 
     def add(self, words: Sequence[int]) -> None:
-        """Add keys: two hashes and an offset for each. Offsets count from the first of the map;
-        those of a key rise from call to call."""
+        """Add keys: two hashes and an offset for each.
+
+        Offsets count from the first offset of the map. The offsets of a key rise from call to call.
+        """
         parts = self._parts
         for (entry,), first in zip(iter_unpack("24s", array("q", words)), words[::3], strict=True):
             part = parts[first & 0xFF]
@@ -123,7 +130,7 @@ class KeyMap:
             self._look()
 
     def _look(self) -> None:
-        """Thin the entries if a sample of them, some parts, has become too many for its keys."""
+        """Thin the entries if a sample of the parts has too many entries for its keys."""
         sample = b"".join(self._parts[:_SAMPLE_PARTS])
         keys = len(set(iter_unpack("16s8x", sample)))
         repeated = len(sample) / BYTES_PER_KEY / keys if keys else 1.0
@@ -134,7 +141,7 @@ class KeyMap:
         self._look_at = max(_UNTHINNED, int(following))
 
     def _thin(self) -> None:
-        """Leave one entry to each key."""
+        """Reduce each key to one entry."""
         for i, part in enumerate(self._parts):
             newest = dict(iter_unpack("16s8s", part))
             if len(newest) * BYTES_PER_KEY < len(part):
@@ -147,7 +154,7 @@ class KeyMap:
         marks = self.marks
         if marks is not None:
             missing = last_offset + 1 - self.first_offset - len(marks)
-            # A log full of gaps would need a mark for each offset that is no more.
+            # A log full of gaps would need a mark for each missing offset.
             if len(marks) + missing > self._buffer_bytes // _MARKS_SHARE:
                 marks = self.marks = None
             elif missing > 0:
@@ -155,7 +162,7 @@ class KeyMap:
         return marks
 
     def finish(self) -> None:
-        """Complete the map: all keys are in it."""
+        """Complete the map once all keys are in it."""
         self._thin()
         marks = self.marks
         if marks is not None:
@@ -164,7 +171,7 @@ class KeyMap:
                     marks[offset] |= NEWEST
 
     def marks_of(self, header: BatchHeader) -> bytearray | None:
-        """The marks of a batch's records in order; None if they cannot be assigned."""
+        """Return the marks of a batch's records in order, or None if they cannot be assigned."""
         begin = header.base_offset - self.first_offset
         end = begin + header.last_offset_delta + 1
         is_whole = header.record_count == header.last_offset_delta + 1
@@ -175,8 +182,11 @@ class KeyMap:
         return self.marks[begin:end]
 
     def newest(self, words: Sequence[int]) -> list[int]:
-        """The newest offset of each key, given by its two hashes; UNKNOWN for those that are not
-        in it. Offsets count from the first of the map."""
+        """Return the newest offset of each key, given by its two hashes; UNKNOWN if the key is not
+        in the map.
+
+        Offsets count from the first offset of the map.
+        """
         if not self._entries:
             return [UNKNOWN] * (len(words) // 2)
         if not self._regions:
@@ -187,7 +197,7 @@ class KeyMap:
             region = regions[first & mask]
             at = region.find(tag)
             while at >= 0 and at % BYTES_PER_KEY:
-                at = region.find(tag, at + 1)  # it was across two entries
+                at = region.find(tag, at + 1)  # the match spanned two entries
             if at >= 0:
                 found.append(_OFFSET.unpack_from(region, at + _TAG_BYTES)[0])
             else:
@@ -195,10 +205,12 @@ class KeyMap:
         return found
 
     def _split(self) -> None:
-        """Split parts into regions: parts are by the first hash's last eight bits, regions by the
-        next ones. No more entries can be added."""
+        """Split parts into regions. Afterwards no entries can be added.
+
+        Parts are chosen by the first hash's last eight bits, regions by the next bits.
+        """
         shares = 1
-        # So that a search through a region takes as long as a few comparisons.
+        # Sized so that searching a region takes as long as a few comparisons.
         while shares * _PARTS * _REGION_ENTRIES < self._entries:
             shares *= 2
         self._mask = shares * _PARTS - 1

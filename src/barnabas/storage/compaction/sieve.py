@@ -1,11 +1,11 @@
-"""The records of one batch in both steps of compaction: its keys, and which records stay.
+"""The records of one batch in both steps of compaction: reading its keys and choosing its records.
 
-Both walks see every record of a log, so this is the loop where compaction spends its time: nearly
-every varint has one byte or two and is read in place, and of a record only the necessary fields are
-read. A record that stays is not decoded: only its begin and end are returned.
+Both walks see every record of a log, so compaction spends most of its time in this loop: nearly
+every varint has one byte or two and is read in place, and only the necessary fields of a record are
+read. A record that is kept is not decoded: only its begin and end are returned.
 
     length varint | attributes int8 | timestamp delta varlong | offset delta varint
-        | key length varint (-1: null), key | value length varint (-1: null), value | headers
+    | key length varint (-1: null), key | value length varint (-1: null), value | headers
 
 A batch with a valid checksum may still be malformed: that always ends in `CorruptData`.
 """
@@ -23,7 +23,7 @@ from barnabas.records.varint import finish_varint
 from barnabas.storage.compaction.key_map import NEWEST, TOMBSTONE, KeyMap, fold
 
 _NULL = 1  # the varint of -1
-_RECORDS_AT_ONCE = 4096  # whose keys are looked up together: a batch may have millions
+_RECORDS_AT_ONCE = 4096  # keys looked up together: a batch may have millions
 
 
 class Section(NamedTuple):
@@ -36,24 +36,24 @@ class Section(NamedTuple):
 
 
 class Sifted(NamedTuple):
-    """The part of a batch that stays."""
+    """The part of a batch that is kept."""
 
     runs: list[tuple[int, int]]
-    """Begin and end of the records that stay, in the data; adjacent ones are one run."""
+    """Begin and end, in the data, of the records kept; adjacent records form one run."""
     kept: int
-    """How many records stay."""
+    """The number of records kept."""
     first_delta: int
-    """The timestamp delta of the first that stays."""
+    """The timestamp delta of the first record kept."""
     max_delta: int
     has_tombstone: bool
 
 
 def note_keys(section: Section, key_map: KeyMap) -> None:
-    """Put the keys of a batch into the map; CorruptData."""
+    """Put the keys of a batch into the map. Raises CorruptData if a record is malformed."""
     header, _, at, end = section
     tombstones: list[int] = []
     try:
-        # The words of some thousand keys at a time: a batch may unpack to millions of records.
+        # Take the words of some thousand keys at a time: a batch may unpack to millions of records.
         for done in range(0, header.record_count, _RECORDS_AT_ONCE):
             some = section._replace(begin=at)
             count = min(_RECORDS_AT_ONCE, header.record_count - done)
@@ -69,8 +69,11 @@ def note_keys(section: Section, key_map: KeyMap) -> None:
 
 
 def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[int]) -> int:
-    """`note_keys` of the first `count` records; returns where the next one begins. IndexError if
-    one does not match the header."""
+    """Put the keys of the first `count` records into the map, and return where the next record
+    begins.
+
+    Raises IndexError if a record does not match the header.
+    """
     header, data, at, end = section
     shift = header.base_offset - key_map.first_offset
     most = header.last_offset - key_map.first_offset
@@ -99,7 +102,7 @@ def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[i
         if size < 0x80:
             key, size_at = at + 1, at
             at = key if size & 1 else key + (size >> 1)
-            if has_key:  # this is `fold`, and faster
+            if has_key:  # inlined `fold`, for speed
                 add(hash(data[key:at]))
                 add(hash(data[size_at:at]))
                 add(offset)
@@ -108,7 +111,8 @@ def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[i
             at = key if size & 1 else key + (size >> 1)
             if has_key:
                 words += (*fold(data[key:at]), offset)
-        # A negative length, a field beyond its record, or an offset that the header excludes.
+        # The record has a negative length, a field beyond its end, or an offset that the header
+        # excludes.
         if raw & 1 or not at < following <= end or offset > most:
             raise IndexError
         if data[at] == _NULL and has_key:
@@ -119,10 +123,10 @@ def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[i
 
 
 def sift(section: Section, key_map: KeyMap, *, drops_tombstones: bool) -> Sifted:
-    """Which records of a batch stay; CorruptData.
+    """Return the records of a batch that are kept. Raises CorruptData if a record is malformed.
 
-    A record stays if its key has no newer one in the map, and it is not an expired tombstone. All
-    records behind the map's end stay; records without a key do not belong in such a log.
+    A record is kept if the map has no newer one for its key and it is not an expired tombstone. All
+    records behind the map's end are kept; records without a key do not belong in such a log.
     """
     base_offset = section.header.base_offset
     shift = base_offset - key_map.first_offset
@@ -160,7 +164,10 @@ def sift(section: Section, key_map: KeyMap, *, drops_tombstones: bool) -> Sifted
 
 
 def sift_marked(section: Section, marks: bytearray) -> Sifted:
-    """`sift` by the marks of the records; no tombstone goes yet. CorruptData."""
+    """Return the records that are kept by their marks; no tombstone is dropped yet.
+
+    Raises CorruptData if a record is malformed.
+    """
     data = section.data
     bounds = _bounds(section)
     staying = [i for i, mark in enumerate(marks) if mark & NEWEST]
@@ -174,7 +181,7 @@ def sift_marked(section: Section, marks: bytearray) -> Sifted:
             run_begin = begin
         run_end = bounds[i + 1]
         at = begin
-        # Past the length, whose value `bounds` has used.
+        # Skip the length, whose value `bounds` has used.
         while data[at] >= 0x80:
             at += 1
         delta = data[at + 2]
@@ -187,7 +194,7 @@ def sift_marked(section: Section, marks: bytearray) -> Sifted:
 
 
 def _bounds(section: Section) -> list[int]:
-    """The start of each record, and the end of the last one. `note_keys` has checked the fields."""
+    """Return each record's start and the last one's end. `note_keys` has checked the fields."""
     header = section.header
     try:
         bounds, end = walk_starts(section.data, section.begin, header.record_count)
@@ -202,8 +209,9 @@ def _bounds(section: Section) -> list[int]:
 def _walk(
     header: BatchHeader, data: bytes, at: int, end: int, hashes: list[int]
 ) -> Iterator[tuple[int, int, int, int, bool, bool]]:
-    """For each record: begin and end, timestamp and offset delta, whether it has a key, and whether
-    its value is null; the two hashes of its key are added to `hashes`."""
+    """Yield each record's begin, end, timestamp delta, offset delta, whether it has a key, and
+    whether its value is null. The two hashes of its key are added to `hashes`.
+    """
     try:
         for _ in range(header.record_count):
             begin = at
@@ -227,7 +235,7 @@ def _walk(
             if size < 0x80:
                 key, size_at = at + 1, at
                 at = key + (size >> 1) if not size & 1 else key
-                hashes.append(hash(data[key:at]))  # this is `fold`, and faster
+                hashes.append(hash(data[key:at]))  # inlined `fold`, for speed
                 hashes.append(hash(data[size_at:at]))
             else:
                 size, key = finish_varint(data, at + 1, size)

@@ -25,10 +25,11 @@ class Stored(NamedTuple):
 def stored_batches(
     segment: Segment, position: int, read_bytes: int, bound: int
 ) -> Iterator[Stored]:
-    """The batches from `position` on, where one begins; CorruptData names the position.
+    """Yield the batches from `position` on, where a batch begins. Raises CorruptData with the
+    position.
 
-    No checksum covers a base offset; one that overlaps its neighbours', or the `bound` above all of
-    the segment, would make an old record the latest one of its key.
+    No checksum covers a base offset. An offset that overlaps its neighbours', or exceeds the
+    `bound` of the segment, would make an old record the latest of its key.
     """
     next_offset = segment.base_offset
     file = segment.open_file()
@@ -39,7 +40,7 @@ def stored_batches(
         wanted = max(read_bytes, HEADER_BYTES)
         at = 0
         while at < len(data):
-            # A header across two reads: the next one begins with it.
+            # A header spans two reads: the next read starts with it.
             if len(data) - at < HEADER_BYTES and position + len(data) < end:
                 break
             try:
@@ -50,7 +51,7 @@ def stored_batches(
             if size > end - position - at:
                 raise CorruptData(f"{_place(segment, position + at)}: the batch is truncated")
             if size > len(data) - at:
-                # The batch is larger than one read: take it whole next time.
+                # The batch is larger than one read: the next read takes the whole batch.
                 wanted = max(wanted, size)
                 break
             if not verify_crc(data, at, header):

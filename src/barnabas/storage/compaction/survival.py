@@ -1,15 +1,16 @@
-"""The rules of compaction: what stays of a batch, as in Kafka 3.9's cleaner. Pure.
+"""The rules of compaction: which part of a batch is kept, as in Kafka 3.9's cleaner. Pure.
 
-aborted data            goes
-a marker                goes once its horizon has passed; the horizon is set by the first pass that
-                        meets no data of its transaction
-a record                goes if its key has a newer one, or if it is a tombstone whose batch's
-                        horizon has passed; the horizon is set when a tombstone is first met
-a producer's last       stays as an empty batch, if nothing else of it stays: else its next
-                        sequence, or an older epoch's, could not be checked after a restart
-too large to open       stays unchanged, and so do all tombstones behind it: it may have one of
-                        their keys, whose value would be back without them. Unlike Kafka, whose
-                        cleaner decompresses record by record
+aborted data            is removed
+a marker                is removed once its horizon has passed; the horizon is set by the first
+                        pass that meets no data of its transaction
+a record                is removed if its key has a newer one, or if it is a tombstone whose
+                        batch's horizon has passed; the horizon is set when a tombstone is first
+                        met
+a producer's last       is kept as an empty batch if nothing else of it is kept: otherwise its
+batch                   next sequence, or an older epoch's, could not be checked after a restart
+too large to open       is kept unchanged, and so are all tombstones behind it: it may have one
+                        of their keys, and without them the value would reappear. Unlike Kafka,
+                        whose cleaner decompresses record by record
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PLAIN_LIMIT_BYTES = DEFAULT_LIMIT_BYTES
 
 
 def add_keys(stored: Stored, key_map: KeyMap) -> None:
-    """Put the keys of a batch of data into the map; CorruptData."""
+    """Put the keys of a batch of data into the map. Raises CorruptData if a record is malformed."""
     try:
         _add_keys(stored, key_map)
     except PlainTooLarge:
@@ -53,7 +54,7 @@ def _add_keys(stored: Stored, key_map: KeyMap) -> None:
 
 
 def section_of(stored: Stored) -> Section:
-    """The batch's records, decompressed; PlainTooLarge."""
+    """Return the batch's records, decompressed. Raises PlainTooLarge."""
     header, data, at = stored
     begin, end = at + HEADER_BYTES, at + header.size_bytes
     if header.codec == NONE:
@@ -63,7 +64,7 @@ def section_of(stored: Stored) -> Section:
 
 
 class Survival:
-    """The rules, applied to the batches of a log in their order."""
+    """Applies the rules to the batches of a log, in order."""
 
     __slots__ = (
         "_horizon_ms",
@@ -90,13 +91,17 @@ class Survival:
         self._now_ms = now_ms
         self._horizon_ms = min(now_ms + delete_retention_ms, _LAST_MS)
         self.to_index: Aborted | None = None
-        """Of the last batch given to `of`: a transaction that readers still have to skip."""
+        """If the last batch given to `of` ended a transaction that readers still have to skip, its
+        entry.
+        """
         self.records_kept = 0
         self.unopened = 0
-        """How many batches stay because they are too large."""
+        """The number of batches kept because they are too large to open."""
 
     def of(self, stored: Stored) -> bytes | None:
-        """Return what stays of the batch; None if nothing does. CorruptData."""
+        """Return the part of the batch that is kept, or None. Raises CorruptData if a record is
+        malformed.
+        """
         self.to_index = None
         try:
             return self._of(stored)
@@ -107,19 +112,20 @@ class Survival:
 
     def _of(self, stored: Stored) -> bytes | None:
         header = stored.header
-        # Old formats have neither producers nor control batches.
+        # Old formats have no producers and no control batches.
         if header.magic < 2:
             return self._of_messages(stored)
         if header.is_control:
             return self._of_marker(stored)
-        # Readers of committed records skip it already; others lose it here, as in Kafka.
+        # Readers of committed records already skip it; other readers lose it here, as in Kafka.
         if self._transactions.is_aborted(header) or header.record_count == 0:
             return self._nothing(header)
-        # With a horizon a tombstone may go, which the marks of this pass do not say.
+        # A tombstone in a batch with a horizon may be dropped, which the marks of this pass do not
+        # say.
         marks = None if header.has_delete_horizon else self._key_map.marks_of(header)
         if marks is not None:
             newest = marks.count(NEWEST)
-            # Every record is the newest of its key: nothing is opened.
+            # Every record is the newest of its key: the batch is not opened.
             if newest == header.record_count:
                 self.records_kept += newest
                 return stored.raw
@@ -130,7 +136,7 @@ class Survival:
         if sifted.kept == 0:
             return self._nothing(header)
         self.records_kept += sifted.kept
-        # KIP-534: from now on `delete.retention.ms` counts, once for all passes to come.
+        # KIP-534: from now on `delete.retention.ms` counts, once for all future passes.
         is_first_seen = sifted.has_tombstone and not header.has_delete_horizon
         if sifted.kept == header.record_count and not is_first_seen:
             return stored.raw
@@ -139,7 +145,8 @@ class Survival:
     def _sift(self, section: Section) -> Sifted:
         header = section.header
         is_over = header.has_delete_horizon and header.base_timestamp <= self._now_ms
-        # A batch that was not opened may hold an older value of the key, which would be back.
+        # An unopened batch may hold an older value of the key; without the tombstone it would
+        # reappear.
         drops_tombstones = is_over and not self.unopened
         return sift(section, self._key_map, drops_tombstones=drops_tombstones)
 
@@ -151,19 +158,22 @@ class Survival:
         marker = read_marker(stored.data, stored.at, header)
         if marker is None:
             self.records_kept += header.record_count
-            return stored.raw  # not a transaction's
+            return stored.raw  # not a transaction marker
         is_over, self.to_index = self._transactions.end(header, marker)
         if is_over and header.has_delete_horizon and header.base_timestamp <= self._now_ms:
             return self._nothing(header)
         self.records_kept += header.record_count
-        # Data of the transaction was met, or its time is not over: readers still need the marker.
+        # The pass met data of the transaction, or the horizon has not passed: readers still need
+        # the marker.
         if not is_over or header.has_delete_horizon:
             return stored.raw
         section = section_of(stored)
         return rebuild(section, sift(section, _NO_KEYS, drops_tombstones=False), self._horizon_ms)
 
     def _of_messages(self, stored: Stored) -> bytes | None:
-        """Magic 0 and 1. A changed set becomes a batch of magic 2: see `batches`."""
+        """Return the messages kept, of magic 0 or 1. A changed set becomes a batch of magic 2: see
+        `batches`.
+        """
         records = list(records_of(stored.data, stored.at, stored.header, PLAIN_LIMIT_BYTES))
         kept = [record for record in records if self._stays(record)]
         self.records_kept += len(kept)
@@ -184,11 +194,12 @@ class Survival:
         return record.offset - key_map.first_offset >= key_map.newest(fold(record.key))[0]
 
     def _nothing(self, header: BatchHeader) -> bytes | None:
-        """No record stays: the empty batch if that has to, else None."""
+        """Return the empty batch if it must be kept although none of its records is, or None."""
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return None
-        # Its last data batch keeps the sequence; without any, its marker keeps the epoch.
+        # A producer's last data batch keeps its sequence; if there is none, its marker keeps its
+        # epoch.
         if last.last_offset >= 0:
             is_needed = header.last_offset == last.last_offset
         else:

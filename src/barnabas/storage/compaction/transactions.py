@@ -1,8 +1,9 @@
-"""The transactions under way at the cleaner's position in a log (KIP-98).
+"""The transactions in progress at the cleaner's position in a log (KIP-98).
 
-Whether a transaction was aborted is known before its marker is met, from the `.txnindex`. Its data
-goes at once. Its marker stays as long as a reader may need it: until a pass has met no more batches
-of the transaction, and the delete horizon that this pass wrote into the marker has passed.
+The `.txnindex` says whether a transaction was aborted before its marker is met. An aborted
+transaction's data is removed immediately. Its marker is kept for as long as a reader may need it:
+until a pass has met no more batches of the transaction and the delete horizon that this pass wrote
+into the marker has passed.
 """
 
 from __future__ import annotations
@@ -15,22 +16,23 @@ from barnabas.storage.transaction_index import Aborted
 
 
 class Transactions:
-    """The transactions at the cleaner's position. Batches have to be passed in their order."""
+    """The transactions at the cleaner's position. Pass the batches in their order."""
 
     __slots__ = ("_ahead", "_committing", "_going", "_met")
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
-        """`aborted`: those of the log."""
+        """`aborted` are the log's aborted transactions."""
         self._ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
-        self._going: dict[int, Aborted] = {}  # aborted ones that have begun, by producer
+        self._going: dict[int, Aborted] = {}  # aborted transactions that have begun, by producer
         self._met: set[int] = set()  # their producers, if data of them was met
         self._committing: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Return whether a batch of data belongs to an aborted transaction, and note that it was
-        met."""
+        """Return whether a batch of data belongs to an aborted transaction, and note that data of
+        it was met.
+        """
         self._begin_up_to(header.last_offset)
-        # A batch outside of transactions is never aborted, whatever its producer does.
+        # A batch outside a transaction is never aborted, whatever its producer does.
         if not header.is_transactional:
             return False
         if header.producer_id in self._going:
@@ -40,13 +42,16 @@ class Transactions:
         return False
 
     def end(self, header: BatchHeader, marker: Marker | None) -> tuple[bool, Aborted | None]:
-        """Note a marker; returns whether no data of its transaction was met, and else the aborted
-        transaction's entry, which the index has to keep. None: an emptied control batch."""
+        """Note a marker, or an emptied control batch (None).
+
+        Returns whether no data of its transaction was met, and the entry that the index has to keep
+        if data of an aborted transaction was met.
+        """
         self._begin_up_to(header.last_offset)
         producer_id = header.producer_id
         if marker is None:
             return True, None
-        # A commit has to stay as well while its data is there: it ends the transaction on replay.
+        # A commit marker, too, is kept while its data exists: it ends the transaction on replay.
         if marker.type != ABORT:
             was_met = producer_id in self._committing
             self._committing.discard(producer_id)

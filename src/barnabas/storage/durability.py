@@ -86,9 +86,7 @@ class Durability:
         self._snapshot_offset = self._snapshot_synced = -1
         self._aging_from = -1
         self._aging_since_ms = 0
-        self._counting = (
-            threading.Lock()
-        )  # held after a sync in a thread, and by the loop when it truncates
+        self._counting = threading.Lock()  # held after a sync, and by a truncation
 
     # --- what happens to the log -----------------------------------------------------------------
 

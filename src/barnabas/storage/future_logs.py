@@ -195,10 +195,14 @@ class FutureLogs:
         self._logs[name], self._homes[name] = log, directory
 
     def on_all_open(self, logs: Mapping[TopicPartition, Log], *, is_complete: bool) -> None:
-        """All directories are open: drop what belongs to no replica. DirectoryError."""
+        """Finish the opening, now that all directories are open: drop replicas without a current
+        one.
+
+        Raises DirectoryError.
+        """
         for name, future in list(self._logs.items()):
             log = logs.get(name)
-            # The current replica could not be opened: this copy is left as it is.
+            # The current replica could not be opened: this copy is left unchanged.
             if log is None:
                 self._forget(name)
             elif None not in (log.topic_id, future.topic_id) and log.topic_id != future.topic_id:
@@ -210,9 +214,10 @@ class FutureLogs:
     # --- a move ----------------------------------------------------------------------------------
 
     def place(self, log: Log, directory: LogDirectory, unique: bytes) -> NewFuture:
-        """Return where the future replica of a log will be; `lay_out` may run in any thread then.
+        """Return where the future replica of a log will be. Afterwards `lay_out` may run in any
+        thread.
 
-        Raises InvalidTopic for a name that no directory may have.
+        Raises InvalidTopic if no directory may have the name.
         """
         name = log.topic_partition
         check_directory_name(name)
@@ -220,9 +225,11 @@ class FutureLogs:
         return NewFuture(name, directory, path, log.topic_id, log.log_start_offset)
 
     def lay_out(self, new: NewFuture) -> None:
-        """Make its files, durably as far as the move has to be known after a crash. OSError."""
+        """Create the future replica's files, as durably as a crash requires of the move. Raises
+        OSError.
+        """
         for directory, names in list(self._moves.items()):
-            # A partition is named in one directory only, or a crash would leave two that count.
+            # Only one directory may name a partition, or a crash would leave two that count.
             if new.name in names and directory is not new.directory:
                 self._note(directory, names - {new.name})
         self._note(new.directory, self._moves[new.directory] | {new.name})
@@ -234,18 +241,18 @@ class FutureLogs:
         Segment.create(files, path, new.begin_offset)
 
     def open(self, new: NewFuture, log: Log) -> None:
-        """Begin the move of a log to what was laid out. OSError."""
+        """Start the move of a log into the files that were laid out. Raises OSError."""
         start = Start(is_clean=True, log_start_offset=new.begin_offset)
         future = open_log(self._files, new.path, new.name, log.config, start)
-        future.first_dirty_offset = max(log.first_dirty_offset, 0)  # never one from its directory
+        future.first_dirty_offset = max(log.first_dirty_offset, 0)  # never its directory's
         self._logs[new.name], self._homes[new.name] = future, new.directory
 
     def cut(self, name: TopicPartition, offset: int, lower: Lower, *, is_all: bool = False) -> None:
-        """The current replica ends at `offset` now, or begins there again if `is_all`."""
+        """Follow the current replica: it now ends at `offset`, or restarts there if `is_all`."""
         future = self._logs.get(name)
         if future is None or (future.log_end_offset <= offset and not is_all):
             return
-        with suppress(OSError):  # the log has failed then, and the move meets that
+        with suppress(OSError):  # the log has failed, and the move will find that out
             if is_all:
                 future.start_at(offset, settles=False)
             else:
@@ -254,14 +261,15 @@ class FutureLogs:
                 future.unsettled.before_writes = partial(lower, self._homes[name], (name,))
 
     def promote(self, name: TopicPartition, current: Log, source: LogDirectory) -> LogDirectory:
-        """The future replica, which has all batches of the current one, gets the plain name.
+        """Give the plain name to the future replica, which has all batches of the current one.
 
-        `leave` has to follow, when that is durable. DirectoryError: nothing was promoted.
+        Call `leave` once that is durable. After a DirectoryError nothing was promoted.
         """
         future, target = self._logs[name], self._homes[name]
         path = target.path_of(name)
         try:
-            # Its batches alone do not show an epoch without records, nor every producer.
+            # Its batches alone do not show an epoch without records, nor do they show every
+            # producer.
             future.take_over(current)
             self._files.replace(future.directory, path)
         except OSError as cause:
@@ -272,22 +280,24 @@ class FutureLogs:
         return target
 
     def leave(self, name: TopicPartition) -> None:
-        """Rename the replica that was replaced, if that was not done yet. DirectoryError."""
+        """Rename the replica that was replaced, if that was not done yet. Raises DirectoryError."""
         leaving = self._leaving.pop(name, None)
         if leaving is not None:
             path = leaving.source.path_of(name)
             self._set_aside(leaving.source, name, path, DELETED_SUFFIX, leaving.topic_id)
 
     def is_leaving(self, name: TopicPartition) -> bool:
-        """A replica that was replaced still has the plain name."""
+        """Return whether a replica that was replaced still has the plain name."""
         return name in self._leaving
 
     def on_completed(self, name: TopicPartition, target: LogDirectory) -> None:
-        """The replaced replica is renamed durably. Suits a thread; DirectoryError."""
+        """Note that the replaced replica was renamed durably. Can run in a thread. Raises
+        DirectoryError.
+        """
         self._note(target, self._moves.get(target, set()) - {name})
 
     def drop(self, name: TopicPartition) -> None:
-        """Give a move up, if there is one: its future replica is deleted. DirectoryError."""
+        """Abandon a move, if there is one, and delete its future replica. Raises DirectoryError."""
         future, home = self._logs.get(name), self._homes.get(name)
         if future is not None and home is not None:
             self._forget(name)
@@ -295,16 +305,20 @@ class FutureLogs:
             self._set_aside(home, name, future.directory, DELETED_SUFFIX, topic_id)
 
     def delete(self, name: TopicPartition) -> None:
-        """The current replica is deleted: so are the future one, and the one that was replaced.
-        DirectoryError."""
+        """Delete the future replica and the replaced one: the current replica was deleted.
+
+        Raises DirectoryError.
+        """
         try:
             self.drop(name)
         finally:
             self.leave(name)
 
     def on_directory_failed(self, failed: LogDirectory, names: Iterable[TopicPartition]) -> None:
-        """A directory is offline with these current replicas: what moves from or to there stays as
-        it is, for a start after the repair."""
+        """Note that a directory with these current replicas has gone offline.
+
+        Replicas moving from or to it stay unchanged, for a start after the repair.
+        """
         for name in [*names, *self.names_in(failed)]:
             self._forget(name)
         self._moves.pop(failed, None)
@@ -334,7 +348,9 @@ class FutureLogs:
             raise DirectoryError(directory.path, cause) from cause
 
     def _note(self, directory: LogDirectory, names: set[TopicPartition]) -> None:
-        """Have a directory's file name these; without any there is no file. DirectoryError."""
+        """Write these names to a directory's file; without names there is no file. Raises
+        DirectoryError.
+        """
         path = directory.path / MOVES
         with self._noting:
             # The file is replaced only if it changes.

@@ -33,14 +33,14 @@ IndexEntry = tuple[int, int]
 
 
 class SparseIndex(EntryFile):
-    """The entries of one index file, in order; `len`, `[i]`, and lookups by either column."""
+    """The entries of one index file, in order, with `len`, `[i]` and lookups by either column."""
 
     __slots__ = ("_last", "_page", "_page_at")
 
     def __init__(self, files: Files, path: Path, entry: Struct, stored: int) -> None:
         super().__init__(files, path, entry, stored)
-        self._last: IndexEntry | None = None  # cached, as every append reads it
-        self._page = b""  # entries from number `_page_at` on, none of which is pending
+        self._last: IndexEntry | None = None  # cached because every append reads it
+        self._page = b""  # entries from number `_page_at` on, all of them in the file
         self._page_at = 0
 
     def __getitem__(self, i: int) -> IndexEntry:
@@ -55,18 +55,18 @@ class SparseIndex(EntryFile):
         return self._last
 
     def append(self, first: int, second: int) -> None:
-        """Append an entry. Both columns must rise, which the caller ensures."""
+        """Append an entry. The caller ensures that both columns rise."""
         self._last = (first, second)
         self.add(self._entry.pack(first, second))
 
     # --- lookups ---------------------------------------------------------------------------------
 
     def floor(self, target: int) -> IndexEntry | None:
-        """The entry with the greatest first column at or below `target`."""
+        """Return the entry with the greatest first column at or below `target`."""
         return self._floor(target, _FIRST)
 
     def floor_by_second(self, target: int) -> IndexEntry | None:
-        """The entry with the greatest second column at or below `target`."""
+        """Return the entry with the greatest second column at or below `target`."""
         return self._floor(target, _SECOND)
 
     def _floor(self, target: int, column: int) -> IndexEntry | None:
@@ -90,8 +90,11 @@ class SparseIndex(EntryFile):
         return self._floor_in(self._page, target, column) if self._page else None
 
     def _beside_page(self, target: int, column: int) -> tuple[int, int]:
-        """The range that can hold the stored entry, after a look at the kept page and the next
-        one; empty if the entry is in the page that is kept then."""
+        """Return the range that can hold the stored entry, after a look at the kept page and the
+        next one.
+
+        The range is empty if the entry is in the page that is kept afterwards.
+        """
         size = self._entry.size
         for is_first in (True, False):
             page = self._page
@@ -104,7 +107,7 @@ class SparseIndex(EntryFile):
             ):
                 return 0, 0
             if is_first:
-                # With the entry before it, which may match.
+                # Include the entry before it, which may match.
                 self._keep_page(end - 1, min(end - 1 + _PAGE_ENTRIES, self._stored))
         return end - 1, self._stored
 
@@ -113,7 +116,7 @@ class SparseIndex(EntryFile):
         self._page, self._page_at = self.raw(begin, end - begin), begin
 
     def _floor_in(self, entries: bytes | bytearray, target: int, column: int) -> IndexEntry | None:
-        """The entry among packed ones."""
+        """Look for the entry among packed entries."""
         unpack, size = self._entry.unpack_from, self._entry.size
         low, high = 0, len(entries) // size
         while low < high:
@@ -140,6 +143,6 @@ class SparseIndex(EntryFile):
         super().clear()
 
     def release(self) -> None:
-        """Give back the descriptor and the kept page; the next use gets them again."""
+        """Close the file and drop the kept page; the next use reloads them."""
         self._page = b""
         super().release()

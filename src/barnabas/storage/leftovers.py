@@ -1,14 +1,14 @@
-"""Cleanup of what an earlier process left unfinished in a partition's directory.
+"""Cleanup of work that an earlier process left unfinished in a partition's directory.
 
-    *.deleted    replaced or expired, and not yet removed: removed (except that of `gaps`)
+    *.deleted    replaced or expired, but not yet removed: removed (except the file of `gaps`)
     *.cleaned    output of a compaction that did not finish: removed
-    *.tmp        a small file that was not yet renamed to its place: removed
+    *.tmp        a small file that was not yet renamed to its final name: removed
     *.swap       output of a finished compaction whose renames did not finish: finished
 
-A cleaner writes `.cleaned`, renames all of them to `.swap`, highest base first, removes what they
-replace, and takes the suffix away. So as long as one `.cleaned` is there, the `.swap` files at or
-above it belong to an unfinished set. After that the swap is decided, and everything in
-its range must go: the range ends where the last swapped segment's records end.
+A cleaner writes `.cleaned` files, renames all of them to `.swap`, highest base first, removes the
+files that they replace, and then removes the suffix. So as long as one `.cleaned` file exists, the
+`.swap` files at or above it belong to an unfinished set. Afterwards the swap is decided, and
+everything in its range must go. The range ends where the last swapped segment's records end.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ DELETED, CLEANED, SWAP, TEMPORARY = ".deleted", ".cleaned", ".swap", ".tmp"
 
 
 def settle(files: Files, directory: Path) -> list[Entry]:
-    """Finish or undo unfinished work; returns the directory's entries afterwards.
+    """Finish or undo unfinished work, and return the directory's entries afterwards.
 
-    If interrupted, it does the same again.
+    After an interruption, a second call does the same work.
     """
     entries = files.list(directory)
     names = [entry.name for entry in entries if entry.name != GAPS]
@@ -57,13 +57,13 @@ def _finish_swaps(files: Files, directory: Path) -> None:
         begin = _base(logs[0])
         end = _end_offset(files, directory / logs[-1], sizes[logs[-1]])
         for name in sizes:
-            # The first one goes even if it is empty: it has the new one's name.
+            # The first segment is removed even if it is empty: it has the new segment's name.
             if name.endswith(LOG_SUFFIX) and begin <= _base(name) < max(end, begin + 1):
-                # The log last, as a repetition uses it to find what to remove.
+                # Remove the log last, because a repetition uses it to find the files to remove.
                 for suffix in (".txnindex", ".timeindex", ".index", LOG_SUFFIX):
                     files.remove(directory / (name.removesuffix(LOG_SUFFIX) + suffix))
         for name in logs:
-            # An index left behind would be taken for the new segment's.
+            # A leftover index would be taken for the new segment's.
             aborted = name.removesuffix(LOG_SUFFIX + SWAP) + ".txnindex"
             if aborted + SWAP not in sizes:
                 files.remove(directory / aborted)
@@ -72,7 +72,7 @@ def _finish_swaps(files: Files, directory: Path) -> None:
 
 
 def _end_offset(files: Files, path: Path, size: int) -> int:
-    """The offset after the last record of a swapped segment."""
+    """Return the offset after the last record of a swapped segment."""
     end, position = _base(path.name), 0
     file = files.open(path)
     try:

@@ -17,7 +17,7 @@ class LoadedLog(NamedTuple):
     epochs: LeaderEpochs
     producers: Producers
     producers_end: int
-    """After the last batch that may have a producer; 0: there is none."""
+    """The offset after the last batch that may have a producer; 0 if there is none."""
     log_start_offset: int
     log_end_offset: int
     durable: Durable

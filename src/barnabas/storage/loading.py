@@ -1,7 +1,7 @@
 """Progress of loading logs at a start, and its interruption.
 
 After a crash each log is read from its recovery point on, at the speed of the disk: an operator has
-to see progress, and to be able to stop it. Stopped, the directory is as after another crash.
+to see progress, and must be able to stop it. Stopping leaves the directory as another crash would.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class LoadingStopped(BarnabasError):
 
 
 class Loading:
-    """The loading of one start. It logs nothing that takes only seconds."""
+    """The loading during one start. It logs nothing about steps that take only seconds."""
 
     __slots__ = (
         "_began_ms",
@@ -45,10 +45,12 @@ class Loading:
         self._current: TopicPartition | None = None
         self._completed = self._count = self._read_bytes = 0
         self.is_stopped = False
-        """Set at any time, by a signal's handler too: the next step raises LoadingStopped."""
+        """May be set at any time, even by a signal handler: the next step then raises
+        LoadingStopped.
+        """
 
     def begin(self, directory: Path, count: int, *, is_clean: bool) -> None:
-        """Begin a directory with so many logs."""
+        """Begin a directory with `count` logs."""
         self._directory, self._count = directory, count
         self._completed = self._read_bytes = 0
         if not is_clean and count:
@@ -59,19 +61,19 @@ class Loading:
             )
 
     def opening(self, topic_partition: TopicPartition) -> None:
-        """Begin a log; the one before is completed."""
+        """Begin a log; the previous log is complete."""
         if self._current is not None:
             self._completed += 1
         self._current = topic_partition
         self._look()
 
     def read(self, size_bytes: int) -> None:
-        """Count bytes read of the log."""
+        """Count bytes that were read from the log."""
         self._read_bytes += size_bytes
         self._look()
 
     def end(self) -> None:
-        """All logs of the directory are loaded."""
+        """End the directory: all of its logs are loaded."""
         took_ms = self._clock.monotonic_ms() - self._began_ms
         if took_ms >= _LOG_EVERY_MS:
             _log.info(
@@ -80,7 +82,7 @@ class Loading:
         self._current = None
 
     def _look(self) -> None:
-        # Between two steps: the files are as after a crash, and the next start does it again.
+        # Between two steps: the files are as after a crash, and the next start loads them again.
         if self.is_stopped:
             raise LoadingStopped(
                 f"stopped while loading logs: {self._completed}/{self._count} logs of "

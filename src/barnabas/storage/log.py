@@ -1,13 +1,14 @@
 """The log of one partition: appends, reads, truncation, and its start and end offsets.
 
-Owns the order "check, place, stage, write": a valid batch gets its offset and counts at once for
+Owns the order "check, place, stage, write". A valid batch gets its offset and immediately counts in
 the whole state of the log: its end, the indexes, the producer's sequence. The bytes wait until
-`write_staged`, so that all appends of one turn of the event loop are one system call; every read of
-a file has them written first. If a write fails, memory and disk differ, so the log has failed for
-good: everything raises until it is opened again, and what was staged has not been acknowledged.
+`write_staged`, so that all appends of one turn of the event loop take one system call; every read
+of a file first writes them. If a write fails, memory and disk differ, so the log has failed
+permanently: everything raises until the log is reopened, and the staged batches have not been
+acknowledged.
 
-It knows no roles: the caller gives the leader epoch, and the offset up to which a reader may see.
-Before `flush` nothing is sure to be on disk.
+It knows no roles: the caller gives the leader epoch and the offset up to which a reader may see.
+Before `flush` nothing is certain to be on disk.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ class Log:
         self.swaps = Swaps(files, directory, self._segments, self._durability)
         self._retention = Retention(files, self._segments, self._durability, self.swaps)
         self.first_dirty_offset = -1
-        """Where the log is not cleaned yet; -1: not read from the checkpoint yet."""
+        """The first offset not cleaned yet; -1 if not yet read from the checkpoint.
+        """
         self.gaps = Gaps(files, directory, loaded.gaps_end)
         self.truncation = Truncation(
             files,
@@ -126,12 +128,12 @@ class Log:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """Oldest first; the last one is active."""
+        """The segments, oldest first; the last one is active."""
         return tuple(self._segments)
 
     @property
     def producers(self) -> Producers:
-        """The producers at the log end; after a truncation only once it is settled."""
+        """The producers at the log end; after a truncation, valid only once it is settled."""
         return self.producer_state.producers
 
     @property
@@ -141,17 +143,19 @@ class Log:
 
     @property
     def unsettled(self) -> Cut | None:
-        """The last truncation, while it is not on disk: until then nothing may be written."""
+        """The last truncation, while it is not on disk: until it is, nothing may be written."""
         return self.truncation.unsettled
 
     @property
     def recovery_point(self) -> int:
-        """Everything below is on disk for sure."""
+        """The offset below which everything is certain to be on disk."""
         return self._durability.recovery_point
 
     @property
     def recovery_checkpoint(self) -> int:
-        """The offset for the checkpoint: a start after a crash begins to scan in its segment."""
+        """The offset for the checkpoint: a start after a crash begins its scan in that offset's
+        segment.
+        """
         return self._durability.checkpoint
 
     @property
@@ -162,7 +166,7 @@ class Log:
     # --- append ----------------------------------------------------------------------------------
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """On becoming leader, before any append: the epoch begins at the log end."""
+        """Begin the epoch at the log end. Call this on becoming leader, before any append."""
         self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def append(
@@ -170,20 +174,20 @@ class Log:
     ) -> AppendResult:
         """Append a producer's batch as the leader; patches offset, epoch and time into `records`.
 
-        It is staged: `records` must not change until `write_staged`. Raises a KafkaError for the
-        producer, and the log is unchanged; or OSError, and it has failed. A repetition of one of
-        its last five batches gets the result of that one. See `admit`.
+        The batch is staged: `records` must not change until `write_staged`. Raises a KafkaError for
+        the producer and leaves the log unchanged, or raises OSError: then the log has failed. A
+        repetition of one of the producer's last five batches gets that batch's result. See `admit`.
         """
         if self.is_failed or self.truncation.unsettled is not None:
             self.settle()
-        # All that may be refused is refused before anything changes.
+        # Everything that may be refused is refused before anything changes.
         header = admit(records, self.limits, wall_ms if is_unseen else None)
         if header.producer_id < 0:
             return self._place(records, header, leader_epoch, wall_ms)
         state = self.producer_state
         before = state.producers.check(header)
         if before is not None:
-            # A retry after a lost answer is a success, with the first attempt's offsets (KIP-98).
+            # A retry after a lost response succeeds, with the first attempt's offsets (KIP-98).
             time = before.timestamp if self.limits.is_log_append_time else NO_TIMESTAMP
             base_offset, last_offset = before.base_offset, before.last_offset
             return AppendResult(base_offset, last_offset, time, self.log_start_offset, 0, True)
@@ -195,10 +199,10 @@ class Log:
         return result
 
     def append_own(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
-        """Append a batch of this broker's coordinator; otherwise as `append`.
+        """Append a batch of this broker's coordinator; otherwise like `append`.
 
-        With a producer id it is that producer's transaction, but the coordinator counts no
-        sequence for it, so no repetition is recognised. InvalidProducerEpoch, MessageTooLarge.
+        A producer id makes it part of that producer's transaction, but the coordinator counts no
+        sequence, so no repetition is recognised. Raises InvalidProducerEpoch or MessageTooLarge.
         """
         self.settle()
         header = admit_own(records, self.limits)
@@ -212,10 +216,10 @@ class Log:
         return result
 
     def append_control(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
-        """Append a transaction's marker, as its coordinator sends it; otherwise as `append`.
+        """Append a transaction marker, as its coordinator sends it; otherwise like `append`.
 
-        InvalidProducerEpoch and TransactionCoordinatorFenced: a newer producer or coordinator has
-        written here.
+        Raises InvalidProducerEpoch or TransactionCoordinatorFenced if a newer producer or
+        coordinator has written here.
         """
         self.settle()
         header, marker = admit_marker(records)
@@ -240,7 +244,7 @@ class Log:
         last_offset = base_offset + header.last_offset_delta
         if leader_epoch > self.epochs.latest:
             self.assign_leader_epoch(leader_epoch)
-        # These fields are outside of the checksum, so that of the producer stays right.
+        # These fields are outside the checksum, so the producer's checksum stays valid.
         PREFIX.pack_into(records, 0, base_offset, header.batch_length, leader_epoch)
         timestamp = header.max_timestamp
         log_append_time_ms = NO_TIMESTAMP
@@ -262,17 +266,18 @@ class Log:
     def append_as_follower(
         self, records: memoryview, wall_ms: int, high_watermark: int = UNKNOWN_BOUND
     ) -> int:
-        """Append the leader's batches, staged, as they are in its log; returns how many.
+        """Stage the leader's batches as they are in its log, and return how many there are.
 
-        CorruptData, without a change, if they do not continue the log. See `check_copies`."""
+        Raises CorruptData, without a change, if they do not continue the log. See `check_copies`.
+        """
         self.settle()
         end_offset = self.log_end_offset
         is_empty, latest = end_offset == self.log_start_offset, self.epochs.latest
         copies = check_copies(records, end_offset, latest, high_watermark, is_empty=is_empty)
         begins_within = bool(copies) and copies[0].header.base_offset < end_offset
         if begins_within:
-            # The leader's log begins within a batch, by DeleteRecords, and this one is empty: copy
-            # all of the batch, then raise the start to the leader's again.
+            # The leader's log begins within a batch, because of DeleteRecords, and this one is
+            # empty: copy the whole batch, then raise the start to the leader's again.
             self._segments.active.need_descriptors()
             self.start_at(copies[0].header.base_offset)
         for each in copies:
@@ -294,7 +299,7 @@ class Log:
         self.log_end_offset = last_offset + 1
         if marker is not None:
             self._end_transaction(header, marker)
-        # A control batch that is no transaction's marker says nothing of its producer.
+        # A control batch that is not a transaction marker says nothing about its producer.
         elif header.producer_id >= 0 and not header.is_control:
             self.producer_state.producers.apply(header, base_offset, timestamp)
             self.producer_state.batches_end = self.log_end_offset
@@ -304,17 +309,17 @@ class Log:
         ended = self.producer_state.producers.apply_marker(
             header.producer_id, header.producer_epoch, marker
         )
-        # A marker without data ends nothing, and readers have nothing to skip.
+        # A marker without data ends nothing, so readers have nothing to skip.
         if ended is not None and marker.type == ABORT:
             self._segments.active.index_aborted(Aborted(header.producer_id, *ended))
 
     @property
     def has_staged(self) -> bool:
-        """Something waits for `write_staged`."""
+        """Whether batches are waiting for `write_staged`."""
         return bool(self._segments.active.staged)
 
     def write_staged(self) -> None:
-        """Write all that was staged, with one call; OSError, and the log has failed."""
+        """Write all staged batches with one call. After an OSError the log has failed."""
         if self.is_failed or self.truncation.unsettled is not None:
             self.settle()
         try:
@@ -325,9 +330,9 @@ class Log:
 
     @contextmanager
     def _failing(self, *, is_resumable: bool = False) -> Iterator[None]:
-        """Around changes of files: writes what is staged first, and an OSError fails the log.
+        """Surround changes of files: write staged batches first, and let an OSError fail the log.
 
-        If `is_resumable`, it leaves a sound log wherever it runs out of descriptors.
+        If `is_resumable`, running out of descriptors leaves the log sound.
         """
         self.write_staged()
         try:
@@ -362,10 +367,11 @@ class Log:
     def read(
         self, offset: int, max_bytes: int, end_offset: int, at_least_one_batch: bool = True
     ) -> list[FileSlice]:
-        """Whole batches from the one that holds `offset` on, below `end_offset`.
+        """Return whole batches below `end_offset`, from the batch that holds `offset` on.
 
-        At most `max_bytes`, but for a first batch that is larger, if `at_least_one_batch`. []
-        at the end; OffsetOutOfRange outside of the log. The caller releases the slices.
+        They take at most `max_bytes`, except that a larger first batch is returned if
+        `at_least_one_batch`. Returns [] at the end. Raises OffsetOutOfRange outside the log. The
+        caller releases the slices.
         """
         log_end_offset = self.log_end_offset
         if not self.log_start_offset <= offset <= log_end_offset:
@@ -382,22 +388,26 @@ class Log:
         )
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
-        """The greatest epoch at or below the given one, and where it ended; (-1, -1) if the given
-        one is newer than all in the log (KIP-101, KIP-279)."""
+        """Return the greatest epoch at or below the given one, and its end; (-1, -1) if the given
+        epoch is newer than all epochs in the log (KIP-101, KIP-279).
+        """
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     # --- transactions ----------------------------------------------------------------------------
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """The first offset that readers of committed records cannot see (CO-6): that of the first
-        transaction that is open, or whose marker is not below the high watermark; else that."""
-        # A transaction may reach below the log start, where no reader can be.
+        """Return the first offset that readers of committed records cannot see (CO-6).
+
+        This is the start of the first transaction that is open or whose marker is not below the
+        high watermark. If there is none, it is the high watermark.
+        """
+        # A transaction may reach below the log start, where there is no reader.
         return max(
             self.producer_state.producers.stable_below(high_watermark), self.log_start_offset
         )
 
     def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions to be skipped from `fetch_offset` to `end_offset`."""
+        """Return the aborted transactions to be skipped from `fetch_offset` to `end_offset`."""
         self.write_staged()
         return self._segments.aborted_transactions(fetch_offset, end_offset)
 
@@ -408,18 +418,21 @@ class Log:
     # --- shorten ---------------------------------------------------------------------------------
 
     def raise_log_start(self, offset: int) -> None:
-        """Raise the log start to `offset`, which may not exceed the high watermark; the segments
-        go with the next `enforce_retention`."""
+        """Raise the log start to `offset`, which may not exceed the high watermark.
+
+        The segments are removed with the next `enforce_retention`.
+        """
         assert offset <= self.log_end_offset, "a log cannot start behind its end"
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
 
     def enforce_retention(self, now_ms: int, high_watermark: int, wall_ms: int | None) -> int:
-        """Take out the segments beyond the topic's retention (ST-6); returns how many.
+        """Remove the segments beyond the topic's retention (ST-6), and return how many.
 
-        `wall_ms` is for their age; None: the time is not known now, so none goes by age.
-        Their files are renamed; `remove_discarded` removes them after `file.delete.delay.ms`.
+        Their age is measured by `wall_ms`; if that is None, the time is unknown and age does not
+        count. Their files are renamed; `remove_discarded` removes them after
+        `file.delete.delay.ms`.
         """
         self.producer_state.producers.stable_below(
             high_watermark
@@ -431,17 +444,18 @@ class Log:
             if count == 0:
                 return 0
             if count == len(self._segments):
-                self.roll()  # the active one goes as well, and a log always has one
+                self.roll()  # the active segment goes as well, but a log always has one
             self.raise_log_start(self._segments[count].base_offset)
-            # From here on no descriptor is needed, so nothing stops half way.
+            # From here on no descriptor is needed, so nothing stops halfway.
             self._retention.remove(count, now_ms + self._config.file_delete_delay_ms)
         return count
 
     def truncate(self, offset: int, *, settles: bool = True) -> None:
-        """Remove everything from `offset` on, and all of the batch that holds it: the leader has
-        other records there, and a missing part is fetched again.
+        """Remove everything from `offset` on, including the whole batch that holds it.
 
-        Unless it `settles`, the waits for the disk remain: see `unsettled`, `LogTruncations`.
+        The leader has other records there, and fetches replace the part of the batch below
+        `offset`. Unless it `settles`, the waits for the disk are left over: see `unsettled` and
+        `LogTruncations`.
         """
         with self._failing():
             if offset < self.log_end_offset:
@@ -449,14 +463,14 @@ class Log:
                     begin = self._segments.batch_begin(offset)
                     offset = max(begin, self.log_start_offset)
                 self._cut(offset)
-            self.epochs.truncate_from_end(offset)  # one may begin at the end of the log
+            self.epochs.truncate_from_end(offset)  # a segment may begin at the end of the log
         if settles:
             self.settle()
 
     def start_at(self, offset: int, *, settles: bool = True) -> None:
-        """Empty the log, to begin at `offset`; the log start may move back as well."""
+        """Empty the log and restart it at `offset`; the log start may also move back."""
         with self._failing():
-            # A log without epochs cannot show that it has diverged: the file's go last.
+            # A log without epochs cannot show that it has diverged, so the file's epochs go last.
             self._cut(offset, is_all=True).epochs = self.epochs
             self.epochs.truncate_from_end(0)
             self.log_start_offset = offset
@@ -471,8 +485,10 @@ class Log:
         return cut
 
     def settle(self) -> None:
-        """Before a write: complete the last truncation on disk, and find the producers. OSError
-        fails the log, unless no descriptor was left: then the next write tries again."""
+        """Complete the last truncation on disk and find the producers, before a write.
+
+        An OSError fails the log, unless no descriptor was left: then the next write tries again.
+        """
         if self.is_failed:
             raise refusal(self.directory, is_abandoned=self._is_abandoned)
         try:
@@ -487,19 +503,23 @@ class Log:
         return bool(self._segments.discards)
 
     def remove_discarded(self, now_ms: int) -> int:
-        """Remove files that were taken out long enough ago; returns how many. Suits a thread."""
+        """Remove files that were discarded long enough ago, and return how many. Can run in a
+        thread.
+        """
         if self._is_abandoned:
-            return 0  # the files of another log may have these names
+            return 0  # another log's files may have these names
         return self._segments.discards.remove_due(now_ms)
 
     def finish_swap(self, now_ms: int) -> bool:
-        """Finish `swaps.begin`, once the directory was synced; False if the log was truncated in
-        the meantime, or lost some of the segments."""
+        """Finish `swaps.begin`, once the directory was synced.
+
+        Returns False if in the meantime the log was truncated or lost some of the segments.
+        """
         with self._failing():
             return self.swaps.finish(now_ms + self._config.file_delete_delay_ms)
 
     def on_renamed(self, directory: Path) -> None:
-        """The directory has another name now."""
+        """Note that the directory has a new name."""
         self.directory = directory
         self._segments.on_renamed(directory)
         self._durability.on_renamed(directory)
@@ -508,7 +528,7 @@ class Log:
         self.gaps.on_renamed(directory)
 
     def take_over(self, other: Log) -> None:
-        """Replace a log whose batches this one has: know its producers and epochs, too."""
+        """Replace a log whose batches this log has: take its producers and epochs, too."""
         self.producer_state.take_over(other.producer_state)
         self.epochs.take_over(other.epochs)
         with self._failing():
@@ -528,12 +548,14 @@ class Log:
             self._sync(self._take_unsynced())
 
     def take_flush(self) -> Callable[[], None]:
-        """A call that makes the current log durable; it suits a thread."""
+        """Return a call that makes the current log durable. It can run in a thread."""
         self.write_staged()
         return partial(self._sync, self._take_unsynced(is_growing=True))
 
     def take_unflushed(self) -> list[Callable[[], None]]:
-        """Calls that make the rolled segments durable, in this order; they suit a thread."""
+        """Return calls that make the rolled segments durable, in this order. They can run in a
+        thread.
+        """
         calls = self.producer_state.writing()
         end_offset = self._segments.active.base_offset
         if self._durability.has_rolled(end_offset):
@@ -560,7 +582,7 @@ class Log:
         except OSError as error:
             if self._is_abandoned:
                 return  # deleted during the sync in a thread
-            if not is_out_of_descriptors(error):  # else no fsync has failed
+            if not is_out_of_descriptors(error):  # otherwise no fsync has failed
                 self.is_failed = True
             raise
 
@@ -576,19 +598,20 @@ class Log:
         self.release()
 
     def release(self) -> None:
-        """Give back all descriptors, without making anything durable or clean."""
+        """Close all descriptors, without making anything durable or clean."""
         self._segments.release()
 
     def rest(self) -> None:
-        """Give back the descriptors, if nothing was appended since this was last called."""
+        """Close the descriptors if nothing was appended since the last call."""
         if self._rested_at == self.log_end_offset:
             self.release()
         self._rested_at = self.log_end_offset
 
     def abandon(self) -> None:
-        """The directory is about to go, or is out of reach: from now on LogAbandoned is raised.
+        """Note that the directory is about to be removed, or is out of reach. From now on every use
+        raises LogAbandoned.
 
-        Slices that are held stay readable.
+        Slices that are still held stay readable.
         """
         self._is_abandoned = True
         self.is_failed = True

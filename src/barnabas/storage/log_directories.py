@@ -1,10 +1,10 @@
-"""The log directories of a broker: which are online, which have failed, and whose they are.
+"""A broker's log directories: which are online, which have failed, and which cluster owns them.
 
-A directory that fails goes offline for good: the process does not touch it again, and the next
-start scans it, if it can be used then (KIP-112). The others go on.
+A directory that fails stays offline: the process does not touch it again, and the next start scans
+it if it can be used then (KIP-112). The other directories stay online.
 
-All of them belong to one cluster. After a crash of the whole machine they may have lost records;
-until the cluster knows that, no stop counts as clean: the next start would not find it out again.
+All of them belong to one cluster. After a crash of the whole machine they may have lost records.
+Until the cluster knows that, no stop counts as clean: the next start would not notice it again.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from barnabas.types import TopicPartition
 
 
 class LogDirectories:
-    """The directories of `log.dirs`. Iterates over those that are online."""
+    """The directories of `log.dirs`. Iterating yields those that are online."""
 
     __slots__ = ("_broker_id", "_failures", "_files", "_online", "is_suspect")
 
     def __init__(self, files: Files, broker_id: int) -> None:
         self._files = files
         self._broker_id = broker_id
-        # Replaced, never changed: threads that write checkpoints iterate over it.
+        # Replaced, never changed in place, because threads that write checkpoints iterate over it.
         self._online: tuple[LogDirectory, ...] = ()
         self._failures: dict[Path, Exception] = {}
         self.is_suspect = False
-        """They may have lost records, and the cluster does not know it yet."""
+        """The directories may have lost records, and the cluster does not know it yet."""
 
     def __iter__(self) -> Iterator[LogDirectory]:
         return iter(self._online)
@@ -51,15 +51,15 @@ class LogDirectories:
 
     @property
     def reasons(self) -> tuple[Exception, ...]:
-        """The reasons of those that are offline, in the order of `failed`."""
+        """Why the offline directories failed, in the order of `failed`."""
         return tuple(self._failures.values())
 
     def find(self, path: Path) -> LogDirectory | None:
-        """The directory of this path, if it is online."""
+        """Return the directory of this path if it is online, or None."""
         return next((each for each in self._online if each.path == path), None)
 
     def get(self, path: Path) -> LogDirectory:
-        """`find`, or OSError."""
+        """Return the directory of this path. Raises OSError if it is offline."""
         directory = self.find(path)
         if directory is None:
             raise OSError(errno.EIO, "the log directory is offline", str(path))
@@ -68,7 +68,7 @@ class LogDirectories:
     def check_complete(self, name: TopicPartition, *, is_new: bool) -> None:
         """Raise OSError if a log of this name may be in a directory that is offline.
 
-        That cannot be if the partition `is_new`; but then a directory has to be online.
+        A partition that `is_new` cannot be in one; but at least one directory must be online then.
         """
         if self._failures and not (is_new and self._online):
             path, reason = next(iter(self._failures.items()))
@@ -79,17 +79,17 @@ class LogDirectories:
     # --- online and offline ----------------------------------------------------------------------
 
     def open(self, path: Path) -> LogDirectory:
-        """Lock a directory and read its metadata; `add` has to follow. ConfigError."""
+        """Lock a directory and read its metadata; `add` has to follow. Raises ConfigError."""
         if path in self.online or path in self._failures:
             raise ConfigError(f"log directory {path} is listed twice in log.dirs")
         return LogDirectory(self._files, path, self._broker_id)
 
     def add(self, directory: LogDirectory) -> None:
-        """Have it online."""
+        """Put a directory online."""
         self._online += (directory,)
 
     def fail(self, path: Path, error: Exception) -> None:
-        """Take a directory offline, and give back its lock if it has one."""
+        """Take a directory offline, and release its lock if it has one."""
         directory = self.find(path)
         self._online = tuple(each for each in self._online if each is not directory)
         self._failures[path] = error
@@ -97,7 +97,7 @@ class LogDirectories:
             directory.release()
 
     def release(self) -> None:
-        """Give back all locks."""
+        """Release all locks."""
         for directory in self._online:
             directory.release()
         self._online = ()
@@ -106,11 +106,11 @@ class LogDirectories:
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster that the directories belong to; None if they are new."""
+        """The id of the cluster that the directories belong to; None if they are new."""
         return next((each.cluster_id for each in self._online if each.cluster_id is not None), None)
 
     def check_cluster(self) -> None:
-        """Raise ConfigError if they belong to more than one cluster."""
+        """Raise ConfigError if the directories belong to more than one cluster."""
         clusters = {each.cluster_id for each in self._online if each.cluster_id is not None}
         if len(clusters) > 1:
             raise ConfigError(
@@ -118,14 +118,16 @@ class LogDirectories:
             )
 
     def set_cluster_id(self, cluster_id: str) -> None:
-        """Write `meta.properties` where it is missing; ConfigError if it names another cluster."""
+        """Write `meta.properties` where it is missing. Raises ConfigError if it names another
+        cluster.
+        """
         for directory in self._online:
             directory.join(self._broker_id, cluster_id)
 
     def begins_whole(self, boot_id: bytes, *, has_damaged: bool) -> bool:
-        """Return whether the logs have all that was ever written to them.
+        """Return whether the logs have everything that was ever written to them.
 
-        They may not after a crash of the machine (`LogDirectory.may_have_lost`), nor if a directory
+        They may not after a crash of the machine (`LogDirectory.may_have_lost`), or if a directory
         is offline or a log is damaged. Then no stop is clean until `on_loss_known`: the next start
         must not lose the fact before the cluster knows it.
         """
@@ -135,7 +137,8 @@ class LogDirectories:
         return not self.is_suspect
 
     def on_loss_known(self, boot_id: bytes) -> None:
-        """The cluster knows of the possible loss; from now on the logs count as complete."""
+        """Note that the cluster knows of the loss: from now on the logs count as complete.
+        """
         self.is_suspect = False
         for directory in self._online:
             directory.note_boot(boot_id)
@@ -143,16 +146,21 @@ class LogDirectories:
     # --- what lies in them -----------------------------------------------------------------------
 
     def volume(self, path: Path, *, with_strays: bool = True) -> tuple[Space, dict[str, int]]:
-        """The space of a log directory's volume, and the sizes of strays in it. OSError."""
+        """Return the space of a log directory's volume, and the sizes of strays in it. Raises
+        OSError.
+        """
         return self._files.space(path), strays(self._files, path) if with_strays else {}
 
     def sync_names(self, path: Path) -> None:
-        """Make renames in a directory durable, if it is online; suits a thread. DirectoryError."""
+        """Make renames in a directory durable, if it is online. Can run in a thread. Raises
+        DirectoryError.
+        """
         directory = self.find(path)
         if directory is not None:
             directory.sync()
 
     def purge_deleted(self) -> None:
-        """Remove the bytes of deleted logs. Takes as long as the disk; suits a thread."""
+        """Remove the bytes of deleted logs. Waits for the disk; can run in a thread.
+        """
         for directory in self._online:
             directory.purge()

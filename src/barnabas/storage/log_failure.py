@@ -1,4 +1,4 @@
-"""Why a log that has failed, or is used no longer, refuses everything."""
+"""Why a log that has failed, or is no longer used, refuses everything."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 class LogAbandoned(OSError):
-    """The log was deleted or moved, or its directory had failed before: it is used no longer.
+    """The log is no longer used: it was deleted or moved, or its directory had failed before.
 
-    An `await` may have given another log of that name its place: no disk need be at fault.
+    During an `await` another log of that name may have replaced it: the disk need not be at fault.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -17,7 +17,7 @@ class LogAbandoned(OSError):
 
 
 def refusal(directory: Path, *, is_abandoned: bool) -> OSError:
-    """The error that each use of a failed log raises."""
+    """Return the error that each use of a failed log raises."""
     if is_abandoned:
         return LogAbandoned(directory)
     reason = "an earlier write failed; repair the disk and restart the broker"

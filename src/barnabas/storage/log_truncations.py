@@ -1,12 +1,12 @@
-"""Truncations of a broker's logs: many at once, with one wait for the disk.
+"""Truncations of a broker's logs: many together, with one wait for the disk.
 
-A follower that finds its log diverging truncates it on the loop (`begin`), for all partitions of an
-answer. What remains waits for the disk or takes long, and is done for all of them together:
+A follower that finds its log diverging truncates it on the loop (`begin`), for all partitions of a
+response. The rest waits for the disk or takes long, and is done for all logs together:
 
-    begin    the log has its new end at once, also for its readers
-    learn    on the loop, in steps: the producers at the new end are found by reading the log
-    settle   in a thread: the files are cut and synced, and the checkpoints that exceed the logs are
-             lowered, once for each directory
+    begin    the log has its new end immediately, also for its readers
+    learn    on the loop, in steps: reads the log to find the producers at the new end
+    settle   in a thread: cuts and syncs the files, and lowers the checkpoints that exceed the logs,
+             once for each directory
 
 A write to a log before that does the rest for this log alone (`Log.settle`), so nothing is written
 behind records that may come back.
@@ -27,7 +27,7 @@ from barnabas.types import TopicPartition
 
 
 class LogTruncations:
-    """Truncates the logs of a store, with their future replicas and checkpoints."""
+    """Truncates a store's logs, together with their future replicas and checkpoints."""
 
     __slots__ = ("_checkpoints", "_futures", "_homes", "_logs")
 
@@ -49,26 +49,27 @@ class LogTruncations:
         self._logs[name].settle()
 
     def start_at(self, name: TopicPartition, offset: int) -> None:
-        """Empty a log, to begin at an offset; otherwise like `truncate`."""
+        """Empty a log and restart it at an offset; otherwise like `truncate`."""
         self.begin_start_at(name, offset)
         self._logs[name].settle()
 
     def begin(self, name: TopicPartition, offset: int) -> None:
-        """Truncate a log, except what waits for the disk or takes long: `learn` and `settle`."""
+        """Truncate a log, leaving the waits for the disk and long work to `learn` and `settle`.
+        """
         log = self._logs[name]
         log.truncate(offset, settles=False)
         self._futures.cut(name, log.log_end_offset, self._checkpoints.lower)
         self._lower_checkpoints(name)
 
     def begin_start_at(self, name: TopicPartition, offset: int) -> None:
-        """Empty a log, to begin at an offset; otherwise like `begin`."""
+        """Empty a log and restart it at an offset; otherwise like `begin`."""
         self._logs[name].start_at(offset, settles=False)
-        # The future replica has only records that the current one has lost: all of them go.
+        # The future replica has only records that the current replica has lost: remove all of them.
         self._futures.cut(name, offset, self._checkpoints.lower, is_all=True)
         self._lower_checkpoints(name)
 
     def _lower_checkpoints(self, name: TopicPartition) -> None:
-        """Lower the high watermark now, and have the files written before the next append."""
+        """Lower the high watermark now; the files are written before the next append."""
         log, high_watermarks = self._logs[name], self._checkpoints.high_watermarks
         if high_watermarks.get(name, 0) > log.log_end_offset:
             high_watermarks[name] = log.log_end_offset
@@ -84,20 +85,23 @@ class LogTruncations:
             yield from log.unsettled.learn()
 
     def settle(self, names: Iterable[TopicPartition]) -> list[tuple[Log, OSError]]:
-        """Complete truncations on disk; suits a thread. Returns failed logs. DirectoryError."""
+        """Complete truncations on disk, and return the failed logs.
+
+        Can run in a thread. Raises DirectoryError.
+        """
         failed: list[tuple[Log, OSError]] = []
         done: dict[LogDirectory, dict[TopicPartition, Cut]] = {}
         for name in names:
             log, home = self._logs.get(name), self._homes.get(name)
             if log is None or home is None or log.unsettled is None:
-                continue  # deleted in the meantime, or an append has settled it
+                continue  # deleted in the meantime, or settled by an append
             cut = log.unsettled
             try:
                 cut.make_durable()
             except OSError as error:
                 if log.is_failed:
                     continue  # deleted in the meantime, or known
-                if not is_out_of_descriptors(error):  # else the next attempt may succeed
+                if not is_out_of_descriptors(error):  # otherwise the next attempt may succeed
                     log.is_failed = True
                 failed.append((log, error))
             else:

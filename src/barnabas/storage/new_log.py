@@ -1,9 +1,9 @@
-"""Creation of the files of new logs, which on most disks takes longest of all.
+"""Creation of the files of new logs, which on most disks is the slowest step.
 
-new = store.place(name, topic_id)     chooses the directory, once
-new.lay_out()                         creates the files; in any thread, and in parallel
-store.make(name, topic_id, config)    the log; creates files that do not exist yet
-store.topic_ids.write()               has the topic ids of all that were made on disk, with one sync
+    new = store.place(name, topic_id)     chooses the directory, once
+    new.lay_out()                         creates the files; in any thread, and in parallel
+    store.make(name, topic_id, config)    returns the log; creates files that do not exist yet
+    store.topic_ids.write()               writes the topic ids of all new logs to disk with one sync
 
 Nothing may be written to a log before its topic id is on disk: a power cut could leave records
 behind that belong to any topic of that name.
@@ -33,7 +33,7 @@ _MOST_PREFERRED = 10_000
 
 
 class NewLog:
-    """A place for one partition."""
+    """The place chosen for one partition's log."""
 
     __slots__ = ("_files", "_forget_namesake", "directory", "is_laid_out", "path", "topic_id")
 
@@ -53,11 +53,13 @@ class NewLog:
         self.is_laid_out = False
 
     def lay_out(self) -> None:
-        """Create the directory and files of an empty log, if they do not exist; durable with the
-        next sync of both. OSError."""
+        """Create the directory and files of an empty log, if they do not exist.
+
+        They are durable with the next sync of both directories. Raises OSError.
+        """
         if self.is_laid_out:
             return
-        # Before its directory exists: from then on both may survive a crash.
+        # Do this before its directory exists: from then on both may survive a crash.
         self._forget_namesake()
         self._files.make_directory(self.path)
         begin_without_gaps(self._files, self.path)
@@ -67,34 +69,35 @@ class NewLog:
 
 
 class Places:
-    """The choice of a log's directory: the one that was wished for (AlterReplicaLogDirs), else the
-    one with the fewest logs, including placed ones."""
+    """Chooses a log's directory: the one requested by AlterReplicaLogDirs, or the one with the
+    fewest logs, including placed ones.
+    """
 
     __slots__ = ("_files", "_forget_namesake", "_new", "_preferred", "hosted")
 
     def __init__(
         self, files: Files, forget_namesake: Callable[[LogDirectory, TopicPartition], None]
     ) -> None:
-        """`forget_namesake`: removes an earlier log of this name from the checkpoints, durably."""
+        """`forget_namesake` durably removes an earlier log of this name from the checkpoints."""
         self._files = files
         self._forget_namesake = forget_namesake
         self._new: dict[TopicPartition, NewLog] = {}
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self.hosted = Counter[LogDirectory]()
-        """The number of logs of each, including placed ones."""
+        """The number of logs in each directory, including placed ones."""
 
     def place(
         self, name: TopicPartition, topic_id: bytes, directories: Sequence[LogDirectory]
     ) -> NewLog:
-        """Place a log in one of these; where it was placed before, if that is one of them.
+        """Place a log in one of these directories; a log already placed in one of them stays there.
 
-        Raises InvalidTopic for a name that no directory may have.
+        Raises InvalidTopic if no directory may have the name.
         """
-        # A name with a slash in it, from a damaged request or znode, would lie elsewhere.
+        # A name that contains a slash, from a damaged request or znode, would lie elsewhere.
         check_directory_name(name)
         before = self._new.get(name)
         if before is not None and before.directory in directories:
-            # Its files may be there already, made by a thread.
+            # A thread may have created its files already.
             if before.topic_id == topic_id:
                 return before
             directory = before.directory
@@ -111,7 +114,9 @@ class Places:
         return new
 
     def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
-        """Place the log there, once it is created; the oldest of too many wishes are forgotten."""
+        """Place the log there when it is created. If there are too many requests, the oldest are
+        forgotten.
+        """
         self._preferred.pop(name, None)
         self._preferred[name] = directory
         if len(self._preferred) > _MOST_PREFERRED:
@@ -123,7 +128,7 @@ class Places:
 
 
 class NewTopicIds:
-    """The topic ids of logs that were made, and are not noted yet (`topic_ids`)."""
+    """The topic ids of logs that were created but are not noted yet (`topic_ids`)."""
 
     __slots__ = ("_checkpoints", "_damaged", "_files", "_futures", "_logs", "_made", "_noting")
 
@@ -144,17 +149,20 @@ class NewTopicIds:
         self._noting = threading.Lock()
 
     def add(self, name: TopicPartition, directory: LogDirectory, topic_id: bytes) -> None:
-        """Have the next `write` note a log that was just made."""
+        """Let the next `write` note a log that was just created."""
         self._made.setdefault(directory, {})[name] = topic_id
 
     def write(self) -> None:
-        """Note the topic ids of logs made since the last call, durably, until their own files are
-        durable. Suits a thread. DirectoryError."""
+        """Durably note the topic ids of logs created since the last call.
+
+        The notes are kept until the logs' own files are durable. Can run in a thread. Raises
+        DirectoryError.
+        """
         with self._noting:
-            # Logs that are made while this thread waits go into the next round.
+            # Logs that are created while this thread waits go into the next round.
             made, self._made = self._made, {}
             for directory, ids in made.items():
-                # A damaged log keeps its id in the file: its own files say nothing for certain.
+                # A damaged log keeps its id in the file, because its own files prove nothing.
                 known = self._damaged.topic_ids_in(directory) | {
                     name: log.topic_id
                     for name in self._checkpoints.names_in(directory)
@@ -166,7 +174,9 @@ class NewTopicIds:
                     raise DirectoryError(directory.path, cause) from cause
 
     def give(self, name: TopicPartition, topic_id: bytes) -> None:
-        """Write the topic id of a log that was created before there were any (KIP-516). OSError."""
+        """Write a topic id for a log that was created before topic ids existed (KIP-516). Raises
+        OSError.
+        """
         log = self._logs[name]
         for each in filter(None, (log, self._futures.get(name))):
             write_topic_id(self._files, each.directory, topic_id)

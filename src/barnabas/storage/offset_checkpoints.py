@@ -1,11 +1,11 @@
-"""The checkpoints of offsets in every log directory: what is in them, and in which order they move.
+"""The offset checkpoints in every log directory: their content, and the order in which they move.
 
-    recovery-point-offset-checkpoint    from where a start after a crash has to scan
-    log-start-offset-checkpoint         where the log begins, if not with its first segment
+    recovery-point-offset-checkpoint    the offset from which a start after a crash has to scan
+    log-start-offset-checkpoint         the offset where the log begins, if not its first segment's
     replication-offset-checkpoint       the high watermark
 
-A directory's files name the logs in it, those that are being moved there too (`future_logs`), and
-those that are damaged, as they were found.
+A directory's files name the logs in it, including logs that are being moved there (`future_logs`),
+and the damaged logs with the entries that were found.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALL = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
 
 
 class OffsetCheckpoints:
-    """Writes the files of all directories of a broker. Everything waits for the disk."""
+    """Writes the files of all directories of a broker. Every method waits for the disk."""
 
     __slots__ = ("_damaged", "_futures", "_homes", "_logs", "high_watermarks")
 
@@ -46,26 +46,29 @@ class OffsetCheckpoints:
         self.high_watermarks: dict[TopicPartition, int] = {}
 
     def names_in(self, directory: LogDirectory) -> list[TopicPartition]:
-        """The logs in a directory, without those that are being moved there."""
+        """List the logs in a directory, without those that are being moved there."""
         return [name for name, home in list(self._homes.items()) if home is directory]
 
     def write(self, file: str, directories: Iterable[LogDirectory]) -> None:
-        """Write in every directory that can be written; then raise the first DirectoryError."""
+        """Write the file in every directory that can be written; then raise the first
+        DirectoryError.
+        """
         failures: list[DirectoryError] = []
         for directory in directories:
             try:
                 self.write_in(directory, file)
             except DirectoryError as error:
-                # The other directories get their files: one that fails must not cost them theirs.
+                # Write the other directories' files: one failing directory must not cost them
+                # theirs.
                 failures.append(error)
         if failures:
             raise failures[0]
 
     def write_in(self, directory: LogDirectory, *files: str) -> None:
-        """Write one directory's files. DirectoryError."""
+        """Write one directory's files. Raises DirectoryError."""
         for file in files:
-            # A truncation may lower a recovery point while a thread writes the one from before:
-            # the later lookup must be the later file.
+            # A truncation may lower a recovery point while a thread writes the earlier one: the
+            # later lookup must be the later file.
             with directory.checkpointing[file]:
                 names = [*self.names_in(directory), *self._futures.names_in(directory)]
                 offsets = self._damaged.offsets_in(directory, file) | {
@@ -76,8 +79,10 @@ class OffsetCheckpoints:
                 directory.write_checkpoint(file, offsets)
 
     def forget(self, directory: LogDirectory, name: TopicPartition) -> None:
-        """Remove an earlier log of this name: after a crash, its offsets would be taken for the new
-        one's. DirectoryError."""
+        """Remove an earlier log of this name. Raises DirectoryError.
+
+        After a crash its offsets would be taken for the new log's.
+        """
         for file in ALL:
             with directory.checkpointing[file]:
                 is_named = directory.is_in_checkpoint(file, name)
@@ -85,8 +90,11 @@ class OffsetCheckpoints:
                 self.write_in(directory, file)
 
     def lower(self, directory: LogDirectory, names: Sequence[TopicPartition]) -> None:
-        """Lower what exceeds truncated logs. Else the next start would take records written there
-        later for durable, committed or deleted. DirectoryError."""
+        """Lower the offsets that exceed truncated logs. Raises DirectoryError.
+
+        Otherwise the next start would take records written there later for durable, committed or
+        deleted.
+        """
         for file in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS):
             with directory.checkpointing[file]:
                 is_above = any(
@@ -98,12 +106,13 @@ class OffsetCheckpoints:
                 self.write_in(directory, file)
 
     def _offset(self, directory: LogDirectory, file: str, name: TopicPartition) -> int | None:
-        """The offset that the file has to have for a log; None: no line."""
+        """Return the offset that the file must have for a log; None if the file needs no line."""
         is_future = self._futures.home(name) is directory
         log = self._futures.get(name) if is_future else self._logs.get(name)
         if file == HIGH_WATERMARKS:
             high_watermark = self.high_watermarks.get(name)
-            # A future replica has the current one's, as far as its own records go.
+            # A future replica has the current replica's high watermark, as far as its own records
+            # go.
             if not is_future or high_watermark is None or log is None:
                 return high_watermark
             return min(high_watermark, log.log_end_offset)
@@ -111,6 +120,6 @@ class OffsetCheckpoints:
             return None
         if file == RECOVERY_POINTS:
             return log.recovery_checkpoint
-        # As Kafka, which leaves out logs that begin with their first segment.
+        # Like Kafka, leave out logs that begin with their first segment.
         begins_within = log.log_start_offset > log.segments[0].base_offset
         return log.log_start_offset if begins_within else None

@@ -1,7 +1,7 @@
-"""The opening of a log directory's logs at a start, one after the other; after a crash other
-processes may have recovered them before (`recovery_children`).
+"""Opens a log directory's logs at a start, one after the other. After a crash other processes may
+have recovered them first (`recovery_children`).
 
-A damaged log is left out (`damaged_logs`); what a disk refuses ends the opening of its directory.
+A damaged log is left out (`damaged_logs`). An error of the disk ends the opening of its directory.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ class Opened(NamedTuple):
     name: TopicPartition
     log: Log | DamagedLog
     high_watermark: int
-    """The checkpointed one, but not beyond the log's end."""
+    """The checkpointed high watermark, but not beyond the log's end."""
     is_back: bool
-    """Its recovery point is below the checkpointed one."""
+    """The log's recovery point is below the checkpointed one."""
     is_cut: bool
-    """It ends below the checkpointed high watermark."""
+    """The log ends below the checkpointed high watermark."""
 
 
 class Opening:
-    """Reads what a directory's files know of its logs before any of them is opened."""
+    """Reads what a directory's files say about its logs before any of them is opened.
+    """
 
     __slots__ = ("_config", "_directory", "_files", "_offsets", "_processes", "_start", "topic_ids")
 
@@ -53,8 +54,9 @@ class Opening:
         start: Start,
         processes: int,
     ) -> None:
-        """`start`: what all logs have in common; `processes`: that may recover logs at the same
-        time. CorruptData, OSError."""
+        """`start` holds what all logs have in common; `processes` is the number of processes that
+        may recover logs at the same time. Raises CorruptData or OSError.
+        """
         self._files = files
         self._directory = directory
         self._config = config
@@ -67,9 +69,9 @@ class Opening:
         self.topic_ids = directory.topic_ids.read()
 
     def start_of(self, name: TopicPartition) -> Start:
-        """Return what is known of one log, which is opened next."""
+        """Return what is known about the log that is opened next."""
         loading: Loading | None = self._start.loading
-        # Here a start that was stopped ends: LoadingStopped.
+        # A start that was stopped ends here, with LoadingStopped.
         if loading is not None:
             loading.opening(name)
         return self._known_start(name)
@@ -82,14 +84,14 @@ class Opening:
         )
 
     def logs(self, names: Sequence[TopicPartition]) -> Iterator[Opened]:
-        """Open these. OSError, LoadingStopped."""
+        """Open these logs. Raises OSError or LoadingStopped."""
         scanned = self._recover_in_children(names)
         for name in names:
             start = self.start_of(name)._replace(is_scanned=name in scanned)
             high_watermark = self._offsets[HIGH_WATERMARKS].get(name, 0)
             try:
                 log = self._open(name, start)
-            # Damage costs the log that has it, and no other one of the directory.
+            # Damage affects only the log that has it, not the others of the directory.
             except CorruptData as error:
                 offsets = {file: at[name] for file, at in self._offsets.items() if name in at}
                 damaged = DamagedLog(self._directory, offsets, self._topic_id(name, start), error)
@@ -99,17 +101,17 @@ class Opening:
             yield Opened(
                 name,
                 log,
-                # Records that a crash took from the log do not count as committed either.
+                # Records that a crash removed from the log do not count as committed either.
                 min(high_watermark, end_offset),
                 is_back=start.recovery_point > log.recovery_point,
                 is_cut=high_watermark > end_offset,
             )
 
     def _recover_in_children(self, names: Sequence[TopicPartition]) -> set[TopicPartition]:
-        """Have other processes recover logs, where that is worth it; return those that are."""
+        """Let other processes recover logs if that is worth it, and return the recovered logs."""
         if self._start.is_clean or self._processes < 2:
             return set()
-        # Only here, so that most starts load nothing for it.
+        # Imported only here, so that most starts load nothing for it.
         from barnabas.storage.recovery_children import (
             Unscanned,
             are_worth_it,
@@ -135,7 +137,7 @@ class Opening:
         path = self._directory.path_of(name)
         log = open_log(self._files, path, name, self._config, start)
         if not 0 <= log.gaps.end <= log.log_end_offset:
-            # Another broker's until now: it may have gaps up to here, and none from here on.
+            # This log was another broker's: it may have gaps up to here, but not from here on.
             log.flush()
             log.gaps.note(log.log_end_offset)
         return log

@@ -3,7 +3,7 @@
     version: 0
     topic_id: AAECAwQFBgcICQoLDA0ODw        base64url without padding; no line end after it
 
-A topic that was deleted and created again has the same directories and another id.
+A topic that was deleted and recreated has the same directories but another id.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ _ID_BYTES = 16
 
 
 def read_topic_id(files: Files, directory: Path) -> bytes | None:
-    """None if there is no such file, as in Kafka before 2.8; CorruptData."""
+    """Return the topic id; None if there is no such file, as in Kafka before 2.8.
+
+    Raises CorruptData if the file is malformed.
+    """
     path = directory / FILE_NAME
     try:
-        # Damaged octets are replaced: the checks below name the file then.
+        # Damaged octets are replaced; the checks below then name the file.
         text = files.read(path).decode("ascii", "replace")
     except FileNotFoundError:
         return None
@@ -34,7 +37,7 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
         raise CorruptData(f"{path} has an unknown version")
     encoded = fields.get("topic_id", "").strip()
     try:
-        # Kafka writes base64 without padding; Python's decoder wants it.
+        # Kafka writes base64 without padding, but Python's decoder requires it.
         topic_id = urlsafe_b64decode(encoded + "==")
     except ValueError as cause:
         raise CorruptData(f"{path} has a malformed topic id {encoded!r}") from cause
@@ -46,10 +49,10 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
 def settle_topic_id(
     files: Files, directory: Path, noted: bytes | None, *, is_empty: bool
 ) -> bytes | None:
-    """Read the topic id where a power cut may have damaged the file, and repair that.
+    """Read the topic id, repairing the file if a power cut damaged it.
 
-    `noted`: the id from `topic_ids`. A log that `is_empty` and has none was not created completely;
-    it may belong to any topic.
+    `noted` is the id from `topic_ids`. A log that `is_empty` and has no id was not created
+    completely; it may belong to any topic.
     """
     try:
         found = read_topic_id(files, directory)
@@ -57,7 +60,7 @@ def settle_topic_id(
         if noted is None and not is_empty:
             raise
         found = None
-    # The file was never durable, or is torn: what was noted at the creation counts.
+    # The file was never durable, or is torn: the id noted at the creation counts.
     if found is None and noted is not None:
         write_topic_id(files, directory, noted)
         return noted

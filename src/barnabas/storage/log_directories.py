@@ -137,8 +137,7 @@ class LogDirectories:
         return not self.is_suspect
 
     def on_loss_known(self, boot_id: bytes) -> None:
-        """Note that the cluster knows of the loss: from now on the logs count as complete.
-        """
+        """Note that the cluster knows of the loss: from now on the logs count as complete."""
         self.is_suspect = False
         for directory in self._online:
             directory.note_boot(boot_id)
@@ -160,7 +159,6 @@ class LogDirectories:
             directory.sync()
 
     def purge_deleted(self) -> None:
-        """Remove the bytes of deleted logs. Waits for the disk; can run in a thread.
-        """
+        """Remove the bytes of deleted logs. Waits for the disk; can run in a thread."""
         for directory in self._online:
             directory.purge()

@@ -54,8 +54,7 @@ class LogTruncations:
         self._logs[name].settle()
 
     def begin(self, name: TopicPartition, offset: int) -> None:
-        """Truncate a log, leaving the waits for the disk and long work to `learn` and `settle`.
-        """
+        """Truncate a log, leaving the waits for the disk and long work to `learn` and `settle`."""
         log = self._logs[name]
         log.truncate(offset, settles=False)
         self._futures.cut(name, log.log_end_offset, self._checkpoints.lower)

@@ -41,8 +41,7 @@ class Opened(NamedTuple):
 
 
 class Opening:
-    """Reads what a directory's files say about its logs before any of them is opened.
-    """
+    """Reads what a directory's files say about its logs before any of them is opened."""
 
     __slots__ = ("_config", "_directory", "_files", "_offsets", "_processes", "_start", "topic_ids")
 

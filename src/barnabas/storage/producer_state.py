@@ -1,14 +1,14 @@
 """The producers of one log as of its end, and the snapshots of them.
 
-A repeated batch is recognised by `producers`; this file keeps what that knows on disk. It owns
-which offset the newest snapshot has, and where the batches with a producer end: a truncation above
-that point changes nothing here.
+`producers` recognises a repeated batch; this file keeps the producers' state on disk. It owns the
+offset of the newest snapshot, and the offset where the batches with a producer end: a truncation
+above that offset changes nothing here.
 
-A snapshot of many producers is written in a thread so that the loop does not pause, as of the time
-that it was due. It gets its name when it is complete, and never once it is void, which may happen
-at any time: its offset may have been truncated, and the records written there next are another
-history. Until it exists, or if the broker dies before, the previous one and the log have the same
-state.
+A snapshot of many producers is written in a thread, so that the loop does not pause; it holds the
+state at the time when it was due. It gets its final name once it is complete, unless it is void by
+then. It may become void at any time: a truncation may have removed its offset, and the records
+written there next are another history. Until it exists, or if the broker dies before, the previous
+snapshot and the log hold the same state.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from barnabas.storage.producers import Producers
 from barnabas.storage.snapshot import encode_states, snapshot_path, write_snapshot
 
 WRITTEN_AT_ONCE = 10_000
-"""How many producers take two milliseconds."""
+"""The number of producers that take two milliseconds."""
 
 
 class ProducerState:
-    """The producers of one log, and its newest snapshot of them."""
+    """The producers of one log, and the newest snapshot of them."""
 
     __slots__ = (
         "_directory",
@@ -56,39 +56,44 @@ class ProducerState:
     # --- the log changes -------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Forget everything: the log is empty, and begins at another offset."""
+        """Forget everything: the log is now empty and begins at another offset."""
         self.producers, self.batches_end = Producers(), 0
 
     def end_at(self, offset: int) -> bool:
-        """The log is truncated there. Returns whether that took batches with a producer, so that
-        the producers at the new end have to be found."""
+        """Note that the log was truncated to this offset.
+
+        Returns whether batches with a producer were removed, so that the producers at the new end
+        must be found.
+        """
         if offset >= self.batches_end:
             return False
         self.batches_end = offset
         return True
 
     def take_over(self, other: ProducerState) -> None:
-        """Replace a log whose batches this one has: know its producers, too."""
+        """Replace a log whose batches this log has: take its producers, too."""
         self.producers, self.batches_end = other.producers, other.batches_end
         if len(self.producers):
-            self._snapshot_offset = -1  # its own may lack some: the next one is not omitted
+            self._snapshot_offset = -1  # its own may lack producers: do not omit the next one
 
     def on_renamed(self, directory: Path) -> None:
-        """The directory has another name now; no snapshot may be due."""
+        """Note that the directory has a new name. No snapshot may be due."""
         self._directory = directory
 
     # --- snapshots -------------------------------------------------------------------------------
 
     def take_snapshot(self, offset: int, *, may_wait: bool = False) -> None:
-        """Have a snapshot as of the log end, `offset`: now, or when `writing` is called. OSError.
+        """Take a snapshot as of the log end, `offset`: now, or when `writing` is called. Raises
+        OSError.
 
-        Unless it `may_wait`, one that is due and not yet written is replaced.
+        Unless it `may_wait`, a snapshot that is due but not yet written is replaced.
         """
         is_unwritten = self._due is not None and not self._due.is_written
         if self._snapshot_offset >= offset and (may_wait or not is_unwritten):
             return
         self.void_snapshot()
-        # A snapshot is only a shortcut for recovery, so that of many producers may come later.
+        # A snapshot is only a shortcut for recovery, so a snapshot of many producers may come
+        # later.
         if may_wait and len(self.producers) > WRITTEN_AT_ONCE:
             path = snapshot_path(self._directory, offset)
             self._due = _Due(path, offset, self.producers.states())
@@ -98,7 +103,7 @@ class ProducerState:
         self._snapshot_offset = offset
 
     def void_snapshot(self) -> None:
-        """Drop a snapshot that is not written yet: the log is about to be truncated."""
+        """Drop a snapshot that is not yet written: the log is about to be truncated."""
         if self._due is not None:
             with self._due.lock:
                 self._due.is_void = True
@@ -109,7 +114,10 @@ class ProducerState:
         self._snapshot_offset = newest_offset
 
     def writing(self) -> list[Callable[[], None]]:
-        """The call that writes the snapshot that is due, if one is; it suits a thread. OSError."""
+        """Return the call that writes the snapshot that is due, if any, in a list.
+
+        The call can run in a thread. It raises OSError.
+        """
         due = self._due
         if due is None or due.is_begun:
             return []
@@ -121,7 +129,7 @@ class ProducerState:
         try:
             self._files.write(temporary, encode_states(due.states), sync=True)
             due.states = []
-            # Under the lock, or the loop could truncate the log between the check and the rename.
+            # Take the lock, or the loop could truncate the log between the check and the rename.
             with due.lock:
                 if due.is_void:
                     self._files.remove(temporary)

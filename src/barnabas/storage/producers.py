@@ -1,14 +1,15 @@
 """Producer sequences of one partition, which make a retried batch harmless (KIP-98, PR-6).
 
-Owns, per producer id, the epoch, the last five data batches, the last marker's traces, and the open
-transaction. A client has at most five batches in flight, so a retry is always one of the last five;
-it is answered with the offset of the first attempt.
+For each producer id, owns the epoch, the last five data batches, the fields set by the last marker,
+and the open transaction. A client has at most five batches in flight, so a retry is always one of
+the last five; it is answered with the offset of the first attempt.
 
-Invariant: this state is a function of the batches below the log end. It changes in `apply` alone,
-for a batch that was just written and for one replayed at start alike; `check` changes nothing.
+Invariant: this state is a function of the batches below the log end. Only `apply` changes it, in
+the same way for a batch that was just written and for a batch replayed at the start; `check`
+changes nothing.
 
-There may be half a million of them, nearly all idle: each is kept as bytes, so a list of all is an
-immutable copy, too. They begin with the producer's row in a snapshot.
+There may be half a million producers, nearly all idle. Each is kept as bytes, so a list of all of
+them is also an immutable copy. The bytes begin with the producer's row in a snapshot.
 
     row, 46 bytes, see `snapshot` | batches, newest first, 24 bytes each: last sequence int32
     | last offset int64 | offset delta int32 | timestamp int64
@@ -32,9 +33,9 @@ from barnabas.records.control_records import Marker
 from barnabas.storage.transaction_index import Ended, OpenTransactions
 
 KEPT_BATCHES = 5
-"""Bounds the batches kept of each producer; earlier ones are forgotten."""
+"""The most batches kept for each producer; earlier batches are forgotten."""
 _EXPIRED_AT_ONCE = 2000
-_SEQUENCES = 2**31  # after 2^31-1 comes 0
+_SEQUENCES = 2**31  # 0 follows 2^31-1
 
 NO_OFFSET = NO_COORDINATOR_EPOCH = -1
 
@@ -60,7 +61,7 @@ class Appended(NamedTuple):
     last_sequence: int
     last_offset: int
     offset_delta: int
-    """Last offset minus first, and last sequence minus first alike."""
+    """Last offset minus first offset, which equals last sequence minus first sequence."""
     timestamp: int
 
     @property
@@ -73,20 +74,22 @@ class Appended(NamedTuple):
 
 
 class Producer:
-    """The state of one producer id in this partition, when it was read."""
+    """The state of one producer id in this partition at the time it was read."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "timestamp", "transaction_offset")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.batches: tuple[Appended, ...] = ()
-        """Of the current epoch, oldest first."""
+        """The batches of the current epoch, oldest first."""
         self.timestamp = -1
-        """Of its last batch or marker, in ms; from the records, not from the clock."""
+        """The time of its last batch or marker, in ms; it comes from the records, not from the
+        clock.
+        """
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
-        """The last marker's."""
+        """The coordinator epoch of the last marker."""
         self.transaction_offset = NO_OFFSET
-        """Where its open transaction began."""
+        """The offset where its open transaction began."""
 
     @property
     def last_sequence(self) -> int:
@@ -118,7 +121,7 @@ def _decode(state: bytes) -> Producer:
 
 
 def _batches(state: bytes) -> Iterator[Appended]:
-    """The newest first."""
+    """Yield the batches, newest first."""
     return map(Appended._make, _BATCH.iter_unpack(memoryview(state)[ROW.size :]))
 
 
@@ -129,7 +132,7 @@ class Producers:
 
     def __init__(self) -> None:
         self._states: dict[int, bytes] = {}
-        self._transactions: OpenTransactions | None = None  # made with the first one
+        self._transactions: OpenTransactions | None = None  # created with the first transaction
 
     def __len__(self) -> int:
         return len(self._states)
@@ -148,7 +151,7 @@ class Producers:
         return None if state is None else _decode(state)
 
     def states(self) -> list[bytes]:
-        """The current states of all; each begins with its row in a snapshot."""
+        """Return the current states of all producers; each begins with its row in a snapshot."""
         return list(self._states.values())
 
     def take_over(self, producers: dict[int, Producer]) -> None:
@@ -157,8 +160,10 @@ class Producers:
         self._begin_all()
 
     def take_over_rows(self, rows: Iterable[bytes]) -> None:
-        """Start with these rows of a snapshot. A row has the producer's last batch; none if it has
-        no offset."""
+        """Start with these rows of a snapshot.
+
+        A row holds the producer's last batch, or no batch if it has no offset.
+        """
         states = {}
         for row in rows:
             producer_id, _, sequence, offset, delta, timestamp, _, _ = ROW.unpack(row)
@@ -183,7 +188,7 @@ class Producers:
         self._transactions.begin(producer_id, first_offset)
 
     def stable_below(self, high_watermark: int) -> int:
-        """The last stable offset, at which readers of committed records stop."""
+        """Return the last stable offset, at which readers of committed records stop."""
         if self._transactions is None:
             return high_watermark
         return self._transactions.stable_below(high_watermark)
@@ -191,37 +196,39 @@ class Producers:
     def check(self, header: BatchHeader) -> Appended | None:
         """Check that this producer's data batch may be appended.
 
-        Returns the batch in the log that it repeats, else None. Raises
-        InvalidProducerEpoch for an older epoch, OutOfOrderSequenceNumber for a gap,
-        UnknownProducerId for the repetition of a batch whose transaction has ended (decision 20),
-        and InvalidTxnState for a batch outside of the producer's open transaction. An unknown
-        producer may begin anywhere: retention may have removed what it wrote (KIP-360).
+        Returns the batch in the log that it repeats, or None. Raises InvalidProducerEpoch for an
+        older epoch, OutOfOrderSequenceNumber for a gap, UnknownProducerId for the repetition of a
+        batch whose transaction has ended (decision 20), or InvalidTxnState for a batch outside the
+        producer's open transaction. An unknown producer may begin anywhere: retention may have
+        removed its earlier batches (KIP-360).
         """
         state = self._states.get(header.producer_id)
         if state is None:
             return None
         epoch, last_sequence, began = _TO_CHECK(state)
         sequence = header.base_sequence
-        # Kafka compares epochs first: a fenced producer must learn that before anything else.
+        # Kafka compares epochs first: a fenced producer must learn that it is fenced before
+        # anything else.
         if header.producer_epoch == epoch:
             expected = (last_sequence + 1) % _SEQUENCES
-            # Only what does not continue the sequence can repeat a batch, so most batches skip the
+            # A batch that continues the sequence cannot be a repetition, so most batches skip the
             # search.
             if sequence != expected or last_sequence == NO_SEQUENCE:
                 last = (sequence + header.last_offset_delta) % _SEQUENCES
                 for batch in _batches(state):
                     if batch.last_sequence == last and batch.base_sequence == sequence:
-                        # The batch's transaction has ended, so its repetition would count for none:
-                        # refuse it.
+                        # The batch's transaction has ended, so its repetition would belong to no
+                        # transaction: refuse it.
                         if header.is_transactional and not 0 <= began <= batch.base_offset:
                             raise _ended_transaction_error(header)
                         return batch
         elif header.producer_epoch < epoch:
             raise _fencing_error(header.producer_id, header.producer_epoch, epoch)
         else:
-            # A new epoch begins its sequences at 0.
+            # A new epoch starts its sequences at 0.
             expected = 0
-        # An epoch of -1 was never used by a producer: it may begin anywhere, as an unknown one.
+        # An epoch of -1 was never used by a producer: like an unknown producer, it may begin
+        # anywhere.
         if sequence != expected and epoch != NO_PRODUCER_EPOCH:
             raise OutOfOrderSequenceNumber(
                 f"producer {header.producer_id} sent sequence {sequence} in epoch "
@@ -235,7 +242,9 @@ class Producers:
         return None
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        """Check the epoch of a batch without a sequence. InvalidProducerEpoch if it is older."""
+        """Check the epoch of a batch without a sequence. Raises InvalidProducerEpoch if it is
+        older.
+        """
         producer = self.get(producer_id)
         if producer is not None and producer_epoch < producer.epoch:
             raise _fencing_error(producer_id, producer_epoch, producer.epoch)
@@ -243,8 +252,8 @@ class Producers:
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
         """Check that a coordinator's marker may be appended.
 
-        InvalidProducerEpoch, or TransactionCoordinatorFenced if a later coordinator has written one
-        already.
+        Raises InvalidProducerEpoch if its epoch is older, or TransactionCoordinatorFenced if a
+        later coordinator has already written a marker.
         """
         producer = self.get(producer_id)
         if producer is None:
@@ -266,15 +275,15 @@ class Producers:
         coordinator_epoch, began = NO_COORDINATOR_EPOCH, NO_OFFSET
         if state is not None:
             epoch, coordinator_epoch, began = _TO_KEEP(state)
-            # Batches of an older epoch cannot be repeated any more: it is fenced.
+            # Batches of an older epoch can no longer be repeated: that epoch is fenced.
             if epoch == producer_epoch:
                 older = state[ROW.size : _OLD_BYTES]
         delta = header.last_offset_delta
         sequence = header.base_sequence
-        if sequence != NO_SEQUENCE:  # a coordinator's batch may have none
+        if sequence != NO_SEQUENCE:  # a coordinator's batch may have no sequence
             sequence = (sequence + delta) % _SEQUENCES
-        # The first batch of a transaction: nothing from here on is stable until it has ended
-        # (CO-6).
+        # The first batch of a transaction: nothing from here on is stable until the transaction has
+        # ended (CO-6).
         if header.attributes & TRANSACTIONAL and began == NO_OFFSET:
             began = base_offset
             self._begin(producer_id, base_offset)
@@ -298,14 +307,14 @@ class Producers:
         )
 
     def apply_marker(self, producer_id: int, producer_epoch: int, marker: Marker) -> Ended | None:
-        """Apply a transaction marker in the log; returns the transaction that it ended.
+        """Apply a transaction marker in the log, and return the transaction that it ended.
 
         A bumped epoch in it resets sequences.
         """
         producer = self.get(producer_id)
         if producer is None:
             producer = Producer(producer_epoch)
-        # The coordinator has bumped the epoch, which fences the producer: sequences begin again.
+        # The coordinator has bumped the epoch, which fences the producer: sequences restart.
         elif producer.epoch != producer_epoch:
             producer.epoch = producer_epoch
             producer.batches = ()
@@ -323,7 +332,7 @@ class Producers:
             pass
 
     def expiring(self, before_ms: int) -> Iterator[None]:
-        """`expire` in steps of a millisecond, between which producers may write."""
+        """Run `expire` in steps of a millisecond; between them producers may write."""
         states = self._states
         ids = list(states)
         while ids:
@@ -332,7 +341,7 @@ class Producers:
                 if state is not None:
                     timestamp, began = _AGE.unpack_from(state)
                     # An open transaction keeps its producer: its end has to be recognised, however
-                    # late.
+                    # late it comes.
                     if timestamp <= before_ms and began == NO_OFFSET:
                         del states[producer_id]
             del ids[-_EXPIRED_AT_ONCE:]  # freeing all at the end would take long

@@ -1,4 +1,4 @@
-"""Starts child processes that run a module of this package, and talk over standard streams."""
+"""Starts child processes that run a module of this package and use standard streams."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def start_child(module: str, **variables: str) -> Popen[bytes]:
-    """The process; `variables` of its environment are set to these. OSError."""
+    """Start a process that runs the module, with these environment `variables`. Raises OSError."""
     from subprocess import PIPE, Popen  # few brokers need it
 
-    # The child must find the package wherever this process has it from.
+    # The child must find the package in the place where this process found it.
     path = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), **variables}
-    # No descriptor of ours is inheritable; without closing them all, no fork of this process's
-    # memory is needed either.
+    # None of our descriptors is inheritable. Not closing them avoids a fork of this process's
+    # memory.
     return Popen(
         [sys.executable, "-m", module],
         stdin=PIPE,

@@ -1,18 +1,18 @@
-"""Recovery: opens a log, after a clean stop from its end, after a crash by a scan (ST-8).
+"""Recovery opens a log: after a clean stop from its end, after a crash by a scan (ST-8).
 
-After a clean stop all files are complete, and only the headers after the last index entry are read,
-to find the log end. After a crash the segments from the recovery point on are scanned batch by
-batch: the first that is not whole, or fails its checksum, ends the log, and so does a segment that
-ends before the next one begins, unless compaction may be the reason (`gaps`). Everything after it
-is removed, and indexes, aborted transactions, epochs and producers are rebuilt. What is below the
-recovery point was made durable before and is not read.
+After a clean stop all files are complete. To find the log end, only the headers after the last
+index entry are read. After a crash the segments from the recovery point on are scanned batch by
+batch. The log ends at the first batch that is not whole or fails its checksum. It also ends where a
+segment ends before the next segment begins, unless compaction may be the reason (`gaps`).
+Everything after the end is removed, and indexes, aborted transactions, epochs and producers are
+rebuilt. Everything below the recovery point was made durable earlier and is not read.
 
-A file that can be derived from the log is rebuilt where it is missing or damaged, with one line in
-the broker's log.
+A missing or damaged file that can be derived from the log is rebuilt, with one line in the broker's
+log.
 
 A process may die again in the middle of this. Nothing is written that a second run would mistake
-for its own result: later segments are removed, from the last one on, before the damaged one is cut,
-as a cut segment looks whole.
+for its own result. Because a cut segment looks whole, later segments are removed, from the last one
+on, before the damaged segment is cut.
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ _INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX)
 
 
 class Start(NamedTuple):
-    """The known facts about a log before it is opened."""
+    """The facts that are known about a log before it is opened."""
 
     is_clean: bool
-    """Whether the last broker stopped cleanly."""
+    """The last broker stopped cleanly."""
     is_scanned: bool = False
-    """Whether another process has just recovered it: its files are complete, but not durable."""
+    """Another process has just recovered the log: its files are complete, but not durable."""
     now_ms: int = 0
-    """Wall time, by which idle producers expire."""
+    """Wall time, which decides whether idle producers have expired."""
     recovery_point: int = 0
     log_start_offset: int = 0
     producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
     topic_id: bytes | None = None
-    """As noted when the log was created."""
+    """The topic id noted when the log was created."""
     loading: Loading | None = None
-    """Of all logs of the start; raises LoadingStopped once it is stopped."""
+    """The progress of all logs of the start; raises LoadingStopped once it is stopped."""
 
 
 def open_log(
@@ -90,7 +90,7 @@ def open_log(
     config: LogConfig,
     start: Start,
 ) -> Log:
-    """Open a partition's directory, which exists; OSError, CorruptData."""
+    """Open a partition's directory, which must exist. Raises OSError or CorruptData."""
     opening = _Opening(files, directory, config, start)
     return Log(files, directory, topic_partition, config, opening.run())
 
@@ -106,8 +106,8 @@ class _Opening:
         self.segments: list[Segment] = []
         self.snapshots: list[int] = []
         self.is_clean = start.is_clean or start.is_scanned
-        self.had_producers = False  # a snapshot has some, which may have expired
-        self.producers: Producers | None = None  # at the log end, once they are known
+        self.had_producers = False  # a snapshot has some producers, which may have expired
+        self.producers: Producers | None = None  # the producers at the log end, once they are known
 
     def run(self) -> LoadedLog:
         entries = settle(self.files, self.directory)
@@ -117,7 +117,7 @@ class _Opening:
         self.epochs = self._load_epochs()
         known = self.epochs.entries
         for i, segment in enumerate(self.segments):
-            # Those from the first unsafe segment on are rebuilt by the scan in any case.
+            # The scan rebuilds the indexes from the first unsafe segment on in any case.
             if segment in odd and (self.is_clean or i < self._first_unsafe()):
                 self._rebuild_damaged(i)
         if not self.is_clean:
@@ -126,12 +126,12 @@ class _Opening:
         start_offset = self.start.log_start_offset
         if self.segments:
             start_offset = max(start_offset, self.segments[0].base_offset)
-        # The log start was raised above what the crash has left: nothing of that is wanted.
+        # The log start was raised above everything that the crash has left: none of it is needed.
         if end_offset < start_offset:
             self._remove_from(0)
             self.producers = Producers()
             end_offset = start_offset
-        # A log always has a segment: the directory was new, or all of them were lost.
+        # A log always has a segment; here the directory was new, or all segments were lost.
         if not self.segments:
             end_offset = start_offset
             self.segments.append(Segment.create(self.files, self.directory, end_offset))
@@ -163,7 +163,7 @@ class _Opening:
 
     def _durable(self, end_offset: int) -> Durable:
         is_whole = self.is_clean and not self.start.is_scanned
-        # A log that a child has scanned is complete, but no sync has made it durable yet.
+        # A log that a child process has scanned is complete, but no sync has made it durable yet.
         recovery_point = end_offset if is_whole else self.start.recovery_point
         recovery_point = min(recovery_point, end_offset)
         below = [each.base_offset for each in self.segments if each.base_offset <= recovery_point]
@@ -172,7 +172,7 @@ class _Opening:
     # --- segments --------------------------------------------------------------------------------
 
     def _find_segments(self, entries: list[Entry]) -> list[Segment]:
-        """Find all segments; returns those whose indexes cannot be used."""
+        """Find all segments, and return those whose indexes cannot be used."""
         sizes = {entry.name: entry.size_bytes for entry in entries}
         odd = []
         for name in sizes:
@@ -184,14 +184,13 @@ class _Opening:
             elif dot + suffix == LOG_SUFFIX:
                 if not self._add_found(base_offset, sizes):
                     odd.append(self.segments[-1])
-            # A crash came between the removals of a segment's files, of which the log goes first.
+            # A crash came while a segment's files were removed; its log file is removed first.
             elif dot + suffix in _INDEX_SUFFIXES and base + LOG_SUFFIX not in sizes:
                 self.files.remove(self.directory / name)
         return odd
 
     def _add_found(self, base_offset: int, sizes: dict[str, int]) -> bool:
-        """Add a segment; returns whether its indexes can be used, as far as is visible without the
-        log."""
+        """Add a segment, and return whether its indexes look usable without reading the log."""
 
         def size(suffix: str) -> int:
             return sizes.get(segment_path(self.directory, base_offset, suffix).name, -1)
@@ -202,7 +201,7 @@ class _Opening:
         segment = Segment(self.files, self.directory, base_offset, found)
         self.segments.append(segment)
         if time_index < 0:
-            # As in Kafka: a search by time then reads the whole segment.
+            # As in Kafka, a search by time then reads the whole segment.
             self.files.write(segment.path(TIME_INDEX_SUFFIX), b"")
         return (
             index >= 0
@@ -218,7 +217,7 @@ class _Opening:
             "an index of %s is missing or damaged; rebuilding its indexes from the log",
             segment.path(LOG_SUFFIX),
         )
-        # Its epochs are known from the file, so none is claimed by this part.
+        # The file already has this part's epochs, so none is claimed.
         scan = self._scan((), 0)
         scan.rebuild(segment, self._producers_before(i))
         segment.write_out()
@@ -230,7 +229,7 @@ class _Opening:
         except CorruptData as error:
             _log.warning("%s; rebuilding it from the log", error)
         epochs = LeaderEpochs(self.files, self.directory, is_lost=True)
-        # The part to be scanned yields its epochs then, and may be anything until then.
+        # The scan yields this part's epochs; until then they may be anything.
         for segment in self.segments if self.is_clean else self.segments[: self._first_unsafe()]:
             for batch in segment.headers(0):
                 if batch.header.partition_leader_epoch > epochs.latest:
@@ -244,34 +243,36 @@ class _Opening:
         return epochs
 
     def _end_offset(self) -> int:
-        """The log end, after a clean stop from the few headers after the last index entry."""
+        """Return the log end after a clean stop, read from the headers after the last entry."""
         if not self.segments:
             return 0
         last = self.segments[-1]
         end = self._peek_end(last)
         if end is None:
-            # The marker is of a clean stop, but the file is not: trust the file.
+            # The marker says that the stop was clean, but the file shows that it was not: trust the
+            # file.
             self.is_clean = False
             self._recover()
             return self._end_offset()
         return end
 
     def _peek_end(self, segment: Segment) -> int | None:
-        """The end of the last segment; None if its file ends elsewhere."""
+        """Return the end of the last segment; None if its batches do not end with its file."""
         entry = segment.offset_index.last
         position = entry[1] if entry else 0
         end_offset = sound_end = segment.base_offset
         is_sound = True
-        # The index reaches beyond its log, so the file is not what the clean stop has left.
+        # The index reaches beyond its log, so the clean stop did not leave this file.
         if position > 0 and position >= segment.size_bytes:
             return None
         try:
             for found in segment.headers(position):
                 base_offset, last_offset = found.header.base_offset, found.header.last_offset
-                # The entry has the last offset of its batch, by which this one can be checked.
+                # The index entry has the last offset of its batch, so this batch can be checked
+                # against it.
                 if entry is not None and found.position == entry[1]:
                     is_sound = last_offset == segment.base_offset + entry[0]
-                # A gap: compaction makes them, and so does damage.
+                # A gap: compaction leaves gaps, but damage does, too.
                 elif base_offset != end_offset:
                     is_sound = False
                 end_offset = last_offset + 1
@@ -282,13 +283,13 @@ class _Opening:
         if position != segment.size_bytes:
             return None
         if not is_sound and self.start.is_clean and self.start.recovery_point >= sound_end:
-            # There is a gap, by compaction, or by an offset that is damaged: no checksum covers
-            # it, and its readers get an error. The clean stop noted where the log ended.
+            # There is a gap, left by compaction or by a damaged offset: no checksum covers an
+            # offset, and readers of it get an error. The clean stop noted where the log ended.
             return self.start.recovery_point or end_offset
         return end_offset
 
     def _remove_from(self, i: int) -> None:
-        """Delete the segments from the i-th on, the last one first: no gap may ever be seen."""
+        """Delete the segments from the i-th on, the last one first: no gap may ever be visible."""
         if i >= len(self.segments):
             return
         for segment in reversed(self.segments[i:]):
@@ -301,7 +302,9 @@ class _Opening:
     # --- after a crash ---------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Scan what may not have reached the disk; truncate the log at the first bad batch."""
+        """Scan the part that may not have reached the disk, and truncate the log at the first bad
+        batch.
+        """
         first = self._first_unsafe()
         self.producers = self._producers_before(first)
         if not self.segments:
@@ -311,7 +314,7 @@ class _Opening:
         self.epochs.truncate_from_end(begin_offset)
         for i, segment in enumerate(self.segments[first:], first):
             end, end_offset = scan.rebuild(segment, self.producers, self._bound(i))
-            # ST-8: the log ends before its first bad batch, and so does everything behind it.
+            # ST-8: the log ends before its first bad batch, so everything behind that is removed.
             if end < segment.size_bytes:
                 _log.warning(
                     "%s is corrupt from byte %d on: truncating %s and %s",
@@ -323,7 +326,8 @@ class _Opening:
                 self._remove_from(i + 1)
                 segment.cut(end)
                 break
-            # The batches of this segment are whole, but some behind them never reached the disk.
+            # The batches of this segment are whole, but some batches behind them never reached the
+            # disk.
             if self._is_hole(end_offset, i + 1):
                 _log.warning(
                     "%s ends at offset %d, and its end is lost: truncating %s",
@@ -343,25 +347,27 @@ class _Opening:
         return Scan(self.epochs, claimed, begin_offset, interval_bytes, self.start.loading)
 
     def _bound(self, i: int) -> int:
-        """The offset that is above all of the i-th segment."""
+        """Return the offset that is above all offsets of the i-th segment."""
         return self.segments[i + 1].base_offset if i + 1 < len(self.segments) else NO_END
 
     def _is_hole(self, end_offset: int, i: int) -> bool:
-        """Records were lost between this offset and the i-th segment."""
-        # A log that Kafka has written may have gaps anywhere: none of them shows a loss.
+        """Return whether records were lost between this offset and the i-th segment."""
+        # A log that Kafka has written may have gaps anywhere: no gap proves a loss.
         if i == len(self.segments) or self.gaps_end == UNKNOWN:
             return False
         return self.segments[i].base_offset > max(end_offset, self.gaps_end)
 
     def _first_unsafe(self) -> int:
-        """The first segment that reaches above the recovery point."""
+        """Return the index of the first segment that reaches above the recovery point."""
         bases = [segment.base_offset for segment in self.segments]
         return max(0, bisect_right(bases, self.start.recovery_point) - 1)
 
     def _keep_epoch_of_deleted(self, known: tuple[EpochEntry, ...], end_offset: int) -> None:
         """Keep the last record's epoch in a log that is empty because its records were deleted.
-        They were committed, so without it a shorter log that missed them would count as the longer
-        one (`controller.lost_log_ends.largest`)."""
+
+        The records were committed: without the epoch, a shorter log that missed them would count as
+        the longer one (`controller.lost_log_ends.largest`).
+        """
         if not self.epochs.entries:
             for entry in reversed(known):
                 if entry.start_offset <= end_offset:
@@ -371,7 +377,7 @@ class _Opening:
     # --- producers -------------------------------------------------------------------------------
 
     def _producers_before(self, i: int) -> Producers:
-        """The producers where the i-th segment begins."""
+        """Return the producers at the beginning of the i-th segment."""
         if i >= len(self.segments):
             return Producers()
         base_offset = self.segments[i].base_offset
@@ -380,7 +386,7 @@ class _Opening:
         return producers
 
     def _from_snapshot(self, end_offset: int) -> tuple[Producers, int] | None:
-        """The newest snapshot at or below the offset, without expired producers."""
+        """Return the newest snapshot at or below the offset, without expired producers."""
         offsets = [offset for offset in self.snapshots if offset <= end_offset]
         found = load_newest_snapshot(self.files, self.directory, offsets)
         if found is not None:
@@ -389,26 +395,28 @@ class _Opening:
         return found
 
     def _settle_producers(self, start_offset: int, end_offset: int) -> int:
-        """Find the producers at the log end; returns the offset of the newest snapshot of them."""
+        """Find the producers at the log end, and return the offset of their newest snapshot."""
         self._prune_snapshots(end_offset)
-        # Nothing was scanned, so the newest snapshot and the batches behind it have them.
+        # Nothing was scanned, so the producers come from the newest snapshot and the batches behind
+        # it.
         if self.producers is None:
             found = self._from_snapshot(end_offset)
-            # No snapshot: a log without batches, or of a Kafka that wrote none; either way a scan
-            # is not worth its result. Existing ones may all be damaged.
+            # There is no snapshot: either the log has no batches, or a Kafka that wrote no
+            # snapshots wrote it. A scan is not worth its result in either case. Existing snapshots
+            # may all be damaged.
             begin_offset = self.segments[0].base_offset if self.snapshots else end_offset
             self.producers, offset = found or (Producers(), begin_offset)
             replay(self.producers, self.segments, offset, end_offset)
             return offset
         offset = max(self.snapshots, default=start_offset)
-        # As Kafka does: the next start then finds the state at the log end at once.
+        # Like Kafka, so that the next start finds the state at the log end immediately.
         if self.snapshots or offset < end_offset:
             write_snapshot(self.files, self.directory, end_offset, self.producers)
             return end_offset
         return offset
 
     def _prune_snapshots(self, end_offset: int) -> None:
-        """Keep those of segments and the last one; those beyond the log end are obsolete."""
+        """Keep the segments' snapshots and the last one; those beyond the log end are obsolete."""
         possible = [offset for offset in self.snapshots if offset <= end_offset]
         wanted = {segment.base_offset for segment in self.segments} | set(possible[-1:])
         for offset in self.snapshots:

@@ -1,12 +1,13 @@
 """The process that recovers some of a directory's logs after a crash (`recovery_children`).
 
-    in      one line of JSON for each log, then the end of the lines, an empty one
+    in      one line of JSON for each log, then an empty line that ends the list
     out     `read <bytes>` now and then, and `done <number of the line>` for each log
 
-What a log's files lack is in them afterwards, so that the broker opens it as after a clean stop. A
-log that cannot be recovered is left to the broker, which meets the reason again.
+Afterwards the log's files are complete, so that the broker opens it as after a clean stop. A log
+that cannot be recovered is left to the broker, which meets the reason again.
 
-It ends at once with its input, when the broker has died: another broker may have the directory.
+The process exits as soon as its input ends, because the broker has died: another broker may have
+the directory.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from barnabas.types import TopicPartition
 
 
 def job_line(path: Path, name: TopicPartition, config: LogConfig, start: Start) -> bytes:
-    """The line for one log."""
+    """Return the line for one log."""
     topic_id = None if start.topic_id is None else start.topic_id.hex()
     known = start._replace(loading=None, topic_id=None)._asdict()
     job = [str(path), name.topic, name.partition, config._asdict(), known, topic_id]
@@ -40,15 +41,15 @@ def job_line(path: Path, name: TopicPartition, config: LogConfig, start: Start) 
 def recover(
     files: Files, path: Path, name: TopicPartition, config: LogConfig, start: Start
 ) -> None:
-    """Recover a log, and leave in its files what was found. OSError, CorruptData."""
+    """Recover a log, and write the results to its files. Raises OSError or CorruptData."""
     log = open_log(files, path, name, config, start)
     try:
-        # What is pending in memory must be in the files: the broker trusts them as after a clean
-        # stop.
+        # The entries pending in memory must be in the files: the broker trusts them as after a
+        # clean stop.
         log.segments[-1].write_out()
         unsaved = log.epochs.take_unsaved()
         if unsaved is not None and LeaderEpochs(files, path).entries != log.epochs.entries:
-            # Durably, as the broker takes what it finds in this file for durable.
+            # Durably, because the broker takes the content of this file for durable.
             log.epochs.save(unsaved)
             files.sync(path)
     finally:
@@ -56,7 +57,7 @@ def recover(
 
 
 class _Watching(Loading):
-    """Reports what is read, and ends with the input."""
+    """Reports the bytes read, and exits when the input ends."""
 
     def opening(self, topic_partition: TopicPartition) -> None:
         _exit_with_input()
@@ -67,7 +68,7 @@ class _Watching(Loading):
 
 
 def main() -> None:
-    """Recover what the input names."""
+    """Recover the logs that the input names."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the broker, which ends this
     watching = _Watching(SystemClock())
     jobs = [json.loads(line) for line in _lines()]
@@ -103,7 +104,7 @@ def _answer(line: str) -> None:
 
 
 def _exit_with_input() -> None:
-    """The broker sends nothing more: what can be read is the end."""
+    """Exit if the input is readable: the broker sends nothing more, so that means its end."""
     if select.select([sys.stdin.fileno()], [], [], 0)[0]:
         sys.exit()
 

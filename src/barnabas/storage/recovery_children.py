@@ -1,11 +1,11 @@
 """Recovery of a directory's logs by several processes (`num.recovery.threads.per.data.dir`).
 
-A scan after a crash is Python's work for each batch, and one process does it on one core. With more
-than one, the largest logs of a directory are shared among children before any is opened here: what
-a child has recovered is opened as after a clean stop. Whatever goes wrong with a child, its logs
-are recovered here.
+A scan after a crash runs Python code for each batch, and one process uses one core for it. With
+more processes, the largest logs of a directory are shared among children before any log is opened
+here. A log that a child has recovered is opened as after a clean stop. If a child fails in any way,
+its logs are recovered here.
 
-Few bytes are not worth a process, which takes longer to start than it takes to scan them.
+A few bytes are not worth a process, because starting it takes longer than scanning them.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Unscanned(NamedTuple):
     path: Path
     start: Start
     size_bytes: int
-    """About what follows the recovery point."""
+    """Approximately the size of the part behind the recovery point."""
 
 
 def are_worth_it(processes: int, files: Files, logs: Sequence[Unscanned]) -> bool:
-    """Return whether other processes can recover these logs, and sooner than this one alone.
+    """Return whether other processes can recover these logs, and sooner than this process alone.
 
-    Only the machine's own disk can be reached from there.
+    Other processes can reach only the machine's own disk.
     """
     if processes < 2 or type(files) is not OsFiles:
         return False
@@ -61,7 +61,9 @@ def are_worth_it(processes: int, files: Files, logs: Sequence[Unscanned]) -> boo
 def recover_all(
     processes: int, config: LogConfig, logs: Sequence[Unscanned], loading: Loading | None
 ) -> set[TopicPartition]:
-    """Recover these logs by so many processes; returns those that are. LoadingStopped."""
+    """Recover these logs with several processes, and return the recovered logs. Raises
+    LoadingStopped.
+    """
     children: list[_Child] = []
     try:
         for share in _shares(logs, min(processes, max(2, os.cpu_count() or 1))):
@@ -79,7 +81,7 @@ def recover_all(
 
 
 def unscanned_bytes(files: Files, path: Path, recovery_point: int) -> int:
-    """Return about how much of a log a scan has to read. Raises OSError."""
+    """Return approximately how much of a log a scan has to read. Raises OSError."""
     found = sorted(
         (base, entry.size_bytes)
         for entry in files.list(path)
@@ -90,11 +92,11 @@ def unscanned_bytes(files: Files, path: Path, recovery_point: int) -> int:
 
 
 def _shares(logs: Sequence[Unscanned], count: int) -> list[list[Unscanned]]:
-    """The logs in so many parts of about the same size, the large ones first."""
+    """Split the logs into `count` parts of similar size, placing the large logs first."""
     shares: list[list[Unscanned]] = [[] for _ in range(count)]
     sizes = [0] * count
     for each in sorted(logs, key=lambda log: log.size_bytes, reverse=True):
-        # The next log, none larger than those before, goes to the process with the least to do.
+        # The next log, no larger than those before, goes to the process with the least work.
         smallest = sizes.index(min(sizes))
         shares[smallest].append(each)
         sizes[smallest] += each.size_bytes
@@ -102,7 +104,7 @@ def _shares(logs: Sequence[Unscanned], count: int) -> list[list[Unscanned]]:
 
 
 def _await(children: Sequence[_Child], loading: Loading | None) -> None:
-    """Return when all have ended."""
+    """Wait until all children have ended."""
     with selectors.DefaultSelector() as selector:
         for child in children:
             selector.register(child.descriptor, selectors.EVENT_READ, child)
@@ -119,10 +121,10 @@ def _await(children: Sequence[_Child], loading: Loading | None) -> None:
 
 
 class _Child:
-    """Runs one process, with its share of the logs."""
+    """Runs one process with its share of the logs."""
 
     def __init__(self, share: Sequence[Unscanned], config: LogConfig) -> None:
-        """OSError."""
+        """Start the process. Raises OSError."""
         from barnabas.storage.python_child import start_child  # few starts need it
 
         self._share = share
@@ -144,9 +146,9 @@ class _Child:
             raise
 
     def hear(self) -> int | None:
-        """The bytes that it has read since; None: it has ended."""
+        """Return the bytes that it has read since the last call; None if it has ended."""
         found = os.read(self.descriptor, _PIPE_BYTES)
-        # It has ended: what it has not reported is recovered here.
+        # The child has ended: the logs that it has not reported are recovered here.
         if not found:
             return None
         *lines, self._rest = (self._rest + found).split(b"\n")
@@ -160,8 +162,9 @@ class _Child:
         return size_bytes
 
     def end(self) -> None:
-        """End it, whatever it does, and wait until it has ended."""
-        # It writes nothing that a second recovery would mistake, so it may die at any time.
+        """End the process, whatever it is doing, and wait until it has ended."""
+        # It writes nothing that a second recovery would mistake for a result, so it may die at any
+        # time.
         self._process.kill()
         self._process.wait()
         with suppress(OSError):  # it has not taken all of its input

@@ -1,7 +1,8 @@
-"""Replay of a log's batches into its producers: after a start or a truncation.
+"""Replay of a log's batches into its producers, after a start or a truncation.
 
-A snapshot holds the state before some offset; the batches from there on do the rest. Each is
-checked first: what a damaged bit says of a producer would outlast the damage, in the next snapshot.
+A snapshot holds the state before some offset; the batches from that offset on supply the rest. Each
+batch is checked first, because a damaged bit about a producer would outlast the damage in the next
+snapshot.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ from barnabas.storage.snapshot import load_newest_snapshot
 from barnabas.storage.transaction_index import Aborted
 
 _LOOK = Struct(">8xi4xbI22xq")
-"""Batch length, magic, checksum and producer id: all that most batches are looked at for."""
+"""Batch length, magic, checksum and producer id: most batches are examined no further."""
 _MAGIC = 2
 _WINDOW_BYTES = 64 * 1024
 _BATCHES_PER_STEP = 300  # a few milliseconds, if all have producers
 
 
 def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Aborted | None:
-    """Apply one batch of a producer; returns the transaction that it aborted."""
+    """Apply one batch of a producer, and return the transaction that it aborted."""
     header = batch.header
     if not header.is_control:
-        # Also a coordinator's, which may lack a sequence: its transaction counts as well.
+        # Also apply a coordinator's batch, which may lack a sequence: its transaction counts as
+        # well.
         producers.apply(header, header.base_offset, header.max_timestamp)
         return None
     marker = read_marker(segment.read_batch(batch.position, header.size_bytes), 0, header)
@@ -50,8 +52,10 @@ def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Abort
 
 
 def replay(producers: Producers, segments: Sequence[Segment], offset: int, end_offset: int) -> None:
-    """Apply the batches from `offset` on to the end of the last of these segments, which is
-    `end_offset`. CorruptData where a header is damaged."""
+    """Apply the batches from `offset` on, up to the end of the last segment, which is `end_offset`.
+
+    Raises CorruptData if a header is damaged.
+    """
     for _ in replay_in_steps(producers, segments, offset, end_offset):
         pass
 
@@ -59,11 +63,11 @@ def replay(producers: Producers, segments: Sequence[Segment], offset: int, end_o
 def replay_in_steps(
     producers: Producers, segments: Sequence[Segment], offset: int, end_offset: int
 ) -> Iterator[None]:
-    """`replay` in steps; other tasks may run at each `yield`, and close files."""
+    """Run `replay` in steps; at each `yield` other tasks may run, and may close files."""
     if offset >= end_offset:
-        return  # a snapshot covers all of it: damage below is no concern of this log's end
+        return  # a snapshot covers the whole segment: damage in it does not affect this log's end
     for i, segment in enumerate(segments):
-        # All of this segment is in the snapshot.
+        # The snapshot covers the whole segment.
         if i + 1 < len(segments) and segments[i + 1].base_offset <= offset:
             continue
         position = segment.locate(offset) if segment.size_bytes else None
@@ -81,8 +85,10 @@ def find_in_steps(
     snapshots: Sequence[int],
     end_offset: int,
 ) -> Generator[None, None, Producers]:
-    """The producers at the end of these segments, from the newest of the snapshots on (their
-    offsets are ascending), in steps as above."""
+    """Find the producers at the end of these segments, in steps as above.
+
+    It starts from the newest snapshot; their offsets ascend.
+    """
     found = load_newest_snapshot(files, directory, snapshots)
     producers, offset = found or (Producers(), segments[0].base_offset)
     yield from replay_in_steps(producers, segments, offset, end_offset)
@@ -90,8 +96,10 @@ def find_in_steps(
 
 
 def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
-    """Apply the batches that begin in one window; returns where the next one begins. CorruptData
-    where one is damaged."""
+    """Apply the batches that begin in one window, and return where the next batch begins.
+
+    Raises CorruptData if a batch is damaged.
+    """
     window = segment.read_batch(position, min(_WINDOW_BYTES, segment.size_bytes - position))
     is_last = position + len(window) >= segment.size_bytes
     view = memoryview(window)
@@ -104,9 +112,9 @@ def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
         length = magic = producer_id = crc = 0
         if left >= _LOOK.size:
             length, magic, crc, producer_id = _LOOK.unpack_from(window, at)
-        # Old messages have no producer, but have to be passed over by their own rules.
+        # Old messages have no producer, but have to be skipped by their own rules.
         if magic < _MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
-            header = read_header(window, at)  # of an old format, or damaged
+            header = read_header(window, at)  # in an old format, or damaged
             length, producer_id = header.batch_length, header.producer_id
         else:
             end = at + length + LOG_OVERHEAD_BYTES

@@ -1,7 +1,7 @@
-"""Moves of replicas between the log directories of a broker (KIP-113): what the store does of them.
+"""Moves of replicas between the log directories of a broker (KIP-113): the store's part.
 
-`future_logs` has the files and the order in which they survive a crash; here the future replica and
-the current one change places, and the checkpoints of both directories follow.
+`future_logs` has the files and the order in which they survive a crash. Here the future replica
+takes the place of the current one, and the checkpoints of both directories follow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.types import TopicPartition
 
 
 class ReplicaMoves:
-    """Moves the logs of a store; at most one move of a partition is under way."""
+    """Moves the logs of a store; a partition has at most one move in progress."""
 
     __slots__ = ("_checkpoints", "_directories", "_futures", "_homes", "_logs", "_places")
 
@@ -40,31 +40,32 @@ class ReplicaMoves:
         self._checkpoints = checkpoints
 
     def prefer(self, name: TopicPartition, path: Path) -> None:
-        """Create the log in this directory, should it be created. OSError: it is offline."""
+        """If the log is created, create it in this directory. Raises OSError if that is offline."""
         self._places.prefer(name, self._directories.get(path))
 
     def place(self, name: TopicPartition, path: Path, unique: bytes) -> NewFuture:
-        """Return where the future replica will be. OSError: the directory is offline."""
+        """Return where the future replica will be. Raises OSError if the directory is offline."""
         return self._futures.place(self._logs[name], self._directories.get(path), unique)
 
     def lay_out(self, new: NewFuture) -> None:
-        """Create its files; suits a thread. DirectoryError."""
+        """Create the future replica's files. Can run in a thread. Raises DirectoryError."""
         try:
-            # As for a new log: a crash must not give it the offsets of an earlier namesake there.
+            # As for a new log, a crash must not give it the offsets of an earlier namesake in that
+            # directory.
             self._checkpoints.forget(new.directory, new.name)
             self._futures.lay_out(new)
         except OSError as cause:
             raise DirectoryError(new.directory.path, cause) from cause
 
     def cut(self, name: TopicPartition, offset: int) -> None:
-        """End a future replica, if there is one, where it left the current one."""
+        """End a future replica, if there is one, where it diverged from the current one."""
         self._futures.cut(name, offset, self._checkpoints.lower)
 
     def promote(self, name: TopicPartition) -> Log:
-        """Replace a log by its future replica, which has all of it; returns that. DirectoryError:
-        nothing was replaced.
+        """Replace a log by its complete future replica, and return the replica.
 
         Once its new name is durable, `FutureLogs.leave` and then `complete` have to be called.
+        After a DirectoryError nothing was replaced.
         """
         current, source, future = self._logs[name], self._homes[name], self._futures.logs[name]
         target = self._futures.promote(name, current, source)
@@ -75,10 +76,13 @@ class ReplicaMoves:
         return future
 
     def complete(self, name: TopicPartition, source: Path) -> None:
-        """Make a move's end durable; suits a thread. DirectoryError; OSError: one is offline."""
+        """Make the end of a move durable. Can run in a thread.
+
+        Raises DirectoryError, or OSError if a directory is offline.
+        """
         left, home = self._directories.get(source), self._homes.get(name)
-        # First the name that was left: while `.barnabas_moves` names the partition, a start knows
-        # which of two directories counts.
+        # First sync the rename of the replaced replica: while `.barnabas_moves` names the
+        # partition, a start knows which of two directories counts.
         left.sync()
         self._checkpoints.write_in(left, *ALL)
         if home is not None:  # not deleted in the meantime
@@ -86,5 +90,5 @@ class ReplicaMoves:
             self._futures.on_completed(name, home)
 
     def checkpoint(self, path: Path) -> None:
-        """Write all checkpoints of one directory; suits a thread. DirectoryError."""
+        """Write all checkpoints of one directory. Can run in a thread. Raises DirectoryError."""
         self._checkpoints.write_in(self._directories.get(path), *ALL)

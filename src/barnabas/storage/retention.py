@@ -1,8 +1,8 @@
 """Retention: how many of a log's oldest segments may go (ST-6), by log start, size and age.
 
-Only whole segments go, from the oldest on, and none that reaches above the high watermark, which
-the log start may never pass. The active one may go too, which then has to roll first. In a log that
-is only compacted, size and age do not count.
+Only whole segments go, oldest first, and no segment that reaches above the high watermark, which
+the log start may never pass. The active segment may go too, but must roll first. In a log that is
+compacted but not deleted, size and age do not count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Bounds(NamedTuple):
 
 
 class Retention:
-    """Takes the oldest segments out of one log."""
+    """Removes the oldest segments from one log."""
 
     __slots__ = ("_durability", "_files", "_segments", "_swaps")
 
@@ -40,9 +40,9 @@ class Retention:
         self._swaps = swaps
 
     def count(self, bounds: Bounds, config: LogConfig, wall_ms: int | None) -> int:
-        """Count the oldest segments that may go now, the active one included.
+        """Count the oldest segments that may go now, including the active one.
 
-        Without `wall_ms` none goes by age.
+        Without `wall_ms` no segment goes by age.
         """
         segments = self._segments
         by_rules = "delete" in config.cleanup_policy.split(",")
@@ -54,34 +54,35 @@ class Retention:
         for i, segment in enumerate(segments):
             following = segments[i + 1] if i + 1 < len(segments) else None
             end_offset = following.base_offset if following else bounds.log_end_offset
-            # Nothing above the high watermark goes: the log start may not pass it. An empty active
-            # segment would only be replaced by its like.
+            # Nothing above the high watermark goes, because the log start may not pass it. An empty
+            # active segment would only be replaced by another empty one.
             if end_offset > bounds.high_watermark or (following is None and not segment.size_bytes):
                 return i
-            # As in Kafka a segment goes by size only if the log without it still has the bytes
+            # As in Kafka, a segment goes by size only if the log without it still has the bytes
             # that are to be kept.
             excess_bytes -= segment.size_bytes
-            # DeleteRecords has raised the log start above it: it goes whatever the policy is.
+            # DeleteRecords has raised the log start above the segment: it goes whatever the policy
+            # is.
             is_deleted = following is not None and end_offset <= bounds.log_start_offset
             if not (is_deleted or excess_bytes >= 0 or self._newest_ms(segment) < oldest_ms):
                 return i
         return len(segments)
 
     def remove(self, count: int, due_ms: int) -> None:
-        """Take out the `count` oldest segments; their files are removed after `due_ms`.
+        """Take the `count` oldest segments out of the log; their files are removed after `due_ms`.
 
         The log start has been raised above them, so no reader finds an offset without its segment.
         """
-        # A sync under way may miss the files at once, and that is no error from here on.
+        # A sync in progress may immediately miss the files, which from here on is not an error.
         self._durability.on_start_raised(self._segments[count].base_offset)
-        self._swaps.undo()  # it may be about to replace one of them
+        self._swaps.undo()  # it may be about to replace one of these segments
         taken = self._segments.take_first(count)
         self._segments.discards.discard(taken, due_ms)
         for each in taken:
-            # A snapshot is needed only as long as the segment that it stands before.
+            # A snapshot is needed only as long as the segment that it precedes.
             self._files.remove(snapshot_path(self._segments.directory, each.base_offset))
 
     def _newest_ms(self, segment: Segment) -> int:
-        """The largest timestamp in the segment; without any, when its file last changed."""
+        """Return the segment's largest timestamp, or when its file last changed if it has none."""
         timestamp = segment.max_timestamp
         return timestamp if timestamp >= 0 else self._files.modified_ms(segment.path(LOG_SUFFIX))

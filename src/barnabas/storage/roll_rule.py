@@ -1,12 +1,13 @@
 """The roll rule: when a log closes its active segment and begins a new one (ST-2).
 
     size     the batch would take the segment beyond `segment.bytes`
-    indexes  one is full (`segment.index.bytes`), or the offset is too far from the segment's base
-    age      the records would span more than `segment.ms`, less `segment.jitter.ms` at most; in a
-             compacted log more than `max.compaction.lag.ms`, if that is less (KIP-354)
+    indexes  an index is full (`segment.index.bytes`), or the offset is too far from the segment's
+             base
+    age      the records would span more than `segment.ms`, less at most `segment.jitter.ms`; in a
+             compacted log, more than `max.compaction.lag.ms` if that is less (KIP-354)
 
-`Log.roll` carries it out. A compacted log that gets no record rolls by the clock (`is_overdue`):
-no pass cleans an active segment.
+`Log.roll` carries it out. A compacted log that gets no record rolls by the clock (`is_overdue`),
+because no pass cleans an active segment.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class RollRule(NamedTuple):
     segment_jitter_ms: int
     index_entries: int
     time_index_entries: int
-    """One slot of the time index is kept for the entry that closing adds."""
+    """One slot of the time index is reserved for the entry that closing adds.
+    """
 
     @classmethod
     def of(cls, config: LogConfig) -> RollRule:
@@ -49,9 +51,9 @@ class RollRule(NamedTuple):
         """Return whether a batch with this last offset and largest timestamp needs a new segment.
 
         An empty segment takes any batch whose offset its indexes can express. Age is measured by
-        the records' own times, by the clock only where the first batch has none.
+        the records' own times, or by the clock if the first batch has none.
         """
-        # The next segment would have the name of this one.
+        # The next segment would have this segment's name.
         if not segment.size_bytes:
             return last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
         if (
@@ -70,16 +72,17 @@ class RollRule(NamedTuple):
         # The default, `log.roll.jitter.ms=0`.
         if not self.segment_jitter_ms:
             return waited_ms > self.segment_ms
-        # The jitter keeps the partitions of a topic from rolling, and being flushed, all at once;
-        # a hash of the name spreads them as well as chance does, and the same way in every run.
+        # The jitter keeps the partitions of a topic from rolling, and being flushed,
+        # simultaneously. A hash of the name spreads them as well as chance does, and does so
+        # identically in every run.
         name = f"{segment.directory.name}/{segment.base_offset}"
         jitter_ms = zlib.crc32(name.encode()) % self.segment_jitter_ms
         return waited_ms > self.segment_ms - jitter_ms
 
 
 def is_overdue(segment: Segment, config: LogConfig, wall_ms: int) -> bool:
-    """A compacted log's active segment has a record that is to be compacted by now (KIP-354)."""
+    """Return whether the active segment has a record that must be compacted by now (KIP-354)."""
     before_ms = wall_ms - config.max_compaction_lag_ms
     if before_ms <= 0 or not config.is_compacted or not segment.size_bytes:
-        return False  # with the default lag no segment is asked, which would open its file
+        return False  # with the default lag no segment is asked, because that would open its file
     return 0 < segment.first_timestamp < before_ms

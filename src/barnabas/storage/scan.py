@@ -1,15 +1,15 @@
-"""The scan of segments after a crash: how far they are whole, and what their files are to say.
+"""The scan of segments after a crash: how far they are whole, and what their files should contain.
 
-Every batch is read, and its checksum verified; the first that is damaged, or does not continue the
-log, is where the segment ends. Indexes, epochs, producers and aborted transactions are found on the
-way, as far as a header shows them: records are not looked at, except for those of markers.
+Every batch is read and its checksum verified; the segment ends at the first batch that is damaged
+or does not continue the log. Indexes, epochs, producers and aborted transactions are found on the
+way, as far as a header shows them: only markers' records are read.
 
-A log of small batches is bound by the work per batch: a header is unpacked once, by one call, and
-nothing else is made of it unless something is due (an index entry, a new epoch, a marker). Of a
-producer's data only its last batches count, so only these are applied.
+The work per batch limits a log of small batches: one call unpacks a header, once, and nothing else
+is done with it unless something is due (an index entry, a new epoch, a marker). Only a producer's
+last data batches count, so only those are applied.
 
-    window   a block of the file, in which whole batches of the present format are taken one by one
-    slowly   what is none of these: larger than a window, of an old format, or damaged
+    window   a block of the file, in which whole batches of the current format are taken one by one
+    slowly   all other batches: larger than a window, of an old format, or damaged
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ class Scan:
         loading: Loading | None,
         window_bytes: int = _WINDOW_BYTES,
     ) -> None:
-        """`epochs`: without those that begin in the part to be scanned, which are `claimed` by the
-        file. `interval_bytes`: between two index entries; their distance is Kafka's for this case,
-        unlike that of appends."""
+        """`epochs` lacks those that begin in the part to be scanned, which are `claimed` by the
+        file. `interval_bytes` is the distance between two index entries; as in Kafka, it is
+        measured differently here than by appends.
+        """
         self._epochs = epochs
         self._claimed = claimed
         self._scanned_to = begin_offset
@@ -83,9 +84,12 @@ class Scan:
     def rebuild(
         self, segment: Segment, producers: Producers, bound: int = _NO_BOUND
     ) -> tuple[int, int]:
-        """Rebuild the segment's indexes; returns the position and the offset at which its last
-        valid batch ends. `producers`: those at its beginning, and afterwards those at its end.
-        `bound`: above all of its offsets."""
+        """Rebuild the segment's indexes, and return the position and the offset where its last
+        valid batch ends.
+
+        `producers` are the producers at its beginning, and afterwards those at its end. `bound` is
+        above all of its offsets.
+        """
         segment.forget_indexes()
         found = _Found(self, segment, producers, bound)
         file = segment.open_file()
@@ -93,7 +97,7 @@ class Scan:
             begin = found.position
             window = file.pread(min(self._window_bytes, segment.size_bytes - begin), begin)
             found.take(window)
-            # Not one batch of the window fitted: it is larger, of an old format, or the log's end.
+            # No batch of the window fitted: it is larger or of an old format, or the log ends here.
             if found.position == begin and not found.take_slowly():
                 break
             if self._loading is not None:
@@ -102,16 +106,16 @@ class Scan:
         return found.position, found.next_offset
 
     def learn_epoch(self, epoch: int, base_offset: int) -> int:
-        """Note the first remaining batch of an epoch; returns the latest one.
+        """Note the first remaining batch of an epoch, and return the latest epoch.
 
-        If compaction removed earlier batches, only the file has the epoch's start; elsewhere it may
-        describe what was truncated since.
+        If compaction removed earlier batches, only the file has the epoch's start. Elsewhere the
+        file may describe records that were truncated since.
         """
         epochs = self._epochs
-        # Epochs never fall along a log, so this one is known.
+        # Epochs never fall along a log, so this epoch is known.
         if epoch <= epochs.latest:
             return epochs.latest
-        # The file may know epochs between the two whose batches are all compacted away.
+        # The file may know epochs between the two whose batches compaction has removed.
         for claimed in self._claimed:
             if (
                 epochs.latest < claimed.epoch <= epoch
@@ -164,9 +168,11 @@ class _Found:
         self.next_offset = segment.base_offset
 
     def take(self, window: bytes) -> None:
-        """Take the batches from `position` on whose bytes these are, up to the first that is not
-        whole in them, or not as it should be."""
-        # Names of this function cost less than attributes: this runs once for each batch.
+        """Take the batches in these bytes, which start at `position`.
+
+        It stops at the first batch that is not whole in them, or is not as it should be.
+        """
+        # This function's local names cost less than attributes: this runs once for each batch.
         begin, next_offset = self.position, self.next_offset
         newest, latest = self._newest, self._scan.latest_epoch
         highest = self._highest
@@ -193,7 +199,7 @@ class _Found:
             if offset > next_offset and (
                 stop > end - _NEXT_BYTES or _BASE_OFFSET(window, stop)[0] <= last_offset
             ):
-                break  # behind a gap: only the next batch shows whether the offset can be right
+                break  # after a gap, only the next batch shows whether the offset can be right
             if timestamp > newest:
                 newest = self._newest = timestamp
                 self._newest_at = last_offset
@@ -206,7 +212,7 @@ class _Found:
                 latest = self._scan.learn_epoch(epoch, offset)
             if producer_id >= 0:
                 recent = recent_of(producer_id)
-                # A marker has to find its transaction's data applied, and the first batch makes the
+                # A marker has to find its transaction's data applied; the first batch creates the
                 # queue.
                 if recent is None or attributes & _MARKED:
                     self._take_producers(producer_id, attributes, window, at)
@@ -218,12 +224,15 @@ class _Found:
 
     def take_slowly(self) -> bool:
         """Take the batch at `position` whatever its size, and messages of old formats up to the
-        next batch; returns whether there was any."""
+        next batch.
+
+        Returns whether there was any.
+        """
         begin = self.position
         for batch in _whole_batches(self._segment, begin):
             position, header = batch
             last_offset = header.last_offset
-            # It does not continue the log: what follows cannot be trusted either.
+            # The batch does not continue the log, so the bytes after it cannot be trusted either.
             if header.base_offset < self.next_offset or last_offset < header.base_offset:
                 break
             if last_offset > self._highest or not self._is_followed(batch):
@@ -238,14 +247,14 @@ class _Found:
                 self._apply(header.producer_id, batch)
             self.position, self.next_offset = position + header.size_bytes, last_offset + 1
             if header.magic == _MAGIC:
-                break  # the next one may fit into a window
+                break  # the next batch may fit into a window
         return self.position > begin
 
     def _is_followed(self, batch: Located) -> bool:
-        """The next batch, if there is one, begins above the end of this one.
+        """Return whether the next batch, if there is one, begins above the end of this one.
 
-        No checksum covers a base offset. One that reads too high leaves a gap before its batch, as
-        compaction does; but then the next one seems to begin within it.
+        No checksum covers a base offset. An offset that reads too high leaves a gap before its
+        batch, as compaction does; but then the next batch seems to begin within this one.
         """
         position, header = batch
         if header.base_offset == self.next_offset or header.magic != _MAGIC:
@@ -254,7 +263,7 @@ class _Found:
         return len(following) < _NEXT_BYTES or _BASE_OFFSET(following)[0] > header.last_offset
 
     def complete(self) -> None:
-        """The segment ends here."""
+        """Complete the segment, which ends here."""
         self._apply_recent()
         self._segment.learn_max_timestamp(self._newest, self._newest_at)
         self._segment.index_time()
@@ -275,17 +284,17 @@ class _Found:
     # --- producers -------------------------------------------------------------------------------
 
     def _take_producers(self, producer_id: int, attributes: int, window: bytes, at: int) -> None:
-        """Take a producer's first batch here, or one that may begin or end a transaction."""
+        """Take a producer's first batch here, or a batch that may begin or end a transaction."""
         if attributes & _MARKED:
             self._apply(producer_id, Located(self.position + at, read_header(window, at)))
             return
-        # Bounds the memory of a log with very many producers.
+        # Limit the memory for a log with very many producers.
         if len(self._recent) >= _MOST_RECENT:
             self._apply_recent()
         self._recent[producer_id] = deque([window[at : at + HEADER_BYTES]], KEPT_BATCHES)
 
     def _apply(self, producer_id: int, batch: Located) -> None:
-        """Apply a batch at once, behind those of its producer that wait."""
+        """Apply a batch now, after its producer's waiting batches."""
         for raw in self._recent.pop(producer_id, ()):
             self._apply_header(raw)
         aborted = apply_batch(self._producers, self._segment, batch)
@@ -304,12 +313,13 @@ class _Found:
 
 
 def _whole_batches(segment: Segment, position: int) -> Iterator[Located]:
-    """The batches of a segment, from a position on, up to the first that is cut or fails its
-    checksum."""
+    """Yield a segment's batches from a position on, up to the first that is cut or fails its
+    checksum.
+    """
     file = segment.open_file()
     size = segment.size_bytes
     window = b""
-    begin = position  # the window's place in the file; `position`: the next batch's
+    begin = position  # the window's place in the file; `position` is the next batch's
     while position < size:
         at = position - begin
         if len(window) - at < HEADER_BYTES:
@@ -320,7 +330,7 @@ def _whole_batches(segment: Segment, position: int) -> Iterator[Located]:
             return
         if position + header.size_bytes > size:
             return
-        # The batch reaches beyond the window: read it whole, to verify its checksum.
+        # The batch reaches beyond the window: read all of it to verify its checksum.
         if at + header.size_bytes > len(window):
             window = file.pread(max(_WINDOW_BYTES, header.size_bytes), position)
             begin, at = position, 0

@@ -1,7 +1,8 @@
 """Search for records by time: through the time indexes, then by a scan (ST-4).
 
-The time index has the offset up to which everything is older than a timestamp; from there the
-batches' headers are walked to the first that may hold the record, and only that one is decoded.
+The time index has the offset up to which everything is older than a timestamp. From there the
+batches' headers are walked to the first batch that may hold the record, and only that batch is
+decoded.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class Found(NamedTuple):
 def find_timestamp(
     segments: Sequence[Segment], timestamp_ms: int, start_offset: int
 ) -> Found | None:
-    """The first record at or after `start_offset` that is not older than the timestamp."""
+    """Return the first record at or after `start_offset` that is not older than the timestamp."""
     for segment in segments:
-        # Without any timestamp the time index may be missing; then the log is searched.
+        # If no record has a timestamp, the time index may be missing; then the log is searched.
         if segment.size_bytes and (segment.max_timestamp >= timestamp_ms or _is_blind(segment)):
             found = _find_in(segment, timestamp_ms, start_offset)
             if found is not None:
@@ -39,11 +40,13 @@ def find_timestamp(
 
 
 def find_newest(segments: Sequence[Segment], start_offset: int) -> Found | None:
-    """The first record at or after `start_offset` that has the largest timestamp of these."""
+    """Return the first record at or after `start_offset` with the largest timestamp among these
+    segments.
+    """
     best: Found | None = None
-    # The segments with the largest times first: most of them are not looked into then.
+    # The segments with the largest times first, so that most segments need not be read.
     for segment in sorted(segments, key=lambda each: each.max_timestamp, reverse=True):
-        # No segment behind this one in the order can have a newer record.
+        # No later segment in this order can have a newer record.
         if best is not None and segment.max_timestamp < best.timestamp:
             break
         found = _find_newest_in(segment, start_offset)
@@ -57,12 +60,14 @@ def _is_better(one: Found, other: Found) -> bool:
 
 
 def _find_newest_in(segment: Segment, start_offset: int) -> Found | None:
-    """`find_newest` in one segment, whose record with its largest timestamp may be below the log
-    start: then what is left is walked."""
+    """Search one segment for the newest record.
+
+    The record with its largest timestamp may be below the log start: then the rest is walked.
+    """
     timestamp_ms = segment.max_timestamp
     if timestamp_ms < 0:
         return None
-    # A lower batch cannot hold it: the index would have that one.
+    # A lower batch cannot hold the record: the index would have that batch.
     offset = segment.offset_of_max_timestamp
     best: Found | None = None
     for batch in segment.headers(segment.index_position(max(offset, start_offset))):
@@ -79,7 +84,7 @@ def _find_newest_in(segment: Segment, start_offset: int) -> Found | None:
                 if best is None or _is_better(found, best):
                     best = found
         if best is not None and best.timestamp >= timestamp_ms:
-            break  # none is newer in this segment
+            break  # no record in this segment is newer
     return best
 
 
@@ -95,8 +100,8 @@ def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | 
         if batch.header.max_timestamp < timestamp_ms or batch.header.last_offset < start_offset:
             continue
         for record in _records(segment, batch):
-            # Times need not rise within a batch: the first in the order of offsets counts, as in
-            # Kafka.
+            # Times need not rise within a batch: as in Kafka, the first record in offset order
+            # counts.
             if record.timestamp >= timestamp_ms and record.offset >= start_offset:
                 return _found(record, batch)
     return None
@@ -104,13 +109,13 @@ def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | 
 
 def _found(record: Record, batch: Located) -> Found:
     timestamp = record.timestamp
-    if not -_LARGEST <= timestamp <= _LARGEST:  # from a faulty producer: wraps as Java's
+    if not -_LARGEST <= timestamp <= _LARGEST:  # from a faulty producer: wraps like Java's
         timestamp = (timestamp + _LARGEST + 1) % _INT64 - _LARGEST - 1
     return Found(record.offset, timestamp, batch.header.partition_leader_epoch)
 
 
 def _records(segment: Segment, batch: Located) -> list[Record]:
-    """Control records are records here: they have offsets and times."""
+    """Return the batch's records. Control records count as records: they have offsets and times."""
     raw = segment.read_batch(batch.position, batch.header.size_bytes)
     if len(raw) < batch.header.size_bytes:
         raise CorruptData(f"{segment.path('.log')} ends inside the batch at {batch.position}")

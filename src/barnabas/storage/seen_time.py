@@ -2,9 +2,9 @@
 
     .barnabas_clock     milliseconds since the epoch, as decimal digits
 
-A broker compares the clock with it at its start. It is replaced now and then, and synced: a machine
-that has lost power is the one whose clock may be wrong. The clock is believed without it, or if it
-cannot be read.
+A broker compares the clock with it at the start. The file is replaced now and then, and synced,
+because a machine that lost power is the one whose clock may be wrong. Without a readable file the
+clock is believed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ _MOST_DIGITS = 15  # the year 33658
 
 
 def read_seen_ms(files: Files, directories: Iterable[Path]) -> int | None:
-    """The newest time in any of these directories, which may not exist; None if there is none."""
+    """Return the newest time in any of these directories, which may not exist; None if there is
+    none.
+    """
     found = []
     for each in directories:
         try:
             text = files.read(each / FILE_NAME)
         except OSError:
-            continue  # new, or broken: its logs will show that
+            continue  # the directory is new or broken: its logs will show that
         if text.isdigit() and len(text) <= _MOST_DIGITS:
             found.append(int(text))
         else:

@@ -1,14 +1,14 @@
-"""One `.log` file with its indexes: append, find, read as slices.
+"""One `.log` file with its indexes: append, find, and read as slices.
 
-A segment holds record batches one after the other, offsets rising, from `base_offset` on. Its file
-name is that offset in 20 digits. Offsets count records, positions count bytes; in the index files
-offsets are relative to the base.
+A segment holds record batches one after the other, in rising order of offsets, from `base_offset`
+on. Its file name is that offset in 20 digits. Offsets count records, positions count bytes; in the
+index files offsets are relative to the base.
 
-Appends are staged: they count at once, and `write_staged` brings all of them to the file with one
-system call. The log has them written before it reads the file.
+Appends are staged: they count immediately, and `write_staged` writes all of them to the file with
+one system call. The log writes them before it reads the file.
 
-Invariant: `size_bytes` is where the last whole batch ends, staged ones included. A segment knows
-nothing of roles, epochs or producers, and does not check what it is given.
+Invariant: `size_bytes` is where the last whole batch ends, including staged batches. A segment
+knows nothing about roles, epochs or producers, and does not check what it is given.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from barnabas.types import FileSlice
 LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
 ABORTED_INDEX_SUFFIX = ".txnindex"
 
-_WINDOW_BYTES = 4096  # what a scan for headers reads at once
+_WINDOW_BYTES = 4096  # the bytes that a scan for headers reads at once
 _KEPT_MARKS = 16
 _HANDFUL = 16
 
@@ -37,7 +37,7 @@ NO_TIMESTAMP = -1
 _NAME_DIGITS = 20
 _MAX_OFFSET = 2**63 - 1
 _NO_OFFSET = -1
-_WITH_BASE_OFFSET = 2  # the magic from which on a header says where its batch begins
+_WITH_BASE_OFFSET = 2  # the lowest magic whose header says where its batch begins
 
 
 def segment_path(directory: Path, base_offset: int, suffix: str) -> Path:
@@ -45,9 +45,9 @@ def segment_path(directory: Path, base_offset: int, suffix: str) -> Path:
 
 
 def base_offset_in(name: str) -> int | None:
-    """The base offset that the name of a segment's file begins with; None for another file.
+    """Return the base offset at the start of a segment's file name; None for any other file.
 
-    As in Kafka twenty digits, of which an offset never has more than nineteen.
+    As in Kafka, it has twenty digits, although an offset never has more than nineteen.
     """
     digits = name.partition(".")[0]
     if len(digits) != _NAME_DIGITS or not digits.isascii() or not digits.isdecimal():
@@ -73,11 +73,13 @@ class DamagedBatch(CorruptData):
         self.position = position
         """The position where the batch begins."""
         self.offset = offset
-        """The offset behind the batch before it; None if the search began here."""
+        """The offset after the previous batch; None if the search began here."""
 
 
 class Segment:
-    """A segment that is open in the sense of `Log`; its descriptors come and go with use."""
+    """A segment that is open in the sense of `Log`; its descriptors are opened and closed as
+    needed.
+    """
 
     __slots__ = (
         "_file",
@@ -98,16 +100,16 @@ class Segment:
     )
 
     def __init__(self, files: Files, directory: Path, base_offset: int, sizes: Sizes) -> None:
-        """`sizes`: the trusted sizes of the files."""
+        """`sizes` are the trusted sizes of the files."""
         self._files = files
         self.base_offset = base_offset
         self.directory = directory
         self.size_bytes = sizes.log
         self.untimed_since_ms: int | None = None
-        """When a batch was first seen to follow one without a timestamp."""
+        """The time when a batch was first seen to follow a batch without a timestamp."""
         self.bytes_since_index = 0  # restarts with each opening, as in Kafka
         self.staged: list[Bytes] = []
-        """Appended, and not yet written: the end of the segment."""
+        """The appended batches that are not yet written: the end of the segment."""
         self.offset_index = SparseIndex(
             files,
             self.path(OFFSET_INDEX_SUFFIX),
@@ -140,7 +142,7 @@ class Segment:
             for path in paths:
                 files.write(path, b"")
         except OSError:
-            # The log may continue without it, and beyond where it would have begun.
+            # The log may continue without this segment, and beyond where it would have begun.
             for path in paths:
                 files.remove(path)
             raise
@@ -164,16 +166,19 @@ class Segment:
         timestamp: int,
         index_interval_bytes: int,
     ) -> None:
-        """Stage one batch, whose largest timestamp is given; it must not change until it is
-        written. An index entry is due once per interval. After an OSError nothing has changed."""
+        """Stage one batch with its largest timestamp; the batch must not change until it is
+        written.
+
+        An index entry is due once per interval. After an OSError nothing has changed.
+        """
         if self._file is None:
-            self.open_file()  # now, while it may fail: what is staged has to be written
+            self.open_file()  # now, while it may fail: a staged batch has to be written
         position = self.size_bytes
         size = len(batch)
         newest = self._max_timestamp
         if newest is None:
             newest = self.max_timestamp
-        # As in Kafka the first batch with the largest time counts, so equal times change nothing.
+        # As in Kafka, the first batch with the largest time counts, so equal times change nothing.
         if timestamp > newest:
             self._max_timestamp = timestamp
             self._offset_of_max_timestamp = last_offset
@@ -181,11 +186,12 @@ class Segment:
             self._first_timestamp = timestamp
         staged = self.staged
         if not staged:
-            # A reader that follows the log waits where the last write ended and this one begins.
+            # A reader that follows the log is waiting where the last write ended and this one
+            # begins.
             self._mark(base_offset, position)
         staged.append(batch)
         self.size_bytes = position + size
-        # As in Kafka the entry belongs to the batch that follows a whole interval (ST-3).
+        # As in Kafka, the entry belongs to the batch that follows a whole interval (ST-3).
         if self.bytes_since_index > index_interval_bytes:
             self.offset_index.append(last_offset - self.base_offset, position)
             self.index_time()
@@ -193,7 +199,7 @@ class Segment:
         self.bytes_since_index += size
 
     def write_staged(self) -> None:
-        """Write what was staged, with one call. After an OSError the segment cannot be used."""
+        """Write the staged batches with one call. After an OSError the segment cannot be used."""
         staged = self.staged
         if staged:
             position = self.size_bytes - sum(map(len, staged))
@@ -204,13 +210,13 @@ class Segment:
         return AbortedIndex(self._files, self.path(ABORTED_INDEX_SUFFIX), stored)
 
     def index_aborted(self, aborted: Aborted) -> None:
-        """Account for an aborted transaction, whose marker was just appended."""
+        """Add an aborted transaction, whose marker was just appended, to the index."""
         if self.aborted is None:
             self.aborted = self._aborted_index(0)
         self.aborted.append(aborted)
 
     def index_time(self) -> None:
-        """Add a time entry for the largest timestamp so far, if it is larger than the last one."""
+        """Add a time entry for the largest timestamp so far, if it exceeds the last entry's."""
         timestamp = self.max_timestamp
         last = self.time_index.last
         if timestamp > (last[0] if last else NO_TIMESTAMP):
@@ -224,7 +230,7 @@ class Segment:
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp, in ms, as far as the time index has it; -1 if there is none."""
+        """The largest timestamp, in ms, that the time index has; -1 if there is none."""
         if self._max_timestamp is None:
             last = self.time_index.last
             self._max_timestamp = last[0] if last else NO_TIMESTAMP
@@ -233,12 +239,14 @@ class Segment:
 
     @property
     def offset_of_max_timestamp(self) -> int:
-        """The last offset of the batch that has it."""
+        """The last offset of the batch with the largest timestamp."""
         return self._offset_of_max_timestamp if self.max_timestamp >= 0 else self.base_offset
 
     @property
     def first_timestamp(self) -> int:
-        """The largest timestamp of the first batch, from which `segment.ms` counts; -1: none."""
+        """The largest timestamp of the first batch, from which `segment.ms` counts; -1 if there is
+        none.
+        """
         if self._first_timestamp is None:
             if self.size_bytes == 0:
                 return NO_TIMESTAMP
@@ -246,8 +254,8 @@ class Segment:
         return self._first_timestamp
 
     def learn_from(self, copy: Segment) -> None:
-        """Take over the largest timestamp, which a thread has read in a copy."""
-        # An append may have set it meanwhile, from more than the copy had.
+        """Copy the largest timestamp that a thread has read in a copy."""
+        # An append may have set it in the meantime, from more batches than the copy had.
         if self._max_timestamp is None and copy._max_timestamp is not None:
             self.learn_max_timestamp(copy._max_timestamp, copy._offset_of_max_timestamp)
 
@@ -259,10 +267,11 @@ class Segment:
     # --- find ------------------------------------------------------------------------------------
 
     def headers(self, position: int, end: int | None = None) -> Iterator[Located]:
-        """The batches from `position`, where one begins, up to `end`, where one ends; DamagedBatch.
+        """Yield the batches from `position`, where a batch begins, up to `end`, where a batch ends.
 
-        No checksum covers the length of a batch. One that reads too large must not end the search:
-        the reader would go on in the next segment, and skip the records behind it in this one.
+        Raises DamagedBatch. No checksum covers the length of a batch. A length that reads too large
+        must not end the search: the reader would continue in the next segment, and skip the records
+        behind that batch in this segment.
         """
         assert not self.staged, "staged batches are not in the file"
         end = self.size_bytes if end is None else end
@@ -273,8 +282,8 @@ class Segment:
             while True:
                 try:
                     header = read_header(window, at)
-                    # Compared with the end of the records, not of the window: a batch may be larger
-                    # than that.
+                    # Compare with the end of the records, not of the window, because a batch may
+                    # exceed the window.
                     if header.size_bytes > end - position - at:
                         raise CorruptData(
                             f"a batch of {header.size_bytes} bytes, where {end - position - at} "
@@ -284,7 +293,7 @@ class Segment:
                     raise DamagedBatch(self.path(LOG_SUFFIX), position + at, cause) from cause
                 yield Located(position + at, header)
                 at += header.size_bytes
-                # What is left of the window is no whole header: read on from there.
+                # The rest of the window is not a whole header: read on from there.
                 if len(window) - at < HEADER_BYTES:
                     break
             position += at
@@ -292,16 +301,17 @@ class Segment:
     def headers_in_order(
         self, entry: tuple[int, int] | None, bound: int, end: int | None = None
     ) -> Iterator[Located]:
-        """The batches from an entry of the offset index on (None: all), with possible offsets.
+        """Yield the batches from an index entry on (None: all batches), if their offsets are
+        possible.
 
         No checksum covers a base offset either. Compaction leaves gaps, but batches never overlap:
-        so one behind a gap counts when the next one, or the `bound` above all offsets here, agrees.
-        Where it does not, it is the damaged one; DamagedBatch.
+        so a batch behind a gap counts if the next batch, or the `bound` above all offsets here,
+        agrees. If it does not, the batch is damaged: raises DamagedBatch.
         """
         expected: int | None = self.base_offset
         indexed, position = _NO_OFFSET, 0
         if entry is not None:
-            # The last offset of the batch, or in Kafka's files of some that follow it as well.
+            # The last offset of the batch; in Kafka's files it may be that of a later batch.
             expected, indexed, position = None, self.base_offset + entry[0], entry[1]
         bound = min(bound, self.base_offset + MAX_RELATIVE_OFFSET + 1)
         doubtful: Located | None = None
@@ -349,9 +359,11 @@ class Segment:
     def locate(self, offset: int, bound: int = _MAX_OFFSET) -> int | None:
         """Find where the first batch that ends at or after `offset` begins; None if there is none.
 
-        `bound`: above all offsets of the segment. DamagedBatch on the way to it."""
+        `bound` is above all offsets of the segment. Raises DamagedBatch if a batch before it is
+        damaged.
+        """
         position = self._marks.get(offset)
-        # Readers that follow the log find their place here.
+        # Readers that follow the log find their position here.
         if position is not None:
             return position
         entry = self.offset_index.floor(offset - self.base_offset)
@@ -377,14 +389,14 @@ class Segment:
     def _locate_in_order(
         self, offset: int, entry: tuple[int, int] | None, bound: int
     ) -> int | None:
-        """`locate` where offsets leave a gap: from an entry of the index on."""
+        """Do the work of `locate` if offsets leave a gap, from an index entry on."""
         for found in self.headers_in_order(entry, bound):
             if found.header.last_offset >= offset:
                 return found.position
         return None
 
     def end_offset(self) -> int:
-        """The offset after its last record; its base if it has none."""
+        """Return the offset after the last record, or the base if there is no record."""
         entry = self.offset_index.last
         end_offset = self.base_offset
         for found in self.headers(entry[1] if entry else 0):
@@ -392,15 +404,15 @@ class Segment:
         return end_offset
 
     def index_position(self, offset: int) -> int:
-        """The position from which a scan for `offset` begins (ST-3)."""
+        """Return the position from which a scan for `offset` begins (ST-3)."""
         entry = self.offset_index.floor(offset - self.base_offset)
         return entry[1] if entry else 0
 
     def boundary(self, start: int, limit: int, end: int) -> int:
-        """The greatest position up to `limit`, at least `start`, at which a batch begins or ends.
+        """Return the greatest position from `start` to `limit` at which a batch begins or ends.
 
         `start` and `end` are such positions themselves; `limit` is below `end`. The search ends at
-        a damaged batch; DamagedBatch if that begins at `start`.
+        a damaged batch, and raises DamagedBatch if that batch begins at `start`.
         """
         entry = self.offset_index.floor_by_second(limit)
         position = max(start, entry[1] if entry else 0)
@@ -429,7 +441,7 @@ class Segment:
         return FileSlice(self._file or self.open_file(), start, end - start)
 
     def read_batch(self, position: int, size: int) -> bytes:
-        """A whole batch; shorter only if the file is."""
+        """Read a whole batch; the result is shorter only if the file is."""
         return (self._file or self.open_file()).pread(size, position)
 
     def is_cold(self, offset: int) -> bool:
@@ -447,11 +459,11 @@ class Segment:
 
     @property
     def is_closed(self) -> bool:
-        """The next read of the log file has to open it."""
+        """The log file must be opened for the next read."""
         return self._file is None
 
     def copy(self) -> Segment:
-        """A copy on the same files at their current sizes, to be read by a thread."""
+        """Return a copy on the same files at their current sizes, for a thread to read."""
         copy = Segment(
             self._files,
             self.directory,
@@ -477,10 +489,10 @@ class Segment:
         self._max_timestamp, self._offset_of_max_timestamp = NO_TIMESTAMP, self.base_offset
 
     def cut(self, position: int) -> None:
-        """End the log at `position`; the indexes must not reach beyond it.
+        """End the log durably at `position`; the indexes must not reach beyond it.
 
-        Durably: records that were cut off must not come back after a power cut, before or behind
-        what is written next: their checksums hold, and no other replica has them there.
+        Records that were cut off must not come back after a power cut, before or behind the next
+        records to be written: their checksums are valid, and no other replica has them there.
         """
         self.open_file().truncate(position)
         self._files.sync(self.path(LOG_SUFFIX))
@@ -488,9 +500,9 @@ class Segment:
         self._marks.clear()
 
     def truncate(self, offset: int) -> bool:
-        """End the segment before the batch that holds `offset`, and its indexes with it.
+        """End the segment and its indexes before the batch that holds `offset`.
 
-        Returns whether that is before its end. The file is left to `Cut`.
+        Returns whether that is before its end. The file itself is left to `Cut`.
         """
         position: int | None
         try:
@@ -509,11 +521,11 @@ class Segment:
             self._marks.clear()
         self._first_timestamp = self._max_timestamp = self.untimed_since_ms = None
         self.bytes_since_index = 0
-        # The batch with the largest time stays, so it need not be searched for.
+        # The batch with the largest time is kept, so it need not be searched for.
         if newest_at < offset:
             self.learn_max_timestamp(newest, newest_at)
             return position is not None
-        # The last entry of the time index does not cover what came after it.
+        # The last entry of the time index does not cover later batches.
         known = self.max_timestamp
         for found in self.headers(self.index_position(self._offset_of_max_timestamp)):
             if found.header.max_timestamp > known:
@@ -530,17 +542,17 @@ class Segment:
         if self.aborted is not None:
             self.aborted.write_out()
         if self._file is not None and self._file.size() != self.size_bytes:
-            self._file.truncate(self.size_bytes)  # what a torn write left
+            self._file.truncate(self.size_bytes)  # left by a torn write
 
     def paths(self) -> list[Path]:
-        """The paths of its files, the log first."""
+        """Return the paths of its files, the log file first."""
         suffixes = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX]
         if self.aborted is not None and self.aborted.has_file:
             suffixes.append(ABORTED_INDEX_SUFFIX)
         return [self.path(each) for each in suffixes]
 
     def on_renamed(self, directory: Path) -> None:
-        """The directory has another name now."""
+        """Note that the directory has a new name."""
         self.directory = directory
         self.offset_index.path = self.path(OFFSET_INDEX_SUFFIX)
         self.time_index.path = self.path(TIME_INDEX_SUFFIX)
@@ -548,7 +560,7 @@ class Segment:
             self.aborted.path = self.path(ABORTED_INDEX_SUFFIX)
 
     def release(self) -> None:
-        """Give back the descriptors; slices keep theirs, and the next use opens the files again."""
+        """Close the descriptors. Slices keep theirs, and the next use reopens the files."""
         self._marks = {}
         if self._file is not None:
             self._file.release()
@@ -559,7 +571,9 @@ class Segment:
             self.aborted.release()
 
     def need_descriptors(self) -> None:
-        """OSError unless a few files can be opened now: before work that cannot be interrupted."""
+        """Raise OSError unless a few files can be opened now. Call it before work that cannot be
+        interrupted.
+        """
         held: list[File] = []
         try:
             for _ in range(_HANDFUL):
@@ -569,7 +583,7 @@ class Segment:
                 each.release()
 
     def open_file(self) -> File:
-        """The log file."""
+        """Return the log file, opening it if necessary."""
         if self._file is None:
             self._file = self._files.open(self.path(LOG_SUFFIX))
         return self._file

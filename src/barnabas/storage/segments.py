@@ -1,7 +1,7 @@
 """The segments of one log, oldest first; the last one is active.
 
-Owns which segment holds which offset, which have their files open (the active one and the few that
-were read last), and the files that are out of use. Invariant: there is always at least one, base
+Owns which segment holds which offset, which segments have open files (the active one and the few
+that were read last), and the discarded files. Invariant: there is always at least one segment, base
 offsets rise, and each segment ends before the next one begins. Reads return whole batches as slices
 of files.
 """
@@ -31,12 +31,12 @@ def _base_offset(segment: Segment) -> int:
 
 
 class Segments(Sequence[Segment]):
-    """The segments of a log. What is staged has to be written before anything is read."""
+    """The segments of a log. Staged batches must be written before anything is read."""
 
     __slots__ = ("_all", "_files", "_opened", "active", "directory", "discards")
 
     def __init__(self, files: Files, directory: Path, found: list[Segment]) -> None:
-        """`found`: at least one."""
+        """`found` has at least one segment."""
         self.directory = directory
         self.active = found[-1]
         self._all = found
@@ -79,10 +79,12 @@ class Segments(Sequence[Segment]):
         at_least_one_batch: bool,
         log_end_offset: int = NO_END,
     ) -> list[FileSlice]:
-        """Whole batches from the one that holds `offset`, which exists, on, below `end_offset`.
+        """Return whole batches below `end_offset`, from the one that holds `offset` on, which must
+        exist.
 
-        At most `max_bytes`, but for a first batch that is larger, if `at_least_one_batch`. Where a
-        header is damaged the result ends; DamagedBatch if that is the first one.
+        They take at most `max_bytes`, except that a larger first batch is returned if
+        `at_least_one_batch`. The result ends where a header is damaged; raises DamagedBatch if that
+        is the first header.
         """
         slices: list[FileSlice] = []
         try:
@@ -93,24 +95,24 @@ class Segments(Sequence[Segment]):
                 try:
                     end = self._end_position(i, end_offset)
                 except DamagedBatch as damaged:
-                    # What comes before it can be read, and the next read meets it again.
+                    # The batches before the damage can be read, and the next read meets it again.
                     if damaged.position <= (start or 0) and not slices:
                         raise
                     end = damaged.position
                 start = end if start is None else start
                 size = end - start
-                # The rest of this segment is too much: end at the last whole batch that fits.
+                # The whole rest of this segment is too much: end at the last whole batch that fits.
                 if size > max_bytes:
                     end = start
                     if max_bytes > 0:
                         end = segment.boundary(start, start + max_bytes, start + size)
-                    # KIP-74: the first batch is sent whole, or a consumer could never get past it.
+                    # KIP-74: send the whole first batch, or a consumer could never get past it.
                     if end == start and at_least_one_batch and not slices:
                         end = start + next(segment.headers(start)).header.size_bytes
                 if end > start:
                     slices.append(segment.slice(start, end))
                     max_bytes -= end - start
-                # Only a whole segment is followed by the next one: a response has no holes.
+                # The next segment may follow only a whole segment, because a response has no holes.
                 if end < segment.size_bytes or i + 1 == len(self._all) or max_bytes <= 0:
                     return slices
                 i, start = i + 1, 0
@@ -132,15 +134,18 @@ class Segments(Sequence[Segment]):
         max_bytes -= segment.size_bytes - segment.index_position(offset)
         while max_bytes >= 0 and i + 1 < len(self._all):
             i += 1
-            # To open a file may wait for the disk, even if its pages are cached.
+            # Opening a file may wait for the disk, even if its pages are cached.
             if self._all[i].size_bytes and self._all[i].is_closed:
                 return True
             max_bytes -= self._all[i].size_bytes
         return False
 
     def batch_begin(self, offset: int) -> int:
-        """The base offset of the batch that holds the offset, which is not below the first
-        segment; the offset itself, if none does."""
+        """Return the base offset of the batch that holds the offset; the offset itself, if no batch
+        does.
+
+        The offset is not below the first segment.
+        """
         segment = self._all[self._index_of(offset)]
         try:
             position = segment.locate(offset) if segment.size_bytes else None
@@ -151,11 +156,11 @@ class Segments(Sequence[Segment]):
         return min(offset, next(segment.headers(position)).header.base_offset)
 
     def _bound(self, i: int, log_end_offset: int) -> int:
-        """The offset that is above all of segment `i`."""
+        """Return the offset that is above all offsets of segment `i`."""
         return self._all[i + 1].base_offset if i + 1 < len(self._all) else log_end_offset
 
     def _index_of(self, offset: int) -> int:
-        """The index of the segment whose range holds the offset."""
+        """Return the index of the segment whose range holds the offset."""
         i = len(self._all) - 1
         if offset < self.active.base_offset:
             i = bisect_right(self._all, offset, key=_base_offset) - 1
@@ -163,14 +168,14 @@ class Segments(Sequence[Segment]):
         return i
 
     def _end_position(self, i: int, end_offset: int) -> int:
-        """The position in segment `i` at which a reader has to stop."""
+        """Return the position in segment `i` at which a reader has to stop."""
         segment = self._all[i]
         following = i + 1
         if following < len(self._all):
             self._keep_open(segment)
             if end_offset >= self._all[following].base_offset:
                 return segment.size_bytes
-        # The whole log is wanted, so the end of the active segment is it.
+        # The whole log is wanted, so the reader stops at the end of the active segment.
         elif end_offset == NO_END:
             return segment.size_bytes
         if end_offset <= segment.base_offset:
@@ -179,16 +184,16 @@ class Segments(Sequence[Segment]):
         return segment.size_bytes if end is None else end
 
     def _keep_open(self, segment: Segment) -> None:
-        """Keep the files of the last few rolled segments that were read open; close others."""
+        """Keep the files of the last few rolled segments that were read open; close the others."""
         opened = self._opened
         if segment not in opened:
-            # A broker with many partitions would run out of descriptors otherwise.
+            # Otherwise a broker with many partitions would run out of descriptors.
             if len(opened) == _OPEN_ROLLED:
                 opened[0].release()
             self._opened = (*opened[1 - _OPEN_ROLLED :], segment)
 
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
-        """The aborted transactions that overlap the offsets from `start` to below `end`."""
+        """Return the aborted transactions that overlap the offsets from `start` to below `end`."""
         found: list[AbortedTransaction] = []
         for segment in self._all[max(0, bisect_right(self._all, start, key=_base_offset) - 1) :]:
             # No later segment can have a transaction that overlaps the range: see `collect`.
@@ -206,7 +211,7 @@ class Segments(Sequence[Segment]):
     # --- change ----------------------------------------------------------------------------------
 
     def take_first(self, count: int) -> list[Segment]:
-        """Take the `count` oldest out; one at least is left."""
+        """Take the `count` oldest segments out; at least one segment is left."""
         taken = self._all[:count]
         assert len(taken) < len(self._all), "a log has a segment"
         del self._all[:count]
@@ -214,7 +219,7 @@ class Segments(Sequence[Segment]):
         return taken
 
     def take_from(self, offset: int) -> list[Segment]:
-        """Take those out that begin at or after the offset, but not the first of all."""
+        """Take out the segments that begin at or after the offset, but never the first segment."""
         i = max(1, bisect_left(self._all, offset, key=_base_offset))
         taken = self._all[i:]
         del self._all[i:]
@@ -223,7 +228,7 @@ class Segments(Sequence[Segment]):
         return taken
 
     def replace_all(self, base_offset: int) -> list[Segment]:
-        """Take all out and start with an empty one at an offset."""
+        """Take out all segments, and start with an empty one at an offset."""
         taken, self._all = self._all, []
         self._close(taken)
         self.active = Segment.create(self._files, self.directory, base_offset)
@@ -231,19 +236,21 @@ class Segments(Sequence[Segment]):
         return taken
 
     def has(self, some: Sequence[Segment]) -> bool:
-        """Return whether these are adjacent here, in this order, and none of them is active."""
+        """Return whether these are adjacent segments here, in this order, and none of them is
+        active.
+        """
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         found = self._all[i : i + len(some)]
         return len(found) == len(some) and all(map(is_, found, some)) and i + len(some) < len(self)
 
     def replace(self, some: Sequence[Segment], new: Segment) -> None:
-        """Replace these adjacent segments by one with what is left of them."""
+        """Replace these adjacent segments by one segment with their remaining batches."""
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         self._all[i : i + len(some)] = [new]
         self._close(some)
 
     def on_renamed(self, directory: Path) -> None:
-        """The directory has another name now."""
+        """Note that the directory has a new name."""
         self.directory = directory
         for segment in self._all:
             segment.on_renamed(directory)
@@ -254,25 +261,26 @@ class Segments(Sequence[Segment]):
             segment.release()
 
     def release(self) -> None:
-        """Give back all descriptors."""
+        """Close all descriptors."""
         for segment in self._all:
             segment.release()
         self._opened = ()
 
 
 class Discards:
-    """The files of one log that are out of use: renamed at once, removed later.
+    """The discarded files of one log: renamed immediately, removed later.
 
     A renamed file cannot be mistaken for a part of the log, whenever the process dies; leftovers
-    under such names are removed at the next start (`leftovers`). Removing a large file takes the
-    disk a while, so it is done in a thread.
+    under such names are removed at the next start (`leftovers`). Removing a large file keeps the
+    disk busy for a while, so it is done in a thread.
     """
 
     __slots__ = ("_files", "_waiting")
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        # One end each for loop and thread; created with the first, as most logs have none.
+        # The loop uses one end, the thread the other; created with the first file, as most logs
+        # have none.
         self._waiting: deque[tuple[int, Path]] | None = None
 
     def __len__(self) -> int:
@@ -291,7 +299,7 @@ class Discards:
             self._waiting.append((due_ms, target))
 
     def remove_due(self, now_ms: int) -> int:
-        """Remove those that are due; returns how many. Suits a thread."""
+        """Remove the files that are due, and return how many. Can run in a thread."""
         removed = 0
         while self._waiting and self._waiting[0][0] <= now_ms:
             self._files.remove(self._waiting[0][1])

@@ -40,14 +40,14 @@ def encode_snapshot(producers: Producers) -> bytes:
 
 
 def encode_states(states: Sequence[bytes]) -> bytes:
-    """Encode the producers of an earlier `Producers.states`."""
+    """Encode the producers from an earlier `Producers.states`."""
     size = ROW.size
     body = b"".join([_COUNT.pack(len(states)), *[each[:size] for each in states]])
     return _HEADER.pack(_VERSION, crc32c(body)) + body
 
 
 def decode_snapshot(data: bytes) -> Producers:
-    """CorruptData if it is torn, damaged or of another version."""
+    """Decode a snapshot. Raises CorruptData if it is torn, damaged or of another version."""
     try:
         version, crc = _HEADER.unpack_from(data)
         body = data[_HEADER.size :]
@@ -56,7 +56,8 @@ def decode_snapshot(data: bytes) -> Producers:
         raise CorruptData("a producer snapshot is truncated") from cause
     if version != _VERSION:
         raise CorruptData(f"a producer snapshot has unknown version {version}")
-    # It is torn: snapshots are not replaced atomically, as the log has the same state.
+    # The snapshot is torn: snapshots are not replaced atomically, because the log has the same
+    # state.
     if crc != crc32c(body) or len(body) != _COUNT.size + count * ROW.size:
         raise CorruptData("a producer snapshot fails its checksum")
     producers = Producers()
@@ -69,7 +70,7 @@ def write_snapshot(files: Files, directory: Path, offset: int, producers: Produc
 
 
 def snapshot_offsets(entries: Sequence[Entry]) -> list[int]:
-    """The offsets of all snapshots that a directory lists, ascending."""
+    """Return the offsets of all snapshots that a directory lists, ascending."""
     found = (base_offset_in(each.name) for each in entries if each.name.endswith(SUFFIX))
     return sorted(offset for offset in found if offset is not None)
 
@@ -77,8 +78,10 @@ def snapshot_offsets(entries: Sequence[Entry]) -> list[int]:
 def load_newest_snapshot(
     files: Files, directory: Path, offsets: Sequence[int]
 ) -> tuple[Producers, int] | None:
-    """The newest of these (ascending) that is whole, and its offset. Damaged ones are removed: an
-    older one and the log have the same state."""
+    """Return the newest whole snapshot of these (ascending) offsets, and its offset.
+
+    Damaged snapshots are removed: an older one and the log have the same state.
+    """
     for offset in reversed(offsets):
         path = snapshot_path(directory, offset)
         try:

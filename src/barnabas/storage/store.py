@@ -1,15 +1,15 @@
 """All logs of a broker, in its log directories.
 
-Owns the order of a start and of a stop, which makes a stop clean. Start: lock every directory and
-read its metadata, and only then remove the markers and open the logs. Stop: flush and close every
-log, write the checkpoints, and last the marker, per directory; a directory with a failed log gets
-none, and is scanned at the next start.
+Owns the order of a start and of a stop; that order makes a stop clean. Start: lock every directory
+and read its metadata, and only then remove the markers and open the logs. Stop: flush and close
+every log, write the checkpoints, and finally write the marker, per directory. A directory with a
+failed log gets no marker, and is scanned at the next start.
 
 A directory that is broken, at the start or later, goes offline alone: its logs are dropped here,
 and the broker runs on the others (KIP-112). A log that is damaged is left out alone
-(`damaged_logs`). With a directory of another broker or cluster the broker does not start.
+(`damaged_logs`). The broker does not start if a directory belongs to another broker or cluster.
 
-A log stays in the directory in which it was created: the one that then had the fewest.
+A log stays in the directory in which it was created: the one with the fewest logs at that time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LogSize(NamedTuple):
 
     size_bytes: int
     offset_lag: int
-    """Of a future replica: how many offsets it is behind the current one."""
+    """For a future replica, the number of offsets that it is behind the current one."""
     is_future: bool
 
 
@@ -87,14 +87,16 @@ class LogStore:
         recovery_processes: int = 1,
     ) -> None:
         """`producer_expiration_ms`: producers idle for longer are removed at the start.
-        `recovery_processes`: how many recover the logs of a directory after a crash."""
+        `recovery_processes` is the number of processes that recover a directory's logs after a
+        crash.
+        """
         self._files = files
         self._producer_expiration_ms = producer_expiration_ms
         self._recovery_processes = recovery_processes
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self.futures = FutureLogs(files)
-        """What moves from one directory to another."""
+        """The replicas moving from one directory to another."""
         self.damaged = DamagedLogs()
         self._checkpoints = OffsetCheckpoints(self._logs, self._homes, self.futures, self.damaged)
         self._places = Places(files, self._checkpoints.forget)
@@ -138,10 +140,10 @@ class LogStore:
     ) -> None:
         """Take the directories and open their logs, with recovery after a crash.
 
-        The logs get the broker's own `config`; the topics' are set later. A broken directory is
-        left out with one line in the log, if another is usable. Raises ConfigError with one line
-        on what to do, or LoadingStopped; everything is released then, and no directory is left
-        clean.
+        The logs get the broker's own `config`; the topics' configs are set later. If another
+        directory is usable, a broken one is left out with one line in the log. Raises ConfigError
+        with one line on what to do, or LoadingStopped; then everything is released, and no
+        directory is left clean.
         """
         try:
             for path in directories:
@@ -157,13 +159,13 @@ class LogStore:
                     if isinstance(cause, OSError) and is_out_of_descriptors(cause):
                         # The process has no descriptors left: to run without a sound directory
                         # would lose replicas.
-                        raise unusable(directory.path, cause) from cause  # it is no disk's fault
+                        raise unusable(directory.path, cause) from cause  # the disk is not at fault
                     self.fail_directory(directory.path, unusable(directory.path, cause))
             try:
                 self.futures.on_all_open(self._logs, is_complete=self._is_complete())
             except DirectoryError as cause:
                 self.fail_directory(cause.directory, unusable(cause.directory, cause))
-            # As in Kafka a broker without any log directory does not start (KIP-112).
+            # Like Kafka, a broker without any log directory does not start (KIP-112).
             if not self.directories:
                 raise self.directories.reasons[0]
         except BaseException:
@@ -188,7 +190,8 @@ class LogStore:
             other = self._homes.setdefault(topic_partition, directory)
             self._places.hosted[directory] += 1
             if other is not directory:
-                # A crash came between the two renames of a move: the newer one counts from now on.
+                # A crash came between the two renames of a move: the newer replica counts from now
+                # on.
                 older, newer = self.futures.found_twice(topic_partition, other, directory)
                 self._places.hosted[older] -= 1
                 self._homes[topic_partition] = newer
@@ -203,7 +206,7 @@ class LogStore:
             loading=loading,
         )
         opening = Opening(self._files, directory, config, start, self._recovery_processes)
-        # From here on a crash is recognised: nothing was opened before.
+        # From here on a crash is recognised: no log has been opened yet.
         directory.begin()
         self.futures.leave_all(directory)
         directory.purge()
@@ -227,14 +230,15 @@ class LogStore:
         noted = opening.topic_ids
         directory.topic_ids.begin({name: noted[name] for name in names if name in noted})
         if is_back:
-            # It died in a truncation, and records written from now on are not durable yet.
+            # The broker died in a truncation, and records written from now on are not durable yet.
             self._checkpoints.write_in(directory, RECOVERY_POINTS)
         if is_cut:
-            # Now, or after the next crash records written since would count as committed.
+            # Do it now: otherwise, after the next crash, records written since would count as
+            # committed.
             self._checkpoints.write_in(directory, HIGH_WATERMARKS)
 
     def _is_complete(self) -> bool:
-        """Return whether every log of the broker is known, so that what is missing is gone."""
+        """Return whether every log of the broker is known, so that a missing log does not exist."""
         return not (self.directories.failed or self.damaged)
 
     # --- queries ---------------------------------------------------------------------------------
@@ -244,11 +248,11 @@ class LogStore:
         return MappingProxyType(self._logs)
 
     def directory_of(self, topic_partition: TopicPartition) -> Path:
-        """The log directory of a log."""
+        """Return the log directory of a log."""
         return self._homes[topic_partition].path
 
     def sizes(self, path: Path) -> dict[TopicPartition, LogSize]:
-        """The logs in a log directory, future replicas included."""
+        """Return the sizes of the logs in a log directory, including future replicas."""
         found = {}
         for name, log in self._logs.items():
             future, target = self.futures.get(name), self.futures.home(name)
@@ -260,7 +264,9 @@ class LogStore:
         return found
 
     def unknown_to(self, names: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The logs that are not among the cluster's partitions: logged, and left alone."""
+        """Return the logs that are not among the cluster's partitions. They are logged and left
+        alone.
+        """
         unknown = sorted(self._logs.keys() - set(names))
         for name in unknown:
             _log.warning(
@@ -284,9 +290,12 @@ class LogStore:
         *,
         is_new: bool = False,
     ) -> Log:
-        """Create an empty log. Unless the partition `is_new` it may be in an offline directory, and
-        is not created a second time: OSError, as without any directory. DirectoryError if the disk
-        fails."""
+        """Create an empty log.
+
+        Raises OSError if no directory is online. Unless the partition `is_new`, its log may be in
+        an offline directory and is not created a second time: that also raises OSError. Raises
+        DirectoryError if the disk fails.
+        """
         log = self.make(topic_partition, topic_id, config, is_new=is_new)
         self.topic_ids.write()
         return log
@@ -299,13 +308,15 @@ class LogStore:
         *,
         is_new: bool = False,
     ) -> Log:
-        """`create`, but nothing may be written to it before `topic_ids.write` has returned."""
+        """Create a log like `create`, but nothing may be written to it until `topic_ids.write` has
+        returned.
+        """
         assert topic_partition not in self._logs, f"{topic_partition} exists"
         new = self.place(topic_partition, topic_id, is_new=is_new)
         directory = new.directory
         start = Start(is_clean=True)
         try:
-            # Does nothing if a thread has created the files before.
+            # Does nothing if a thread has already created the files.
             new.lay_out()
             log = open_log(self._files, new.path, topic_partition, config, start)
         except OSError as cause:
@@ -319,26 +330,28 @@ class LogStore:
     def place(
         self, topic_partition: TopicPartition, topic_id: bytes, *, is_new: bool = False
     ) -> NewLog:
-        """Choose the directory for `make`; `lay_out` of the result may be called before it, in any
-        thread. OSError as of `make`; InvalidTopic for a name that no directory may have."""
+        """Choose the directory for `make`. Before it, any thread may call `lay_out` of the result.
+
+        Raises OSError as `make` does, or InvalidTopic if no directory may have the name.
+        """
         self.directories.check_complete(topic_partition, is_new=is_new)
         self.damaged.check(topic_partition)
         return self._places.place(topic_partition, topic_id, tuple(self.directories))
 
     def delete(self, *names: TopicPartition) -> None:
-        """Delete logs, durably; their names are free, their bytes go with the next
-        `LogDirectories.purge_deleted`.
+        """Delete logs durably.
 
-        On DirectoryError any of them may be back after a power cut.
+        Their names are free, and the next `LogDirectories.purge_deleted` removes their bytes. After
+        a DirectoryError a power cut may bring any of them back.
         """
         for path in dict.fromkeys([self.set_aside(name) for name in names]):
             self.directories.sync_names(path)
 
     def set_aside(self, topic_partition: TopicPartition, *, is_stray: bool = False) -> Path:
-        """Drop a log, and rename its directory; returns the log directory in which it was.
+        """Drop a log, rename its directory, and return the log directory that contained it.
 
-        After a power cut it may be back until `LogDirectories.sync_names` returns. `is_stray`: it
-        is kept.
+        Until `LogDirectories.sync_names` returns, a power cut may bring it back. If `is_stray`, its
+        files are kept.
         """
         if topic_partition in self.damaged:
             return self.damaged.set_aside(topic_partition, is_stray=is_stray)
@@ -346,7 +359,7 @@ class LogStore:
         directory = self._homes.pop(topic_partition)
         self._places.hosted[directory] -= 1
         self.high_watermarks.pop(topic_partition, None)
-        # Tasks that hold the log meet LogAbandoned: another log may have its name soon.
+        # Tasks that hold the log meet LogAbandoned: another log may soon have its name.
         log.abandon()
         suffix = STRAY_SUFFIX if is_stray else DELETED_SUFFIX
         try:
@@ -358,9 +371,9 @@ class LogStore:
         return directory.path
 
     def fail_directory(self, path: Path, error: Exception) -> list[TopicPartition]:
-        """A log directory is out of reach: drop its logs as they are; returns their names.
+        """Drop the logs of an unreachable log directory unchanged, and return their names.
 
-        Nothing is written there any more, so it is scanned when it is back at a later start.
+        Nothing more is written there, so it is scanned when it is back at a later start.
         """
         directory = self.directories.find(path)
         if directory is None:
@@ -380,7 +393,7 @@ class LogStore:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write these, and the known ones of other logs. Waits for the disk."""
+        """Write these high watermarks, and the known ones of other logs. Waits for the disk."""
         self.high_watermarks.update(high_watermarks)
         self._checkpoints.write(HIGH_WATERMARKS, self.directories)
 
@@ -390,10 +403,10 @@ class LogStore:
         self._checkpoints.write(LOG_STARTS, self.directories)
 
     def close(self) -> None:
-        """Stop cleanly; the high watermarks have been checkpointed before.
+        """Stop cleanly; the high watermarks have already been checkpointed.
 
-        Closes what can be closed, and marks directories clean where possible; then raises the
-        first error, if any: OSError, or CorruptData of a damaged index.
+        Closes every log that can be closed, and marks directories clean where possible. Then raises
+        the first error, if any: OSError, or CorruptData for a damaged index.
         """
         failures: list[OSError | CorruptData] = []
         for directory in self.directories:
@@ -417,7 +430,7 @@ class LogStore:
             raise failures[0]
 
     def release(self) -> None:
-        """Give back descriptors and locks and write nothing, as a process that dies does."""
+        """Release descriptors and locks, and write nothing, like a process that dies."""
         for log in (*self._logs.values(), *self.futures.logs.values()):
             log.release()
         self.directories.release()

@@ -1,7 +1,7 @@
-"""Logs that were set aside because their names belong to other topics by now (`-stray`).
+"""Logs that were set aside because their names now belong to other topics (`-stray`).
 
-No broker opens them, and none deletes them by itself: what they hold may be all that is left of a
-topic that was deleted by mistake.
+No broker opens them or deletes them by itself: they may be all that is left of a topic that was
+deleted by mistake.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def strays(files: Files, directory: Path) -> dict[str, int]:
-    """The directories of strays by name, with the bytes that they hold. OSError."""
+    """Return the directories of strays by name, with their sizes in bytes. Raises OSError."""
     return {
         entry.name: sum(each.size_bytes for each in files.list(directory / entry.name))
         for entry in files.list(directory)
@@ -25,8 +25,8 @@ def strays(files: Files, directory: Path) -> dict[str, int]:
 
 
 def delete_stray(files: Files, path: Path) -> None:
-    """Delete one with all its files, so that a crash leaves a stray or nothing. OSError."""
+    """Delete a stray with all its files; a crash leaves a stray or nothing. Raises OSError."""
     for entry in files.list(path):
         files.remove(path / entry.name)
-    # The directory last: until then it is a stray with fewer files.
+    # Remove the directory last: until then it is a stray with fewer files.
     files.remove_directory(path)

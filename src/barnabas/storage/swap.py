@@ -1,13 +1,13 @@
 """The swap of cleaned segments into a log, by Kafka's suffixes, so that it survives a crash.
 
     1   begin     the new segment's `.cleaned` files become `.swap`. The last of these renames is
-                  the decision: a start after a crash (`leftovers`) undoes what came before it, and
-                  finishes what comes after
+                  the decision: if a crash comes before it, the next start (`leftovers`) undoes the
+                  swap, otherwise it finishes the swap
     2   the directory is synced, in a thread
     3   finish    the old segments' files become `.deleted`, and the `.swap` files lose their suffix
 
-If the log is truncated in between, or loses one of the old segments, the swap must not finish, nor
-at the next start: `undo` turns the files into an unfinished set again before it removes them.
+If the log is truncated in between, or loses one of the old segments, the swap must not finish, not
+even at the next start. `undo` turns the files back into an unfinished set before it removes them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from barnabas.storage.snapshot import snapshot_path
 
 
 class Swap:
-    """One new segment for several adjacent ones."""
+    """Replaces several adjacent segments by a new one."""
 
     __slots__ = ("_directory", "_files", "_sizes", "replaced")
 
     def __init__(
         self, files: Files, directory: Path, replaced: Sequence[Segment], sizes: Sizes
     ) -> None:
-        """`sizes`: of the new segment's files, which are in the directory as `.cleaned`."""
+        """`sizes` belong to the new segment's files, which are in the directory as `.cleaned`."""
         self.replaced = replaced
         self._files = files
         self._directory = directory
@@ -47,7 +47,7 @@ class Swap:
 
     def begin(self) -> None:
         """Decide the swap. After an OSError it is unknown whether it is decided."""
-        # As long as one of them is still `.cleaned`, a start after a crash undoes the others.
+        # As long as one file is still `.cleaned`, a start after a crash undoes the others.
         for path in self._paths():
             self._rename(path, CLEANED, SWAP)
 
@@ -61,14 +61,15 @@ class Swap:
     def undo(self) -> None:
         """Undo `begin`; a crash in the middle leaves nothing that could be finished."""
         log, *indexes = self._paths()
-        # With one `.cleaned` file the set is unfinished: a start after a crash removes all of it.
+        # With one `.cleaned` file the set is unfinished: a start after a crash removes all of its
+        # files.
         self._rename(log, SWAP, CLEANED)
         for path in indexes:
             self._files.remove(_with_suffix(path, SWAP))
         self._files.remove(_with_suffix(log, CLEANED))
 
     def _paths(self) -> list[Path]:
-        """The final paths of the new segment; the log first."""
+        """Return the final paths of the new segment, the log first."""
         suffixes = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX]
         if self._sizes.aborted:
             suffixes.append(ABORTED_INDEX_SUFFIX)
@@ -80,8 +81,10 @@ class Swap:
 
 
 class Swaps:
-    """The swap under way in one log, if any. OSError: the state on disk is unknown, and the log has
-    failed."""
+    """The swap in progress in one log, if any.
+
+    After an OSError the state on disk is unknown, and the log has failed.
+    """
 
     __slots__ = ("_begun", "_directory", "_durability", "_files", "_segments")
 
@@ -95,8 +98,11 @@ class Swaps:
         self._begun: Swap | None = None
 
     def begin(self, replaced: Sequence[Segment], sizes: Sizes) -> bool:
-        """Decide that `.cleaned` files of these sizes replace adjacent segments; False if those are
-        not here any more. The directory has to be synced before `finish`."""
+        """Decide that `.cleaned` files of these sizes replace adjacent segments.
+
+        Returns False if those segments are no longer here. The directory has to be synced before
+        `finish`.
+        """
         # Retention or a truncation may have taken some of them while the pass ran.
         if not self._segments.has(replaced):
             return False
@@ -105,24 +111,27 @@ class Swaps:
         return True
 
     def finish(self, due_ms: int) -> bool:
-        """Swap; False if it was undone. The replaced segments' files are removed after `due_ms`."""
+        """Finish the swap; False if it was undone. The replaced segments' files are removed after
+        `due_ms`.
+        """
         swap, self._begun = self._begun, None
         if swap is None:
             return False
         self._durability.on_segments_replaced()
         self._segments.discards.discard(swap.replaced, due_ms)
-        # The merged segment begins where the first did: the snapshots of the others go with them.
+        # The merged segment begins where the first one did: the snapshots of the others are
+        # removed, too.
         for each in swap.replaced[1:]:
             self._files.remove(snapshot_path(self._directory, each.base_offset))
         self._segments.replace(swap.replaced, swap.finish())
         return True
 
     def on_renamed(self, directory: Path) -> None:
-        """The directory has another name now; no swap may be under way."""
+        """Note that the directory has a new name. No swap may be in progress."""
         self._directory = directory
 
     def undo(self) -> None:
-        """Undo the swap under way, if any."""
+        """Undo the swap in progress, if any."""
         if self._begun is not None:
             swap, self._begun = self._begun, None
             swap.undo()

@@ -1,11 +1,11 @@
-"""The topic ids of new partitions: `.barnabas_topic_ids`, one per log directory.
+"""The topic ids of new partitions: `.barnabas_topic_ids`, one file per log directory.
 
     t 0 AAECAwQFBgcICQoLDA0ODw        <topic> <partition> <topic id as in partition.metadata>
 
-A partition's own `partition.metadata` (KIP-516) is written at its creation, and not synced: with a
-thousand new partitions that would be a thousand waits for the disk. Instead, one line for each is
-appended to this file, with one sync for all, before anything is written to their logs. Where a
-power cut has left a partition's file empty, or none, the last line here has its topic id.
+A partition's own `partition.metadata` (KIP-516) is written at its creation but not synced: a
+thousand new partitions would have to wait for the disk a thousand times. Instead, a line for each
+partition is appended to this file, with one sync for all, before anything is written to their logs.
+If a power cut has left a partition's file empty or missing, its last line here has its topic id.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class TopicIds:
         self._lines = 0
 
     def read(self) -> dict[TopicPartition, bytes]:
-        """The ids in the file; a cut or damaged line is ignored."""
+        """Return the ids in the file; a cut or damaged line is ignored."""
         try:
             text = self._files.read(self._path).decode("utf-8", "replace")
         except FileNotFoundError:
             return {}
         found = {}
-        # Behind the last line end is what a power cut has left of an append.
+        # The text after the last line end is what a power cut has left of an append.
         for line in text.split("\n")[:-1]:
             topic, _, rest = line.partition(" ")
             partition, _, encoded = rest.partition(" ")
@@ -56,7 +56,7 @@ class TopicIds:
         return found
 
     def begin(self, known: Mapping[TopicPartition, bytes]) -> None:
-        """Replace the content; durable when it returns. Without any there is no file."""
+        """Replace the content durably. If there are no ids, there is no file."""
         if known:
             replace_file(self._files, self._path, _encode(known.items()))
         else:
@@ -67,10 +67,12 @@ class TopicIds:
     def add(
         self, made: Mapping[TopicPartition, bytes], known: Mapping[TopicPartition, bytes]
     ) -> None:
-        """Append these, durably; `known`: all existing ones, if the file has to be replaced."""
+        """Append these ids durably; `known` has all existing ids, in case the file has to be
+        replaced.
+        """
         is_there = self._lines > 0
         self._lines += len(made)
-        # Lines of deleted partitions stay until the file has become long for what is in it.
+        # Lines of deleted partitions stay until the file has become long for its content.
         if not is_there or self._lines > 2 * len(known) + _MANY_LINES:
             self.begin({**known, **made})
             return

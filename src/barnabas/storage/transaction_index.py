@@ -1,16 +1,16 @@
-"""The open transactions of a log, and its index of aborted ones (KIP-98).
+"""The open transactions of a log, and its index of aborted transactions (KIP-98).
 
     .txnindex    version int16 (0) | producer id int64 | first offset int64 | last offset int64
                  | last stable offset int64                                  34 bytes an entry
 
-There is an entry for each ABORT marker, in its segment: `last offset` is the marker's, so that
-column rises; `last stable offset` is that of the log once this transaction had ended. A
-reader of committed records gets the transactions that overlap its range, and skips their batches.
-The file is created with the first entry.
+Each ABORT marker has an entry in its segment. `last offset` is the marker's, so that column rises;
+`last stable offset` is that of the log after this transaction had ended. A reader of committed
+records gets the transactions that overlap its range, and skips their batches. The file is created
+with the first entry.
 
-A record is stable when it is below the high watermark and below the first offset of every
-transaction that is open, or whose marker is not yet below the high watermark: a new leader may not
-have that marker.
+A record is stable if it is below the high watermark and below the first offset of every transaction
+that is open or whose marker is not yet below the high watermark: a new leader may not have that
+marker.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ABORTED_ENTRY_BYTES = _ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
-    """For readers of committed records: skip this producer from that offset on."""
+    """Lets readers of committed records skip this producer from that offset on."""
 
     producer_id: int
     first_offset: int
@@ -53,7 +53,7 @@ class Ended(NamedTuple):
     first_offset: int
     marker_offset: int
     last_stable_offset: int
-    """The last stable offset now, as far as open transactions go."""
+    """The last stable offset now, as far as open transactions limit it."""
 
 
 class AbortedIndex(EntryFile):
@@ -71,7 +71,7 @@ class AbortedIndex(EntryFile):
         self.add(_ENTRY.pack(_VERSION, *aborted))
 
     def entries(self, first: int, count: int) -> list[Aborted]:
-        """Up to `count` entries from the `first` on; CorruptData."""
+        """Return up to `count` entries from `first` on. Raises CorruptData if one is damaged."""
         found = []
         for version, *fields in _ENTRY.iter_unpack(self.raw(first, min(count, self.count - first))):
             # Kafka has written no other version so far.
@@ -81,12 +81,12 @@ class AbortedIndex(EntryFile):
         return found
 
     def is_sound(self, base_offset: int) -> bool:
-        """Every entry is possible in the segment from `base_offset` on."""
+        """Return whether every entry is possible in the segment from `base_offset` on."""
         last_offset = base_offset - 1
         try:
             for first in range(0, self.count, _READ_AT_ONCE):
                 for entry in self.entries(first, _READ_AT_ONCE):
-                    # Markers rise in the log, so an entry that does not is damaged.
+                    # Markers rise in the log, so an entry that does not rise is damaged.
                     if entry.last_offset <= last_offset:
                         return False
                     last_offset = entry.last_offset
@@ -95,10 +95,10 @@ class AbortedIndex(EntryFile):
         return True
 
     def collect(self, start: int, end: int, found: list[AbortedTransaction]) -> bool:
-        """Add those that overlap the offsets from `start` to below `end`.
+        """Add the transactions that overlap the offsets from `start` to below `end`.
 
-        Returns whether no later segment can have one: a transaction that ends where all below
-        `end` was stable is the last that could.
+        Returns whether no later segment can have such a transaction: if everything below `end` was
+        stable when a transaction ended, it is the last that could overlap.
         """
         i = bisect_left(self, start, key=lambda entry: entry.last_offset)
         while i < self.count:
@@ -106,7 +106,8 @@ class AbortedIndex(EntryFile):
             for entry in entries:
                 if entry.first_offset < end:
                     found.append(AbortedTransaction(entry.producer_id, entry.first_offset))
-                # When this one had ended, all below `end` was stable: later ones begin above it.
+                # When this transaction had ended, everything below `end` was stable: later ones
+                # begin above it.
                 if entry.last_stable_offset >= end:
                     return True
             i += len(entries)
@@ -123,16 +124,19 @@ class OpenTransactions:
     __slots__ = ("_ended", "_open")
 
     def __init__(self) -> None:
-        self._open: dict[int, int] = {}  # first offsets by producer; they rise
+        self._open: dict[int, int] = {}  # first offsets by producer, which rise
         self._ended: list[tuple[int, int]] = []  # (marker's offset, first offset); markers rise
 
     def begin(self, producer_id: int, first_offset: int) -> None:
         self._open[producer_id] = first_offset
 
     def end(self, producer_id: int, marker_offset: int) -> Ended | None:
-        """None if the producer has none open: a marker without data ends nothing."""
+        """End a producer's transaction. Returns None if none is open: a marker without data ends
+        nothing.
+        """
         first_offset = self._open.pop(producer_id, None)
-        # The coordinator sends markers to each partition that was added, with data or without.
+        # The coordinator sends markers to each partition that was added, whether or not it got
+        # data.
         if first_offset is None:
             return None
         self._ended.append((marker_offset, first_offset))
@@ -140,9 +144,11 @@ class OpenTransactions:
         return Ended(first_offset, marker_offset, stable)
 
     def stable_below(self, high_watermark: int) -> int:
-        """The last stable offset: the first one that readers of committed records cannot see."""
+        """Return the last stable offset: the first one that readers of committed records cannot
+        see.
+        """
         ended = self._ended
-        # Their markers are committed: they hold back nothing any more.
+        # Their markers are committed, so they no longer hold anything back.
         if ended and ended[0][0] < high_watermark:
             del ended[: bisect_left(ended, (high_watermark, -1))]
         stable = next(iter(self._open.values()), high_watermark)

@@ -1,20 +1,20 @@
 """Truncation of a log: what has to be on disk before anything is written there again.
 
-On the loop the log has its new end at once, for itself and for its readers; files are renamed, and
-none is shortened. The rest suits a thread, in this order:
+On the loop the log immediately has its new end, for itself and for its readers; files are renamed,
+but none is shortened. The rest can run in a thread, in this order:
 
     1   the directory is synced, which makes renames and removals durable. Only then may the last
-        segment be cut: it looks whole then, and would hide that segments behind it, if they came
+        segment be cut: it then looks whole, which would hide that segments behind it, if they came
         back, are of another history
-    2   the log file is cut and synced: records that were cut off must not come back behind what is
-        written next; their checksums hold, and no other replica has them there
-    3   the note of gaps, and the epochs of a log that was emptied
-    4   the checkpoints that exceed the log by now (`before_writes`)
+    2   the log file is cut and synced: records that were cut off must not come back behind the next
+        records to be written; their checksums are valid, and no other replica has them there
+    3   the note of gaps is written, and the epochs of a log that was emptied
+    4   the checkpoints that now exceed the log are written (`before_writes`)
 
-After a crash in between nothing was cut, or all was, or the rest ends at a hole. An earlier write
-to the log has to wait for all of it: see `Log.write_staged`.
+After a crash in between, nothing was cut, or everything was, or the rest ends at a hole. An earlier
+write to the log has to wait for all of it: see `Log.write_staged`.
 
-`Cut` is one truncation, `Truncation` what a log knows of its truncations.
+`Cut` is one truncation; `Truncation` is what a log knows about its truncations.
 """
 
 from __future__ import annotations
@@ -58,57 +58,63 @@ class Cut:
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
         self._directory = directory
-        self._settling = threading.Lock()  # the thread's, or the loop's if that cannot wait
+        self._settling = threading.Lock()  # held by the thread, or by an urgent loop
         self._is_durable = False
-        self._names = 0  # that have changed
+        self._names = 0  # number of names that have changed
         self._ends_at: tuple[Path, int] | None = None
         self.gaps: Gaps | None = None
-        """To be written again."""
+        """The note of gaps to rewrite."""
         self.epochs: LeaderEpochs | None = None
-        """To be saved, if all of them were removed."""
+        """The epochs to save, if all of them were removed."""
         self.replay: Callable[[], Generator[None, None, Producers]] | None = None
-        """Finds the producers at the new log end; None: they are known or unchanged."""
+        """Finds the producers at the new log end; None if they are known or unchanged."""
         self._replaying: Generator[None, None, Producers] | None = None
         self.producers: Producers | None = None
-        """Those that were found. Until then the log has those from before the cut, which have the
-        same transactions open below the high watermark."""
+        """The producers that were found. Until then the log keeps those from before the cut, which
+        have the same transactions open below the high watermark.
+        """
         self.before_writes: Callable[[], object] | None = None
-        """What else has to be on disk."""
+        """Writes whatever else has to be on disk."""
 
     def begin(self, segments: Segments, offset: int, *, is_all: bool) -> list[int]:
-        """End the segments at `offset`, or start an empty log there; returns the offsets of the
-        remaining snapshots, ascending."""
+        """End the segments at `offset`, or start an empty log there if `is_all`.
+
+        Returns the offsets of the remaining snapshots, ascending.
+        """
         snapshots = snapshot_offsets(self._files.list(self._directory))
         # A snapshot above the cut describes producers of records that are no longer here.
         kept = [each for each in snapshots if each <= offset and not is_all]
         for each in snapshots[len(kept) :]:
             self._files.remove(snapshot_path(self._directory, each))
-        # Below the first segment there is nothing to keep: the log begins again at the offset.
+        # Below the first segment there is nothing to keep: the log restarts at the offset.
         is_all = is_all or offset < segments[0].base_offset
         taken = list(segments) if is_all else segments.take_from(offset)
-        # The last one first: a crash in between may leave no gap.
+        # Discard the last segment first: a crash in between must not leave a gap.
         segments.discards.discard(reversed(taken), due_ms=0)
         self._names = len(taken) + len(snapshots) - len(kept)
         if is_all:
             segments.replace_all(offset)
-        # Only memory ends there now. The file is cut by `make_durable`, when no later segment can
-        # come back: see above.
+        # Only the state in memory ends there now. `make_durable` cuts the file once no later
+        # segment can come back: see above.
         elif segments.active.truncate(offset):
             self._ends_at = (segments.active.path(LOG_SUFFIX), segments.active.size_bytes)
         return kept
 
     def find_producers(self, segments: Segments, snapshots: list[int], offset: int) -> None:
-        """Have `learn` find the producers at the new end, `offset`; `snapshots`: those that
-        remain."""
+        """Let `learn` find the producers at the new end, `offset`; `snapshots` are those that
+        remain.
+        """
         self.replay = partial(
             find_in_steps, self._files, self._directory, segments, snapshots, offset
         )
 
     def make_durable(self) -> None:
-        """All but `before_writes`; waits for the disk, and suits a thread. OSError, after which it
-        may be called again: see `Log.settle`."""
+        """Do everything but `before_writes`. Waits for the disk; can run in a thread.
+
+        Raises OSError; afterwards it may be called again: see `Log.settle`.
+        """
         with self._settling:
-            # The loop and a thread may both want it: the second one finds it done.
+            # The loop and a thread may both call this: the second call finds it done.
             if self._is_durable:
                 return
             if self._names:
@@ -121,11 +127,11 @@ class Cut:
                 finally:
                     file.release()
                 self._files.sync(path)
-            # What is written above the cut has no gaps: a hole there is a loss again.
+            # Records written above the cut have no gaps: from now on a hole there is a loss.
             if self.gaps is not None:
                 self.gaps.note(self.gaps.end)
-            # Only those of a log that was emptied: others are saved with the next sync, and until
-            # then a start after a crash finds them in the batches.
+            # Save only the epochs of a log that was emptied. Others are saved with the next sync;
+            # until then a start after a crash finds them in the batches.
             unsaved = None if self.epochs is None else self.epochs.take_unsaved()
             if self.epochs is not None and unsaved is not None:
                 self.epochs.save(unsaved)
@@ -143,7 +149,7 @@ class Cut:
             except StopIteration as end:
                 self.producers, self.replay = end.value, None
             except BaseException:
-                self._replaying = None  # the next call starts over: this one is exhausted
+                self._replaying = None  # exhausted: the next call starts over
                 raise
             else:
                 yield
@@ -154,11 +160,11 @@ class Cut:
         return self._is_durable and self.replay is None
 
     def on_durable(self) -> None:
-        """`before_writes` has been done as well."""
+        """Note that `before_writes` has been done as well."""
         self._is_durable = True
 
     def settle(self, before: Producers) -> Producers:
-        """Do all of it now; returns the producers, which were those `before`. OSError."""
+        """Do all of it now, and return the producers, which were those `before`. Raises OSError."""
         for _ in self.learn():
             pass
         self.make_durable()
@@ -169,7 +175,7 @@ class Cut:
 
 
 class Truncation:
-    """How often one log was truncated, where last, and what of that is not on disk yet."""
+    """How often one log was truncated, where last, and which part of that is not yet on disk."""
 
     __slots__ = (
         "_durability",
@@ -200,21 +206,21 @@ class Truncation:
         self._producer_state = producer_state
         self.count = 0
         self.last_offset = -1
-        """Where the log was truncated last; -1 if it was not since it was opened."""
+        """Where the log was last truncated; -1 if it has not been truncated since it was opened."""
         self.unsettled: Cut | None = None
-        """Has to be on disk before anything is written."""
+        """The truncation that has to be on disk before anything is written."""
 
     def cut(self, offset: int, log_start_offset: int, *, is_all: bool = False) -> Cut:
         """End all parts of the log at `offset`, or begin an empty log there if `is_all`.
 
-        An earlier cut is settled. After an OSError the log's state is unknown. `log_start_offset`
-        is the one before.
+        An earlier cut is settled first. After an OSError the log's state is unknown.
+        `log_start_offset` is the one before the cut.
         """
         assert self.unsettled is None, "a cut that is not on disk would be forgotten"
         state = self._producer_state
         cut = Cut(self._files, self._segments.directory)
         self.count += 1
-        # Both first: neither a snapshot nor a cleaned segment may come to a log that is shorter.
+        # First void the snapshot and undo the swap: neither may come to a log that is shorter.
         state.void_snapshot()
         self._swaps.undo()
         snapshots = cut.begin(self._segments, offset, is_all=is_all)
@@ -230,7 +236,7 @@ class Truncation:
         return cut
 
     def settle(self) -> None:
-        """Complete the last truncation, if that is not done yet. OSError: it is not."""
+        """Complete the last truncation, if it is not done yet. After an OSError it is incomplete."""
         if self.unsettled is not None:
             state = self._producer_state
             state.producers = self.unsettled.settle(state.producers)

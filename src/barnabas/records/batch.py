@@ -40,11 +40,11 @@ from barnabas.records.crc32c import Buffer, crc32c
 
 HEADER_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
-"""Base offset and length, which the length does not count."""
+"""The size of base offset and length, which the length does not count."""
 CHECKED_FROM = 21
-"""Where the checksum's range begins; it goes to the batch's end."""
+"""Where the checksum's range begins; it ends at the batch's end."""
 MIN_HEADER_BYTES = 26
-"""Enough to read the header of a legacy message; any batch's offset, length and magic."""
+"""Enough to read a legacy message's header, or any batch's offset, length and magic."""
 
 CODEC_MASK, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 7, 8, 16, 32, 64
 
@@ -53,7 +53,7 @@ NO_TIMESTAMP = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_SEQUENCE = NO_LEADER_EPOC
 _HEADER = Struct(">qiibIhiqqqhii")
 _LEGACY = Struct(">qiIbb")
 PREFIX = Struct(">qii")
-"""The fields outside of the checksum, except the magic: base offset, length, leader epoch."""
+"""The fields outside the checksum, except the magic: base offset, length, leader epoch."""
 _INT64, _UINT32 = Struct(">q"), Struct(">I")
 _ATTRIBUTES = Struct(">h")
 _MAGIC_AT, _CRC_AT, _MAX_TIMESTAMP_AT = 16, 17, 35
@@ -62,7 +62,7 @@ _MIN_LENGTH = (14, 22, HEADER_BYTES - LOG_OVERHEAD_BYTES)  # by magic
 
 
 class BatchHeader(NamedTuple):
-    """A batch's header as stored; times in ms since the epoch."""
+    """A batch's header as stored; times are in ms since the epoch."""
 
     base_offset: int
     batch_length: int
@@ -84,7 +84,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The size of the whole batch, header included."""
+        """The size of the whole batch, including its header."""
         return self.batch_length + LOG_OVERHEAD_BYTES
 
     @property
@@ -105,12 +105,14 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """`base_timestamp` is the time from which tombstones may go (KIP-534)."""
+        """`base_timestamp` is the time from which tombstones may be removed (KIP-534)."""
         return bool(self.attributes & DELETE_HORIZON)
 
 
 def new_header(codec: int, record_count: int, base_ms: int, max_ms: int) -> BatchHeader:
-    """The header of a batch that no broker has seen, without a producer; `seal` completes it."""
+    """Return the header of a batch that no broker has seen, without a producer; `seal` completes
+    it.
+    """
     return BatchHeader(
         base_offset=0,
         batch_length=0,
@@ -128,18 +130,18 @@ def new_header(codec: int, record_count: int, base_ms: int, max_ms: int) -> Batc
     )
 
 
-# As `BatchHeader._make`, without counting the fields again after the Struct.
+# Like `BatchHeader._make`, without counting the fields again after the Struct.
 _new_header: Callable[[tuple[int, ...]], BatchHeader] = partial(tuple.__new__, BatchHeader)
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header of the batch at `position`; CorruptData if there cannot be one.
+    """Return the header of the batch at `position`. Raises CorruptData if no batch can begin there.
 
     The batch itself may reach beyond the buffer: compare `size_bytes`.
     """
     try:
         header = _new_header(_HEADER.unpack_from(buffer, position))
-    # Kafka's batches of magic 2 have 61 bytes at least, old messages fewer.
+    # Kafka's batches of magic 2 have at least 61 bytes; old messages may have fewer.
     except error:
         return _read_short(buffer, position)
     if header.magic != 2:
@@ -150,7 +152,9 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def _read_short(buffer: Buffer, position: int) -> BatchHeader:
-    """Fewer than 61 bytes are left: the end of the data, or a small legacy message."""
+    """Read a header where fewer than 61 bytes are left: the end of the data, or a small legacy
+    message.
+    """
     if len(buffer) - position > _MAGIC_AT and buffer[position + _MAGIC_AT] < 2:
         return _read_legacy(buffer, position)
     raise CorruptData(f"no batch header fits into {len(buffer) - position} bytes")
@@ -175,7 +179,7 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
         partition_leader_epoch=NO_LEADER_EPOCH,
         magic=magic,
         crc=crc,
-        # Other bits meant nothing then: they must not read as transactional or control.
+        # The other bits had no meaning then: they must not read as transactional or control.
         attributes=attributes & (CODEC_MASK | (LOG_APPEND_TIME if magic else 0)),
         last_offset_delta=0,
         base_timestamp=timestamp,
@@ -188,10 +192,10 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
 
 
 def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each whole batch; a torn one at the end, as in fetches, is skipped."""
+    """Yield each whole batch's position and header. A torn last batch (of a fetch) is skipped."""
     position, end = 0, len(buffer)
     while end - position >= MIN_HEADER_BYTES:
-        # A fetch cuts its answer at its size limit, within a header as well.
+        # A fetch cuts its response at the size limit, even within a header.
         if end - position < HEADER_BYTES and buffer[position + _MAGIC_AT] >= 2:
             return
         header = read_header(buffer, position)
@@ -208,7 +212,7 @@ def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     end = position + header.size_bytes
     if end > len(view):
         return False
-    # Old messages are checked by zlib's CRC-32, from the magic on.
+    # Old messages have zlib's CRC-32, computed from the magic on.
     if header.magic == 2:
         return crc32c(view[position + CHECKED_FROM : end]) == header.crc
     return zlib.crc32(view[position + _LEGACY_CHECKED_FROM : end]) == header.crc
@@ -225,9 +229,9 @@ def assign_in_place(
 def stamp_in_place(
     buffer: bytearray | memoryview, position: int, header: BatchHeader, now_ms: int
 ) -> None:
-    """Make `now_ms` the time of all the batch's records (`LogAppendTime`) and renew the checksum.
+    """Make `now_ms` the time of all the batch's records (`LogAppendTime`), and renew the checksum.
 
-    The base timestamp and the deltas stay the client's, as Kafka leaves them.
+    The base timestamp and the deltas remain the client's, as Kafka leaves them.
     """
     attributes = header.attributes | LOG_APPEND_TIME
     _ATTRIBUTES.pack_into(buffer, position + CHECKED_FROM, attributes)
@@ -237,7 +241,7 @@ def stamp_in_place(
 
 
 def seal(header: BatchHeader, records: Buffer) -> bytes:
-    """A whole batch: the header with its length and checksum filled in, and the records."""
+    """Return the whole batch: the header, with its length and checksum set, and the records."""
     sized = header._replace(
         batch_length=HEADER_BYTES - LOG_OVERHEAD_BYTES + len(records), magic=2, crc=0
     )

@@ -1,4 +1,4 @@
-"""Byte strings of many records in one numpy buffer, from whatever columns a user has."""
+"""Byte strings of many records in one numpy buffer, converted from a user's columns."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Flags = npt.NDArray[np.bool_]
 
 
 class ByteColumn(NamedTuple):
-    """Byte strings end to end; a null has the length 0."""
+    """Byte strings end to end; a null has length 0."""
 
     data: Octets
     lengths: Integers
     starts: Integers
     nulls: Flags | None
-    """Which are null; None: none is."""
+    """Flags the nulls; None if there are none."""
 
     @classmethod
     def of(cls, values: Any, argument: str) -> ByteColumn:
-        """The column of Arrow arrays, pandas or polars Series, numpy arrays, or a sequence.
+        """Build a column from Arrow arrays, pandas or polars Series, numpy arrays, or a sequence.
 
         Text becomes UTF-8. Raises TypeError for anything but bytes, text and nulls.
         """
@@ -50,7 +50,7 @@ class ByteColumn(NamedTuple):
         return len(self.lengths)
 
     def part(self, first: int, end: int) -> ByteColumn:
-        """The rows from `first` to before `end`."""
+        """Return the rows from `first` to before `end`."""
         if first == 0 and end == len(self.lengths):
             return self
         lengths = self.lengths[first:end]
@@ -60,7 +60,7 @@ class ByteColumn(NamedTuple):
         return ByteColumn(data, lengths, self.starts[first:end] - start, nulls)
 
     def take(self, rows: Integers) -> ByteColumn:
-        """The rows of these numbers, in their order."""
+        """Return the rows with these numbers, in this order."""
         lengths = self.lengths[rows]
         starts = _starts(lengths)
         nulls = None if self.nulls is None else self.nulls[rows]
@@ -85,7 +85,7 @@ def _column(data: Any, lengths: Integers, nulls: Flags | None) -> ByteColumn:
 def _of_arrow(values: Any, argument: str) -> ByteColumn:
     try:
         import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
-    except ImportError:  # a polars Series, say
+    except ImportError:  # for example a polars Series
         return ByteColumn.of(values.to_list(), argument)
     array = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array(values)
     if not len(array):

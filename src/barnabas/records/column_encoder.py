@@ -1,10 +1,10 @@
-"""Record batches from columns, without a Python step per record.
+"""Encodes record batches from columns, without a Python step per record.
 
     length | attributes | timestamp delta | offset delta | key length, key | value length, value
-           | header count
+    | header count
 
-Each field is written for all records at once, at the positions that the lengths give. The bytes are
-those of `record.BatchBuilder`, which is the oracle in the tests. Records have no headers.
+Each field is written for all records at once, at the positions computed from the lengths. The bytes
+equal those of `record.BatchBuilder`, which is the oracle in the tests. Records have no headers.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from barnabas.records.byte_column import ByteColumn, Integers, Octets
 
 Raw = npt.NDArray[np.uint64]
 
-_SHORTEST_RUN = 16  # of records at one distance; shorter ones are cheaper by mask
+_SHORTEST_RUN = 16  # records at one distance; shorter runs are cheaper by mask
 
 
 class Encoded(NamedTuple):
-    """Records end to end, and where each begins; the last entry is the end of all."""
+    """Records end to end, and the start of each; the last entry is the end of all records."""
 
     octets: Octets
     starts: Integers
 
 
 class _Varint(NamedTuple):
-    raw: Raw  # the zigzag is done
+    raw: Raw  # the zigzag is already done
     sizes: Integers
 
 
 def encode(
     values: ByteColumn, keys: ByteColumn | None, time_deltas: Integers, offset_deltas: Integers
 ) -> Encoded:
-    """The records of these columns, all of one length; deltas are those within their batches."""
+    """Encode records from these columns of one length; deltas are within their batches."""
     times, offsets = _varint(time_deltas), _varint(offset_deltas)
     key_lengths = np.full(len(values), -1, np.int64) if keys is None else _lengths(keys)
     key_sizes, value_sizes = _varint(key_lengths), _varint(_lengths(values))
@@ -75,7 +75,7 @@ def _varint(numbers: Integers) -> _Varint:
 
 
 def _write(octets: Octets, at: Integers, field: _Varint) -> Integers:
-    """Write a varint per record; the positions behind them."""
+    """Write a varint per record, and return the positions behind them."""
     raw, sizes = field
     longest = int(sizes.max(initial=1))
     for place in range(longest):
@@ -92,7 +92,7 @@ def _copy(octets: Octets, at: Integers, column: ByteColumn) -> None:
     if not len(column.data):
         return
     size = int(lengths[0])
-    # Values of one size lie at one distance for long runs: each run is one strided copy.
+    # Values of one size lie at one distance for long runs: copy each run with one strided copy.
     if size == int(lengths.max()) == int(lengths.min()):
         steps = np.diff(at)
         runs = np.flatnonzero(np.diff(steps)) + 2 if len(steps) > 1 else np.zeros(0, np.int64)
@@ -107,7 +107,7 @@ def _copy(octets: Octets, at: Integers, column: ByteColumn) -> None:
 
 
 def _copy_runs(octets: Octets, at: Integers, rows: Octets, runs: Integers) -> None:
-    """Copy byte strings of one size; those between `runs` are at one distance of each other."""
+    """Copy byte strings of one size; within a run they are at one distance from each other."""
     first = 0
     for end in (*runs.tolist(), len(at)):
         count = end - first

@@ -63,17 +63,20 @@ class Columns(NamedTuple):
     """Records as Arrow arrays of one length, in the order of the log."""
 
     keys: pa.Array
-    """binary; null where the record has no key."""
+    """binary; null if the record has no key."""
     values: pa.Array
     """binary; null for a tombstone."""
     offsets: pa.Array
     """int64."""
     timestamps: pa.Array
-    """timestamp("ms", "UTC"), any int64; `microseconds` makes those of Spark."""
+    """timestamp("ms", "UTC"), any int64; `microseconds` converts them to Spark's."""
     timestamp_types: pa.Array
-    """int32: 0 is the producer's time (CreateTime), 1 the broker's (LogAppendTime), -1 none."""
+    """int32: 0 is the producer's time (CreateTime), 1 the broker's (LogAppendTime), -1 none.
+    """
     headers: pa.Array | None
-    """list<struct<key: string, value: binary>>, null where a record has none; None if unwanted."""
+    """list<struct<key: string, value: binary>>, null if a record has no headers; None if not
+    requested.
+    """
 
 
 def iterate_columns(
@@ -84,13 +87,13 @@ def iterate_columns(
     with_headers: bool = False,
     check_crc: bool = True,
 ) -> Iterator[Columns]:
-    """Columns of the records whose offsets are in `offsets` (a range of step 1).
+    """Yield columns of the records whose offsets are in `offsets` (a range of step 1).
 
-    `batches` are concatenated batches as a fetch answers them, of any codec, the last one possibly
-    torn. Control batches hold no records for users and are skipped, and so are those of `aborted`
-    transactions: producer id and first offset of each, as a fetch under read_committed names them
-    (KIP-98). Yields groups of about 65,536 rows (a batch is never split), never an empty one.
-    Raises `CorruptData`.
+    `batches` are concatenated batches as in a fetch response, of any codec; the last may be torn.
+    Control batches hold no records for users and are skipped. So are the batches of `aborted`
+    transactions, given by producer id and first offset as a fetch under read_committed lists them
+    (KIP-98). Yields groups of about 65,536 rows (a batch is never split), and never an empty group.
+    Raises `CorruptData` if the bytes are malformed.
     """
     view = memoryview(batches)
     group: list[_Section] = []
@@ -118,12 +121,12 @@ def _wanted_batches(
     ahead = sorted((first_offset, producer) for producer, first_offset in aborted)[::-1]
     aborting: set[int] = set()
     for position, header in iterate_batches(view):
-        # A broker sends whole batches: the first may begin below the wanted offset.
+        # A broker sends whole batches, so the first may begin below the requested offset.
         if header.last_offset < within.start:
             continue
         if header.magic == 2 and header.base_offset >= within.stop:
             return  # an older message has only its end offset, so it may still hold earlier ones
-        # From its first offset on a producer's data is skipped, up to its ABORT marker.
+        # From that first offset on, a producer's data is skipped, up to its ABORT marker.
         while ahead and ahead[-1][0] <= header.last_offset:
             aborting.add(ahead.pop()[1])
         if header.is_control:
@@ -137,7 +140,7 @@ def _wanted_batches(
 
 
 class _Section(NamedTuple):
-    """A batch, and its records without header and compression."""
+    """A batch with its records, without header and compression."""
 
     header: BatchHeader
     records: bytes | memoryview
@@ -182,7 +185,7 @@ def _decode(group: list[_Section], within: range, with_headers: bool) -> Iterato
 
 
 def _decode_any(group: list[_Section], within: range, with_headers: bool) -> Iterator[Columns]:
-    """Records of any sizes: joined into one buffer, then field by field at their positions."""
+    """Decode records of any sizes: join them into one buffer, then decode field by field."""
     data = b"".join([*(section.records for section in group), PADDING])
     octets = np.frombuffer(data, np.uint8)
     counts = [section.header.record_count for section in group]
@@ -222,7 +225,9 @@ def _per_record(of_batches: list[int], counts: list[int]) -> Integers:
 def _timestamps(
     group: list[_Section], counts: list[int], deltas: Integers
 ) -> tuple[Integers, npt.NDArray[np.int32]]:
-    """Milliseconds and timestamp types. Under LogAppendTime all have the header's maximum."""
+    """Return milliseconds and timestamp types. Under LogAppendTime every record has the header's
+    maximum.
+    """
     headers = [section.header for section in group]
     timestamps = _per_record([header.base_timestamp for header in headers], counts) + deltas
     types = np.zeros(len(deltas), np.int32)
@@ -235,15 +240,15 @@ def _timestamps(
 
 
 def microseconds(timestamps: pa.Array) -> pa.Array:
-    """`Columns.timestamps` as timestamp("us", "UTC")."""
-    # A producer may write any int64; beyond the range of microseconds only the sign survives.
+    """Convert `Columns.timestamps` to timestamp("us", "UTC")."""
+    # A producer may write any int64; beyond the range of microseconds only its sign is kept.
     times_ms = np.asarray(timestamps.view(pa.int64()))
     times_us = np.clip(times_ms, -_MAX_TIMESTAMP_MS, _MAX_TIMESTAMP_MS) * 1000
     return pa.array(times_us).view(_MICROSECONDS)
 
 
 def _headers(octets: Octets, cursor: Integers, ends: Integers) -> pa.Array:
-    """One list per record. Round n decodes the n-th header of all records that have one."""
+    """Return one list per record. Round n decodes the n-th header of every record that has one."""
     if (cursor >= ends).any():
         raise CorruptData("a record ends before its fields do")
     counts, cursor = varints(octets, cursor)
@@ -270,7 +275,9 @@ def _headers(octets: Octets, cursor: Integers, ends: Integers) -> pa.Array:
 def _header_structs(
     octets: Octets, rows: list[Integers], keys: list[Blobs], values: list[Blobs]
 ) -> pa.Array:
-    """All headers in the order of their records; the stable sort keeps each record's own order."""
+    """Return all headers in the order of their records; the stable sort keeps each record's own
+    order.
+    """
     if not rows:
         return pa.array([], _HEADER)
     order = np.argsort(np.concatenate(rows), kind="stable")
@@ -287,7 +294,7 @@ def _text(keys: pa.Array) -> pa.Array:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:
         # Brokers do not look into headers, so a key may be any bytes. One producer's mistake must
-        # not stop every job that reads the topic: decode as Java's clients do.
+        # not stop every job that reads the topic, so decode as Java's clients do.
         return pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())
 
 
@@ -300,14 +307,14 @@ def _lists(counts: Integers, structs: pa.Array) -> pa.Array:
 def _decode_legacy(
     view: memoryview, position: int, header: BatchHeader, within: range, with_headers: bool
 ) -> Iterator[Columns]:
-    """Messages of magic 0 and 1, one by one: they are read from old directories only."""
+    """Decode messages of magic 0 and 1 one by one: they occur only in old directories."""
     records = [each for each in records_of(view, position, header) if each.offset in within]
     if records:
         yield _columns_of(records, header.magic, with_headers)
 
 
 def _columns_of(records: list[Record], magic: int, with_headers: bool) -> Columns:
-    # Magic 0 has no timestamps: -1 in a record, a timestamp type in a table.
+    # Magic 0 has no timestamps: a record has -1, a table has a timestamp type.
     types = [record.timestamp_type if magic else _NO_TIMESTAMP_TYPE for record in records]
     times = np.array([record.timestamp for record in records], np.int64)
     return Columns(

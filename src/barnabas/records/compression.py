@@ -35,22 +35,22 @@ from barnabas.records.frames import (
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
-"""Kafka's names by codec number, as `compression.type` takes them."""
+"""Kafka's names by codec number, as used in `compression.type`."""
 
 _GZIP_FRAME = 16 + zlib.MAX_WBITS
 _GZIP_LEVEL = 6
-_GZIP_MEMBERS = 16  # no client writes more than one; each costs a copy of the rest
+_GZIP_MEMBERS = 16  # no client writes more than one; each costs a copy of the remaining data
 _ZSTD_LEVEL = 3
 _LZ4_FAST_LEVEL = 1
-_LZ4_LEVELS = range(3, 13)  # of the slow compressor; below, the library takes the fast one
-_JAVA_LZ4_FAST_LEVEL = 9  # Java's default, which it takes for "the fast compressor" (KIP-390)
+_LZ4_LEVELS = range(3, 13)  # level of the slow compressor; below it the library uses the fast one
+_JAVA_LZ4_FAST_LEVEL = 9  # Java's default, which means "the fast compressor" (KIP-390)
 
 _XERIAL_BLOCK_BYTES = 32 * 1024
 
 _INT32 = Struct(">i")
 
 _FULL = "failed to write whole buffer"
-"""The library's words when it has more to unpack than the buffer holds."""
+"""The library's error text if it has more to unpack than the buffer holds."""
 
 
 class PlainTooLarge(CorruptData):
@@ -58,9 +58,9 @@ class PlainTooLarge(CorruptData):
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """`data` in the codec's framing, as Java's clients read it; NONE copies.
+    """Compress `data` in the codec's framing, as Java's clients read it; NONE copies it.
 
-    `level` is a value of Kafka's `compression.<codec>.level`; None is what producers use.
+    `level` is a value of Kafka's `compression.<codec>.level`; None means the level producers use.
     """
     if codec == NONE:
         return bytes(data)
@@ -82,15 +82,17 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def _lz4_level(level: int | None) -> int:
-    """The library's level for Java's, whose 1 to 17 except 9 mean the slow compressor."""
+    """Return the library's level for Java's, whose 1 to 17 except 9 mean the slow compressor."""
     if level is None or level == _JAVA_LZ4_FAST_LEVEL:
         return _LZ4_FAST_LEVEL
     return min(max(level, _LZ4_LEVELS[0]), _LZ4_LEVELS[-1])
 
 
 def decompress(codec: int, data: Buffer, limit_bytes: int) -> bytes:
-    """The decompressed bytes; CorruptData if the data is malformed, PlainTooLarge above
-    `limit_bytes`."""
+    """Return the decompressed bytes.
+
+    Raises CorruptData if the data is malformed, or PlainTooLarge if they exceed `limit_bytes`.
+    """
     try:
         if codec == NONE:
             plain = bytes(data)
@@ -112,7 +114,8 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> bytes:
 
 
 def stated_bytes(codec: int, data: memoryview) -> int:
-    """Return the size that compressed data unpacks to by its framing: at most, but for gzip.
+    """Return the size that compressed data unpacks to by its framing: an upper limit, except for
+    gzip.
 
     Nothing is unpacked. Raises CorruptData if the framing is wrong.
     """
@@ -136,11 +139,11 @@ def _gunzip(data: Buffer, limit_bytes: int) -> bytes:
     for _ in range(_GZIP_MEMBERS):
         member = zlib.decompressobj(_GZIP_FRAME)
         unpacked = member.decompress(data, limit_bytes + 1 - len(plain))
-        # Without a copy for the one member that clients write.
+        # Avoid a copy for the single member that clients write.
         plain = plain + unpacked if plain else unpacked
         if len(plain) > limit_bytes:
             raise _too_large(limit_bytes)
-        # zlib reports no error for a stream that is cut.
+        # zlib reports no error for a stream that was cut.
         if not member.eof:
             raise zlib.error("the stream ends early")
         data = member.unused_data
@@ -166,18 +169,18 @@ def _unsnappy(data: memoryview, limit_bytes: int) -> bytes:
 
 
 class _Codec(Protocol):
-    """The function of a cramjam module that is used here."""
+    """The function that is used of a cramjam module."""
 
     def decompress_into(self, data: Buffer, output: bytearray, /) -> int: ...
 
 
 def _unpack(codec: _Codec, data: Buffer, bound: int, limit_bytes: int) -> bytes:
-    """Decompress what cannot exceed `bound` by its framing, nor `limit_bytes`."""
+    """Decompress data that its framing limits to `bound` bytes; at most `limit_bytes`."""
     plain = bytearray(min(bound, limit_bytes))
     try:
         size = codec.decompress_into(data, plain)
     except cramjam.DecompressionError as cause:
-        # Only if the framing allows more than the buffer holds; else the data contradicts itself.
+        # The framing must allow more than the buffer holds; otherwise the data contradicts itself.
         if bound > limit_bytes and str(cause) == _FULL:
             raise _too_large(limit_bytes) from None
         raise

@@ -40,18 +40,19 @@ class Marker(NamedTuple):
     type: int
     """ABORT or COMMIT."""
     coordinator_epoch: int
-    """The transaction coordinator's; one with a lower epoch is fenced."""
+    """The epoch of the transaction coordinator; a coordinator with a lower epoch is fenced."""
 
 
 def read_marker(buffer: Buffer, position: int, header: BatchHeader) -> Marker | None:
-    """The marker in the control batch at `position`.
+    """Return the marker in the control batch at `position`.
 
-    None for other control records and for a batch that compaction emptied; CorruptData.
+    Returns None for other control records and for a batch that compaction emptied. Raises
+    CorruptData if the record is malformed.
     """
     for record in records_of(buffer, position, header, _LIMIT_BYTES):
         try:
             _, kind = _KEY.unpack_from(record.key or b"")
-            # Leader changes and snapshots of KRaft, which a Kafka of that mode has written.
+            # Leader changes and snapshots of KRaft, written by a Kafka in that mode.
             if kind not in (ABORT, COMMIT):
                 return None
             _, coordinator_epoch = _VALUE.unpack_from(record.value or b"")
@@ -62,7 +63,7 @@ def read_marker(buffer: Buffer, position: int, header: BatchHeader) -> Marker | 
 
 
 def build_marker(marker: Marker, producer_id: int, producer_epoch: int) -> bytes:
-    """A control batch that ends the transaction of this producer."""
+    """Build a control batch that ends this producer's transaction."""
     record = BatchBuilder()
     record.append(
         marker.timestamp_ms,

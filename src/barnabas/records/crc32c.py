@@ -1,8 +1,8 @@
 """CRC-32C (Castagnoli), the checksum of record batches and of producer snapshots.
 
-The `crc32c` wheel's own `__init__` imports `importlib.metadata` and `argparse`, a third of the
-time in which a broker is ready. Its C extension is all that is needed, so only that is loaded.
-A Python fallback would be two thousand times slower and is not offered.
+The `crc32c` wheel's own `__init__` imports `importlib.metadata` and `argparse`, which would take a
+third of a broker's startup time. Only its C extension is needed, so only that is loaded. A Python
+fallback would be two thousand times slower, so there is none.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ def _load() -> Checksum:
             extension.loader.exec_module(module)
             found: Checksum = module.crc32c
             return found
-    # Another layout of the wheel: the slow import works everywhere.
+    # The wheel has another layout: the slow import works everywhere.
     from crc32c import crc32c as found_by_import
 
     return found_by_import
 
 
 crc32c: Checksum = _load()
-"""`crc32c(data, value=0)`: the checksum of `data`, continued from `value`; an unsigned 32-bit
-number. The extension's own function: a batch of one record is checked in the time of a call."""
+"""`crc32c(data, value=0)` returns the checksum of `data`, continued from `value`, an unsigned
+32-bit number. It is the extension's own function: a one-record batch is checked in the time of one
+call.
+"""

@@ -2,7 +2,7 @@
 
 Owns the walk that finds where records begin, varints and byte strings at given positions, and the
 copy of byte strings into an Arrow column. The buffer ends in `PADDING`, so that a read just past
-the last record stays inside of it. Any bytes give arrays or `CorruptData`.
+the last record stays inside it. Any bytes give arrays or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ Integers = npt.NDArray[np.int64]
 Octets = npt.NDArray[np.uint8]
 
 PADDING = bytes(16)
-_RUN = 32  # an equal-sized run shorter than this is cheaper to walk
+_RUN = 32  # a shorter run of equal sizes is cheaper to walk
 _WALK = 512
 
 
 def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> Integers:
-    """Positions of all records of consecutive batches: `counts[i]` of them in `sizes[i]` octets.
+    """Return the positions of all records of consecutive batches.
 
-    The batches are walked as one, since equal runs go on from one into the next; that each is
-    filled by its records exactly is checked afterwards. Raises `CorruptData`.
+    `counts[i]` records are in `sizes[i]` octets. The batches are walked as one, because equal runs
+    continue from one batch into the next; afterwards it is checked that records fill each batch
+    exactly. Raises `CorruptData` if they do not.
     """
     end, left = sum(sizes), sum(counts)
     pieces: list[Integers] = []
@@ -46,12 +47,12 @@ def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> I
                 walked, position = walk_starts(data, position, run)
             except IndexError as cause:
                 raise CorruptData("a record reaches beyond its batch") from cause
-            if position > end:  # a length may be any number, and need not fit into an array
+            if position > end:  # a length may be any number, and may not fit into an array
                 raise CorruptData("a record reaches beyond its batch")
             pieces.append(np.array(walked, np.int64))
         left -= run
     starts = np.concatenate([*pieces, [position]])
-    # Each batch has to end where its last record does, not only all of them together.
+    # Every batch has to end where its last record does, not just the last batch.
     filled = starts[np.cumsum(counts)] == np.cumsum(sizes)
     if position != end or not filled.all():
         raise CorruptData("a batch is not filled by its records")
@@ -59,11 +60,11 @@ def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> I
 
 
 def _equal_run(data: bytes, position: int, end: int, limit: int) -> int:
-    """The number of records from `position` on, `limit` at most, that have one length.
+    """Return how many records from `position` on, at most `limit`, have the same length.
 
     Records of one length start with the same varint, so comparing those octets at a fixed stride
-    proves each next start by the one before it. On bytes, not on an array: most runs are short
-    (a batch's offset deltas take a second octet from 64 on), and numpy's calls are not.
+    proves each next start by the one before it. It works on bytes, not on an array: most runs are
+    short (a batch's offset deltas take a second octet from 64 on), while numpy's calls take long.
     """
     stride = _length(data, position)
     limit = min(limit, (end - position) // stride)
@@ -85,7 +86,7 @@ def _equal_run(data: bytes, position: int, end: int, limit: int) -> int:
 
 
 def _length(data: bytes, position: int) -> int:
-    """Octets of the record at `position`, its length varint included."""
+    """Return the size of the record at `position` in octets, including its length varint."""
     zigzag = shift = 0
     for octet in data[position : position + 5]:
         zigzag |= (octet & 0x7F) << shift
@@ -96,7 +97,7 @@ def _length(data: bytes, position: int) -> int:
 
 
 def varints(octets: Octets, positions: Integers) -> tuple[Integers, Integers]:
-    """Zigzag varints that begin at `positions`, and the positions after them."""
+    """Return the zigzag varints that begin at `positions`, and the positions after them."""
     octet = octets.take(positions)
     small = octet.view(np.int8)  # nearly all are one octet long: decode them as such first
     values = ((small >> 1) ^ -(small & 1)).astype(np.int64)
@@ -108,7 +109,7 @@ def varints(octets: Octets, positions: Integers) -> tuple[Integers, Integers]:
 
 
 def _long_varints(octets: Octets, first: Octets, after: Integers) -> tuple[Integers, Integers]:
-    """Varints whose `first` octet indicates that more follow, at `after`."""
+    """Decode varints whose `first` octet indicates that more octets follow, at `after`."""
     zigzag = (first & 0x7F).astype(np.uint64)
     longer = np.arange(first.size)
     shift = 7
@@ -129,7 +130,7 @@ def _long_varints(octets: Octets, first: Octets, after: Integers) -> tuple[Integ
 
 
 class Blobs(NamedTuple):
-    """The positions of byte strings; a length of -1 is a null."""
+    """The positions of byte strings; a length of -1 means null."""
 
     positions: Integers
     lengths: Integers
@@ -139,20 +140,20 @@ class Blobs(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """The fields of records before their headers, a row for each record."""
+    """The fields of records before their headers, one row per record."""
 
     time_deltas: Integers
     offset_deltas: Integers
     keys: Blobs
     values: Blobs
     cursor: Integers
-    """Where the headers begin."""
+    """The positions where the headers begin."""
 
 
 def any_fields(octets: Octets, starts: Integers, ends: Integers) -> Fields:
-    """The fields of any records. Raises `CorruptData`."""
+    """Decode the fields of any records. Raises `CorruptData` if a record is malformed."""
     _, cursor = varints(octets, starts)
-    time_deltas, cursor = varints(octets, cursor + 1)  # the attributes octet is unused
+    time_deltas, cursor = varints(octets, cursor + 1)  # skip the attributes octet, which is unused
     offset_deltas, cursor = varints(octets, cursor)
     keys, cursor = read_blobs(octets, cursor, ends)
     values, cursor = read_blobs(octets, cursor, ends)
@@ -160,7 +161,9 @@ def any_fields(octets: Octets, starts: Integers, ends: Integers) -> Fields:
 
 
 def read_blobs(octets: Octets, cursor: Integers, ends: Integers) -> tuple[Blobs, Integers]:
-    """Length-prefixed byte strings that begin at `cursor`, and the positions after them."""
+    """Locate the length-prefixed byte strings that begin at `cursor`; also returns the positions
+    after them.
+    """
     if (cursor >= ends).any():
         raise CorruptData("a record ends before its fields do")
     lengths, positions = varints(octets, cursor)
@@ -176,14 +179,14 @@ def binary(octets: Octets, blobs: Blobs) -> pa.Array:
         return _binary_of_any_width(octets, blobs)
     items = np.zeros((blobs.lengths.size, max(width, 0)), np.uint8)
     if width > 0:
-        # Gathered as items of so many octets: numpy copies each with one memmove.
+        # Gather items of that many octets: numpy copies each item with one memmove.
         overlapping = np.ndarray((octets.size - width + 1,), f"V{width}", octets, strides=(1,))
         items = overlapping[blobs.positions].view(np.uint8)
     return equal_width(items, width, blobs.lengths.size)
 
 
 def equal_width(items: Octets, width: int, count: int) -> pa.Array:
-    """A column of `count` byte strings of `width` octets, which `items` holds; -1: all null."""
+    """Return `count` byte strings of `width` octets from `items`, or nulls if the width is -1."""
     if width < 0:
         return pa.nulls(count, pa.binary())
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)

@@ -1,17 +1,17 @@
-"""The framing of compressed data, read without unpacking it: whether it is whole, and what it can
-unpack to.
+"""The framing of compressed data, read without unpacking it: whether it is complete, and the size
+to which it can unpack.
 
-    codec   how much it unpacks to           by what
+    codec   unpacked size                    source
     gzip    its size modulo 2^32             the trailer of the last member; members are not bounded
-    snappy  exactly                          the size before each raw block
-    lz4     at most                          the stated size, or the blocks
-    zstd    at most                          the stated size, or the blocks, of every frame
+    snappy  exact                            the size before each raw block
+    lz4     an upper limit                   the stated size, or the blocks
+    zstd    an upper limit                   the stated size, or the blocks, of every frame
 
-Every byte belongs to the framing or to a block: what follows the end is refused, so that nothing
-behind it is unpacked uncounted. Blocks of a few bytes would cost more time here than to unpack
-them, so there is a limit to their number, far above what any client writes.
+Every byte belongs to the framing or to a block: bytes after the end are refused, so that nothing is
+unpacked uncounted. Reading blocks of a few bytes here would cost more time than unpacking them, so
+there is a limit to their number, far above what any client writes.
 
-Any bytes end in a number or in `CorruptData`.
+Any bytes give a number or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from barnabas.records.crc32c import Buffer
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))  # version 1, readable by 1
 MAX_BLOCKS = 10_000
-"""Bounds a batch to five milliseconds' work. Clients that fill their blocks send 32 KiB or more."""
+"""Limits a batch to five milliseconds of work. Clients fill blocks of at least 32 KiB.
+"""
 
 _INT32 = Struct(">i")
 _UINT32_LE = Struct("<I")
@@ -39,18 +40,18 @@ _GZIP_RESERVED = 0xE0
 _GZIP_MIN_BYTES = 18
 
 _LZ4_MAGIC = 0x184D2204
-_LZ4_MAX_RATIO = 255  # a byte that lengthens a match adds as much
+_LZ4_MAX_RATIO = 255  # each byte that lengthens a match adds this much
 _LZ4_STORED = 1 << 31
 
 _ZSTD_MAGIC = 0xFD2FB528
 _SKIPPABLE_MAGIC, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
 _ZSTD_BLOCK_BYTES = 128 * 1024
 _ZSTD_RESERVED = 0x08
-_ZSTD_WINDOW_LOG_MAX = 27  # 128 MiB, which level 22 asks for; Kafka reads no larger one either
+_ZSTD_WINDOW_LOG_MAX = 27  # 128 MiB, which level 22 needs; Kafka does not read a larger one either
 
 
 def gzip_bytes(data: Buffer) -> int:
-    """The size that the last member states; nothing bounds what unpacks (RFC 1952).
+    """Return the size that the last member states; nothing bounds the unpacked size (RFC 1952).
 
     1f 8b 08 | flags | ... deflated ... | crc32 u32 | size u32
     """
@@ -61,14 +62,17 @@ def gzip_bytes(data: Buffer) -> int:
 
 
 def snappy_bytes(data: memoryview) -> int:
-    """The sum of what the raw blocks state, or what the only one states."""
+    """Return the sum of the sizes that the raw blocks state, or the size that the only block
+    states.
+    """
     return sum(size for size, _ in snappy_blocks(data))
 
 
 def snappy_blocks(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The raw blocks of a xerial stream, or the only one, with the size that each unpacks to.
+    """Yield the raw blocks of a xerial stream, or the only block, with the size that each unpacks
+    to.
 
-    header, 16 bytes | size i32, raw block | ...
+        header, 16 bytes | size i32, raw block | ...
     """
     if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
         yield _raw_bytes(data), data
@@ -143,10 +147,11 @@ def _lz4_bytes(data: Buffer) -> int:
     return stated
 
 
-@lru_cache(256)  # the frames of a producer begin alike
+@lru_cache(256)  # a producer's frames have similar beginnings
 def _lz4_header(header: bytes) -> tuple[int, int | None, int, int]:
-    """The block size, the content size if it is stated, and how many bytes follow each block and
-    the end, all for a frame that Java reads."""
+    """Return the block size, the content size if it is stated, and the number of bytes that follow
+    each block and the end. Raises CorruptData if Java does not read such a frame.
+    """
     (magic,) = _UINT32_LE.unpack_from(header)
     if magic != _LZ4_MAGIC:
         raise CorruptData("not an lz4 frame")
@@ -179,7 +184,7 @@ def _zstd_bytes(data: Buffer) -> int:
     if not total:
         raise CorruptData("no zstd frame")
     while at < total:
-        blocks += 1  # as frames, and skippable ones, take time as well
+        blocks += 1  # frames, including skippable ones, take time as well
         (magic,) = _UINT32_LE.unpack_from(data, at)
         if magic & _SKIPPABLE_MASK == _SKIPPABLE_MAGIC:
             at += 8 + int(_UINT32_LE.unpack_from(data, at + 4)[0])
@@ -211,7 +216,7 @@ def _zstd_bytes(data: Buffer) -> int:
 
 
 def _zstd_header(data: Buffer, at: int) -> tuple[int | None, int]:
-    """The content size that a frame states, and where its first block begins."""
+    """Return the content size that a frame states, and where its first block begins."""
     descriptor = data[at]
     if descriptor & _ZSTD_RESERVED:
         raise CorruptData("a zstd frame has a reserved bit set")
@@ -238,12 +243,12 @@ def _too_many() -> CorruptData:
 
 
 def lz4_header_checksum(descriptor: bytes) -> int:
-    """The byte after the fields of an LZ4 frame's header, from its flags on."""
+    """Return the byte after the fields of an LZ4 frame's header, computed from its flags on."""
     return _xxh32(descriptor) >> 8 & 0xFF
 
 
 def _xxh32(data: bytes) -> int:
-    """xxHash of fewer than sixteen bytes with seed 0, as published."""
+    """Return the xxHash of fewer than sixteen bytes with seed 0, as published."""
     mask = 0xFFFFFFFF
     state = 374761393 + len(data)
     words = len(data) // 4 * 4

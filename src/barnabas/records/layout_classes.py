@@ -39,7 +39,7 @@ HEAD_BYTES = 2 * _WORD_BYTES
 
 
 class Heads(NamedTuple):
-    """Records, and the words that hold the first 16 octets of each."""
+    """Records, and the words that hold the first 16 octets of each record."""
 
     rows: Integers
     starts: Integers
@@ -58,14 +58,15 @@ class Heads(NamedTuple):
 
 
 def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | None:
-    """The fields of the records at `starts`, at least one; None if they are not of few classes.
+    """Return the fields of the records at `starts`, at least one; None if they have too many
+    classes.
 
     `data` and `octets` are one buffer, with 16 octets behind the last record.
     """
     left = Heads(np.arange(starts.size), starts, *_words(octets, starts, HEAD_BYTES))
     parts: list[tuple[Integers, Fields]] = []
     for _ in range(_MOST_CLASSES):
-        # A small class may come first, so take the class from one in the middle.
+        # A small class may come first, so take the class of a record in the middle.
         first = int(left.starts[left.starts.size // 2])
         layout = layout_at(data, first)
         if layout is None:
@@ -73,7 +74,8 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
         members = left.where(same_head(data, first, left, layout))
         if layout.value > HEAD_BYTES:
             members = members.where(_same_value_length(data, first, octets, members, layout))
-        # So small a class means many of them: leave all to the decoder of any fields.
+        # A class this small means that there are many: leave all records to the decoder of any
+        # fields.
         if members.rows.size * _MOST_CLASSES < left.rows.size:
             return None
         parts.append((members.rows, _fields(members, layout)))
@@ -86,7 +88,7 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
 
 
 def layout_at(data: bytes | memoryview, start: int) -> Layout | None:
-    """The layout of the record at `start`; None if it cannot be a class's."""
+    """Return the layout of the record at `start`; None if it cannot be a class's."""
     layout = read_layout(data, start)
     if layout is None or layout.key > HEAD_BYTES:
         return None
@@ -97,9 +99,9 @@ def layout_at(data: bytes | memoryview, start: int) -> Layout | None:
 
 
 def same_head(data: bytes | memoryview, first: int, heads: Heads, layout: Layout) -> Chosen:
-    """Which records have the record length, the key length and the deltas' widths of `first`.
+    """Return which records have the record length, key length and delta widths of `first`.
 
-    And its value length, where that is in the head.
+    They must also have its value length if that is in the head.
     """
     octets = bytearray(HEAD_BYTES)
     octets[: layout.time_delta - 1] = b"\xff" * (layout.time_delta - 1)
@@ -120,7 +122,7 @@ def same_head(data: bytes | memoryview, first: int, heads: Heads, layout: Layout
 def _same_value_length(
     data: bytes, first: int, octets: Octets, heads: Heads, layout: Layout
 ) -> Chosen:
-    """Which of the records whose head is that of `first` have its value length too."""
+    """Return which of the records with the head of `first` also have its value length."""
     at = layout.value_length_at
     (words,) = _words(octets, heads.starts + at, _WORD_BYTES)
     mask = np.uint64((1 << 8 * (layout.value - at)) - 1)
@@ -141,7 +143,7 @@ def _fields(heads: Heads, layout: Layout) -> Fields:
 
 
 def head_varints(heads: Heads, begin: int, end: int) -> Integers:
-    """Zigzag varints of `end - begin` octets each, `begin` octets into their records."""
+    """Decode zigzag varints of `end - begin` octets each, `begin` octets into their records."""
     word, at = (heads.low, begin) if begin < _WORD_BYTES else (heads.high, begin - _WORD_BYTES)
     shifted = word >> np.uint64(8 * at) if at else word
     if end - begin == 1:
@@ -156,7 +158,7 @@ def head_varints(heads: Heads, begin: int, end: int) -> Integers:
 
 
 def _merge(parts: list[tuple[Integers, Fields]], count: int) -> Fields:
-    """The rows of all classes, in the order of the records."""
+    """Merge the rows of all classes, in the order of the records."""
     if len(parts) == 1:
         return parts[0][1]
     columns = [np.empty(count, np.int64) for _ in range(7)]
@@ -170,7 +172,7 @@ def _merge(parts: list[tuple[Integers, Fields]], count: int) -> Fields:
 
 
 def _words(octets: Octets, positions: Integers, size: int) -> list[Words]:
-    """The `size` octets at each position, as words of which the first octet is the lowest."""
+    """Return the `size` octets at each position, as words whose lowest octet comes first."""
     # Items of any alignment are gathered directly; numbers would be copied first.
     overlapping = np.ndarray((octets.size - size + 1,), f"V{size}", octets, strides=(1,))
     words = overlapping[positions].view("<u8").reshape(-1, size // _WORD_BYTES)

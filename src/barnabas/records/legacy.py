@@ -3,12 +3,12 @@
     offset int64 | size int32 | crc uint32 | magic int8 | attributes int8
     | [magic 1: timestamp int64] | key length int32, key | value length int32, value
 
-A compressed message's value is a set of messages, in magic 0 with absolute offsets, in magic 1
-(KIP-31) with offsets relative to the first, and the wrapper carries the offset of the last. They
-are read here and never written.
+A compressed message's value is a set of messages. In magic 0 they have absolute offsets; in magic 1
+(KIP-31) offsets are relative to the first, and the wrapper carries the offset of the last. They are
+read here and never written.
 
-LZ4 in magic 0 has a wrong checksum in its frame header: Kafka then hashed the frame's magic number
-as well, and has to keep that. It is corrected before the frame is read.
+LZ4 in magic 0 has a wrong checksum in its frame header: Kafka then also hashed the frame's magic
+number, and has to keep doing so. The checksum is corrected before the frame is read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Message = tuple[int, int, bytes | None, bytes | None]
 def iterate_messages(
     buffer: Buffer, position: int, header: BatchHeader, limit_bytes: int
 ) -> Iterator[Message]:
-    """The messages of the one at `position`: itself, or those that it wraps. CorruptData."""
+    """Yield the message at `position`, or the messages that it wraps. Raises CorruptData."""
     key, value = _key_and_value(buffer, position, header)
     if header.codec == NONE:
         yield header.last_offset, header.max_timestamp, key, value
@@ -46,14 +46,14 @@ def iterate_messages(
     found = list(iterate_batches(inner))
     if not found:
         raise CorruptData(f"the wrapper at offset {header.last_offset} wraps nothing")
-    # Relative offsets count up to the wrapper's; those of magic 0 are absolute.
+    # Relative offsets count up to the wrapper's offset; magic 0 has absolute offsets.
     base = header.last_offset - found[-1][1].last_offset if header.magic == 1 else 0
     for at, message in found:
-        # Kafka wraps once only; a wrapper in a wrapper would unpack without a bound.
+        # Kafka wraps only once; a wrapper in a wrapper would unpack without a bound.
         if message.codec != NONE or message.magic != header.magic:
             raise CorruptData(f"a message inside the wrapper at {header.last_offset} is wrapped")
         key, value = _key_and_value(inner, at, message)
-        # Under log-append time the broker stamped the wrapper only.
+        # Under log-append time the broker stamped only the wrapper.
         stamped = header if header.has_log_append_time else message
         yield base + message.last_offset, stamped.max_timestamp, key, value
 
@@ -83,7 +83,7 @@ def _nullable_bytes(buffer: Buffer, at: int, end: int) -> tuple[bytes | None, in
 
 
 def _with_right_checksum(frame: bytes) -> bytes:
-    """An LZ4 frame with the header checksum of its format."""
+    """Return an LZ4 frame with the header checksum of its format."""
     if len(frame) < _LZ4_DESCRIPTOR_AT + 2:
         raise CorruptData("an lz4 frame is truncated")
     flags = frame[_LZ4_DESCRIPTOR_AT]

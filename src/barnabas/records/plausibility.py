@@ -28,7 +28,7 @@ AHEAD_MS = 3_600_000
 """How far a batch may be ahead of the broker's clock before its records are checked."""
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
-"""Bounds what a compressed batch may unpack to before its records are checked."""
+"""The most that a compressed batch may unpack to before its records are checked."""
 
 _FIELDS = Struct(">hiqq14xi")
 """Attributes, last offset delta, base and max timestamp, count."""
@@ -36,12 +36,12 @@ _FIELDS_AT = 21
 _MIN_RECORD_BYTES = 7
 _MAX_CANDIDATES = 64
 _MAX_VARINT_BYTES = 10
-_NEAR_BYTES = 256  # besides the average record
-_TAIL_BYTES = 512  # besides twice the average record
+_NEAR_BYTES = 256  # bytes in addition to the average record
+_TAIL_BYTES = 512  # bytes in addition to twice the average record
 
 
 def is_plausible(records: memoryview, now_ms: int) -> bool:
-    """Return whether a batch passes; one that `admit` refuses by its header alone does."""
+    """Return whether a batch passes. A batch that `admit` refuses by its header passes, too."""
     if len(records) < HEADER_BYTES:
         return True
     attributes, last_delta, base, newest, count = _FIELDS.unpack_from(records, _FIELDS_AT)
@@ -56,11 +56,11 @@ def is_plausible(records: memoryview, now_ms: int) -> bool:
 
 
 def is_one_record(records: memoryview) -> bool:
-    """An uncompressed batch of matching size has one record, and its time."""
+    """Return whether an uncompressed batch of matching size has one record, at its time."""
     size = len(records)
     if size < HEADER_BYTES + _MIN_RECORD_BYTES:
         return False
-    # Its length, its attributes and deltas: the deltas are 0. As below, but the end is known.
+    # Check its length, attributes and deltas, which are 0. As below, but the end is known.
     length = records[61]
     if length < 0x80:
         return length == (size - 62) << 1 and not (records[63] or records[64])
@@ -71,10 +71,10 @@ def is_one_record(records: memoryview) -> bool:
 
 
 def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: bool) -> bool:
-    """An uncompressed batch begins and ends with the first and last of so many records, two at
-    least.
+    """Return whether an uncompressed batch begins and ends like `count` records, at least two.
 
-    `span_ms`: from the base timestamp to the largest one; `any_time`: any record may have that.
+    `span_ms` is the time from the base timestamp to the largest one. If `any_time`, any record may
+    have the largest timestamp.
     """
     size = len(records)
     body_bytes = size - HEADER_BYTES
@@ -105,7 +105,7 @@ def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: 
 
 
 def _is_framed(records: memoryview, codec: int, count: int) -> bool:
-    """Compressed records are framed by their codec, and may be so many."""
+    """Return whether compressed records are framed by their codec, and may be `count` records."""
     try:
         return (
             count * _MIN_RECORD_BYTES
@@ -117,7 +117,7 @@ def _is_framed(records: memoryview, codec: int, count: int) -> bool:
 
 
 def _end_of_long_first(records: memoryview, length: int) -> int:
-    """The end of a first record of at least 8 KiB; 0 if it cannot be one."""
+    """Return the end of a first record of at least 8 KiB; 0 if it cannot be such a record."""
     try:
         raw, at = finish_varint(records[: HEADER_BYTES + 11], HEADER_BYTES + 1, length)
     except (IndexError, CorruptData):
@@ -126,8 +126,10 @@ def _end_of_long_first(records: memoryview, length: int) -> int:
 
 
 def _is_last(records: memoryview, count: int, span_ms: int, any_time: bool) -> bool:
-    """The last record has the offset delta `count - 1`; and, unless `any_time`, the largest
-    timestamp is its own or the first one's."""
+    """Return whether the last record has the offset delta `count - 1`.
+
+    Unless `any_time`, the largest timestamp must also be that record's or the first record's.
+    """
     number, expected = _varint(count - 1), _after_length(span_ms, count)
     body_bytes = len(records) - HEADER_BYTES
     tail_bytes = min(2 * (body_bytes // count) + _TAIL_BYTES, body_bytes)
@@ -144,13 +146,15 @@ def _is_last(records: memoryview, count: int, span_ms: int, any_time: bool) -> b
 
 
 def _has_last(tail: bytes, number: bytes, span_ms: int) -> bool:
-    """A record with this offset delta, and a time up to the span, ends with the batch."""
+    """Return whether a record with this offset delta, and a time up to the span, ends with the
+    batch.
+    """
     at = len(tail)
     for _ in range(_MAX_CANDIDATES):
         at = tail.rfind(number, 0, at)
         if at < 3:
             return False
-        begin = at - 1  # of the timestamp delta, whose last byte alone has no top bit
+        begin = at - 1  # the timestamp delta's last byte is its only one without the top bit
         if tail[begin] < 0x80:
             while begin > 1 and tail[begin - 1] >= 0x80:
                 begin -= 1
@@ -162,7 +166,7 @@ def _has_last(tail: bytes, number: bytes, span_ms: int) -> bool:
 
 
 def _is_preceded_by_length(tail: bytes, at: int) -> bool:
-    """The bytes before `at` are the length of a record from there to the end."""
+    """Return whether the bytes before `at` are the length of a record from there to the end."""
     return tail.endswith(_varint(len(tail) - at), 0, at)
 
 
@@ -175,5 +179,5 @@ def _varint(number: int) -> bytes:
 
 @lru_cache(4096)
 def _after_length(span_ms: int, count: int) -> bytes:
-    """The bytes after the last one's length: attributes, timestamp and offset delta."""
+    """Return the bytes after the last record's length: attributes, timestamp and offset delta."""
     return b"\0" + _varint(span_ms) + _varint(count - 1)

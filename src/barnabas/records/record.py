@@ -1,15 +1,14 @@
-"""Records: building batches of them, and reading those of a fetch.
+"""Builds batches of records, and reads the records of a fetch.
 
     length varint | attributes int8 (0) | timestamp delta varlong | offset delta varint
     | key length varint (-1: null), key | value length varint (-1: null), value
     | header count varint | per header: key length varint, key, value length varint (-1), value
 
-All of a batch's records are one compressed stream if it has a codec. Under log-append time every
+If a batch has a codec, all of its records are one compressed stream. Under log-append time every
 record has the batch's max timestamp, whatever its delta says.
 
-Any bytes give records or `CorruptData`, nothing else. The meaning of records (control records,
-aborted transactions) is ignored, except that control batches, which hold no records for users, are
-skipped.
+Any bytes give either records or `CorruptData`. The meaning of records (control records, aborted
+transactions) is ignored, except that control batches, which hold no records for users, are skipped.
 """
 
 from __future__ import annotations
@@ -46,7 +45,8 @@ DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 
 _MIN_RECORD_BYTES = 7
 RECORD_OVERHEAD_BYTES = 31
-"""The most that a record has besides key, value and headers: lengths, attributes, deltas, count."""
+"""The largest size of a record's lengths, attributes, deltas and header count together.
+"""
 
 
 class Record(NamedTuple):
@@ -54,7 +54,7 @@ class Record(NamedTuple):
 
     offset: int
     timestamp: int
-    """ms since the epoch; -1 if it has none."""
+    """ms since the epoch; -1 if it has no timestamp."""
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
@@ -65,10 +65,10 @@ _new_record = tuple.__new__
 
 
 class BatchBuilder:
-    """Collects records and builds one batch of them.
+    """Collects records and builds one batch from them.
 
-    The producer's fields may be set until `build`, since an idempotent producer gives a batch its
-    sequence only when it is sent. `build` may be called again, after more records too.
+    The producer's fields may be set until `build`, because an idempotent producer gives a batch its
+    sequence only when it is sent. `build` may be called again, also after more records were added.
     """
 
     __slots__ = (
@@ -113,7 +113,7 @@ class BatchBuilder:
     def append(
         self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers = ()
     ) -> int:
-        """Add a record; returns the new `size_bytes`."""
+        """Add a record, and return the new `size_bytes`."""
         if self.record_count == 0:
             self._base_timestamp = self._max_timestamp = timestamp_ms
         elif timestamp_ms > self._max_timestamp:
@@ -133,7 +133,7 @@ class BatchBuilder:
         return HEADER_BYTES + len(self._body)
 
     def build(self, base_offset: int = 0) -> bytes:
-        """The batch. Its leader epoch is -1: the leader that appends it fills it in."""
+        """Build the batch. Its leader epoch is -1: the leader that appends it fills it in."""
         body = self._body if self.codec == NONE else compress(self.codec, self._body)
         header = new_header(
             self.codec, self.record_count, self._base_timestamp, self._max_timestamp
@@ -149,7 +149,7 @@ class BatchBuilder:
 
 
 def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
-    """The most bytes that `append` of this record can add before compression."""
+    """Return the most bytes that `append` of this record can add before compression."""
     bound = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
     for name, content in headers:
         bound += 10 + len(name.encode()) + len(content or b"")
@@ -157,12 +157,12 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers =
 
 
 def nullable(data: bytes | None) -> bytes:
-    """Bytes with their length in front, as keys, values and headers stand in a record."""
+    """Return bytes preceded by their length, as for a record's keys, values and headers."""
     return VARINTS[-1] if data is None else VARINTS[len(data)] + data
 
 
 def encoded_headers(headers: Headers) -> bytes:
-    """The headers as the end of a record."""
+    """Encode the headers as they end a record."""
     pairs = (nullable(name.encode()) + nullable(content) for name, content in headers)
     return VARINTS[len(headers)] + b"".join(pairs)
 
@@ -182,10 +182,10 @@ def _append_nullable(buffer: bytearray, data: bytes | None) -> None:
 def iterate_records(
     batches: Buffer, *, check_crc: bool = True, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> Iterator[Record]:
-    """The records of concatenated batches of any magic, in order.
+    """Yield the records of concatenated batches of any magic, in order.
 
     A torn batch at the end, as in a fetch response, is left out; control batches are skipped.
-    A batch that fails its checksum, or decompresses to more than `limit_bytes`: CorruptData.
+    Raises CorruptData if a batch fails its checksum or decompresses to more than `limit_bytes`.
     """
     for position, header in iterate_batches(batches):
         if check_crc and not verify_crc(batches, position, header):
@@ -197,7 +197,9 @@ def iterate_records(
 def records_of(
     batches: Buffer, position: int, header: BatchHeader, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> Iterator[Record]:
-    """The records of the one batch at `position`, control records too; CorruptData."""
+    """Yield the records of the one batch at `position`, including control records. Raises
+    CorruptData.
+    """
     if header.magic != 2:
         kind = LOG_APPEND_TIME_TYPE if header.has_log_append_time else CREATE_TIME
         for message in iterate_messages(batches, position, header, limit_bytes):
@@ -209,7 +211,7 @@ def records_of(
 def plain_records(
     batches: Buffer, position: int, header: BatchHeader, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> bytes:
-    """The records of the batch of magic 2 at `position`, uncompressed; CorruptData."""
+    """Return the uncompressed records of the magic-2 batch at `position`. Raises CorruptData."""
     body = memoryview(batches)[position + HEADER_BYTES : position + header.size_bytes]
     try:
         if header.codec == NONE:
@@ -225,7 +227,7 @@ def plain_records(
 
 
 def walk_records(header: BatchHeader, plain: bytes) -> Iterator[Record]:
-    """The records that `plain_records` has, one by one; CorruptData."""
+    """Yield the records from `plain_records` one by one. Raises CorruptData."""
     try:
         yield from _walk(header, plain)
     except IndexError as cause:
@@ -252,7 +254,7 @@ def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
         if raw >= 0x80:
             raw, at = finish_varint(data, at, raw)
         end = at + ((raw >> 1) ^ -(raw & 1))
-        # Else a record could end within another one, or before it begins.
+        # Otherwise a record could end within another one, or before it begins.
         if not at < end <= total:
             raise CorruptData(f"a record reaches from byte {at} to {end} of {total}")
         raw, at = data[at + 1], at + 2
@@ -297,7 +299,7 @@ def _headers(data: bytes, at: int) -> tuple[tuple[tuple[str, bytes | None], ...]
         size, at = read_varint(data, at)
         if size < 0:
             raise CorruptData("a header's key is null")
-        name = data[at : at + size].decode("utf-8", "replace")  # as Java's clients do
+        name = data[at : at + size].decode("utf-8", "replace")  # like Java's clients
         at += size
         size, at = read_varint(data, at)
         if size < 0:

@@ -1,6 +1,6 @@
 """The layout of a record: where its fields begin.
 
-Readers of columns apply the layout of one record to all that are alike.
+Readers of columns apply the layout of one record to all records that are alike.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from barnabas.records.varint import read_varint
 
 
 class Layout(NamedTuple):
-    """Positions of fields from a record's start; a length of -1 is a null."""
+    """Positions of fields from a record's start; a length of -1 means null."""
 
     size: int
-    """Of the whole record, its length varint included."""
+    """The size of the whole record, including its length varint."""
     time_delta: int
     offset_delta: int
     key_length_at: int
@@ -31,7 +31,7 @@ class Layout(NamedTuple):
 
 
 def read_layout(data: bytes | memoryview, start: int) -> Layout | None:
-    """The layout of the record at `start`; None if it is damaged."""
+    """Return the layout of the record at `start`; None if it is damaged."""
     try:
         size, body = read_varint(data, start)
         end = body + size

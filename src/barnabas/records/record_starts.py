@@ -1,7 +1,8 @@
-"""The walk from one record's length to the next: where records begin, and nothing else of them.
+"""The walk from one record's length to the next, which finds only where records begin.
 
-It is the cheapest loop over records that plain Python has, for readers that find the fields of many
-records otherwise: by columns (`fields`), or because another pass has checked them (compaction).
+It is the cheapest loop over records in plain Python. It is for readers that find the fields of many
+records in another way: by columns (`fields`), or because another pass has checked them
+(compaction).
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from barnabas.records.varint import finish_varint
 
 
 def walk_starts(data: bytes, at: int, count: int) -> tuple[list[int], int]:
-    """The starts of `count` records from `at` on, and the position after the last of them.
+    """Return the starts of `count` records from `at` on, and the position after the last of them.
 
-    Nothing else is looked at: the caller compares that position with the end of the records.
-    IndexError beyond the end of `data`, and CorruptData for a length that does not end.
+    Nothing else is checked: the caller compares that position with the end of the records. Raises
+    IndexError beyond the end of `data`, or CorruptData if a length does not end.
     """
     starts: list[int] = []
     append = starts.append

@@ -2,15 +2,15 @@
 
     record | record | record | ...      `count` rows of `stride` octets each: one array, no copy
 
-Where a producer's records are of one size, a batch is two or three such stretches (its offset
-deltas take a second octet from 64 on), whose fields are columns of octets of that array: a column
-of values is one strided copy, out of the fetch's own buffer. Anything else is left to
-`layout_classes.py` and `fields.py`: batches of few records, as a stretch costs some twenty calls at
-any length, and differing widths of keys or values. No error is raised here either: what may be
-damaged is left to them.
+If a producer's records have one size, a batch is two or three such stretches (its offset deltas
+take a second octet from 64 on). Their fields are columns of octets of that array, and a column of
+values is one strided copy out of the fetch's own buffer. Everything else is left to
+`layout_classes.py` and `fields.py`: batches of few records, because a stretch costs about twenty
+calls at any length, and differing widths of keys or values. No error is raised here: records that
+may be damaged are left to them, too.
 
-The start of each record follows from the length of the one before it, which has been compared with
-the first one's; so all reads are inside the section.
+The start of each record follows from the length of the record before it, which has been compared
+with the first record's; so all reads are inside the section.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from barnabas.records.layout_classes import (
 )
 from barnabas.records.record_layout import Layout
 
-_FEWEST_RECORDS = 256  # to a stretch, on average: there both ways cost the same
+_FEWEST_RECORDS = 256  # records per stretch, on average, at which both ways cost the same
 
 
 class Rows(NamedTuple):
@@ -53,8 +53,10 @@ class _Stretch(NamedTuple):
 def rows_of(
     sections: Sequence[bytes | memoryview], counts: Sequence[int], fewest: int = _FEWEST_RECORDS
 ) -> Rows | None:
-    """The records of batches, `counts[i]` of them in `sections[i]`; None if not worthwhile: if a
-    stretch would have less than `fewest` of them on average, or not all are alike.
+    """Return the records of batches, `counts[i]` of them in `sections[i]`; None if not worthwhile.
+
+    It is not worthwhile if a stretch would have fewer than `fewest` records on average, or not all
+    records are alike.
     """
     found: list[_Stretch] = []
     most = sum(counts) // fewest
@@ -75,7 +77,7 @@ def rows_of(
 
 
 def _stretch(section: bytes | memoryview, position: int, most: int) -> _Stretch | None:
-    """The longest stretch that begins at `position`."""
+    """Return the longest stretch that begins at `position`."""
     layout = layout_at(section, position)
     if layout is None or layout.size < HEAD_BYTES:
         return None
@@ -91,7 +93,7 @@ def _stretch(section: bytes | memoryview, position: int, most: int) -> _Stretch 
     numbers = np.arange(count)
     heads = Heads(numbers, numbers, low, high)
     same = same_head(section, position, heads, layout)
-    # The value's length is behind the loaded octets: compare its columns.
+    # The value's length is behind the loaded octets, so compare its columns.
     if layout.value > HEAD_BYTES:
         for at in range(layout.value_length_at, layout.value):
             same &= octets[:, at] == octets[0, at]

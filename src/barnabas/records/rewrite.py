@@ -1,9 +1,9 @@
-"""A broker's work on the records of one batch: checking each, or recompressing them.
+"""A broker's work on the records of one batch: checking each record, or recompressing them.
 
-Neither changes a record: offsets, times, keys, values and headers stay the bytes that the producer
-wrote (`record` draws them). A walk checks that they match the header, and the topic's rules. It
-handles some records at a time, as it is plain Python on the event loop, where nothing may take
-longer than a few milliseconds; compression is one call that suits a thread.
+Neither changes a record: offsets, times, keys, values and headers remain the bytes that the
+producer wrote (`record` draws them). A walk checks that they match the header and the topic's
+rules. It handles some records at a time, because it is plain Python on the event loop, where
+nothing may take longer than a few milliseconds; compression is one call that can run in a thread.
 
 Any bytes end in a verdict or in `CorruptData`.
 """
@@ -25,7 +25,7 @@ from barnabas.records.compression import NONE, compress, decompress
 from barnabas.records.varint import finish_varint, read_varint
 
 _MIN_RECORD_BYTES = 7
-_MAX_FAULTS = 1000  # reported of one batch: a response must not outgrow its request
+_MAX_FAULTS = 1000  # reported for one batch: a response must not outgrow its request
 _TIMESTAMPS = range(-(1 << 63), 1 << 63)
 
 
@@ -35,7 +35,9 @@ class Rules(NamedTuple):
     needs_key: bool = False
     """Compaction identifies records by key (ST-7)."""
     oldest_ms: int | None = None
-    """The smallest timestamp that is accepted; None: any. Records without one always pass."""
+    """The smallest timestamp that is accepted; None accepts any. Records without a timestamp always
+    pass.
+    """
     newest_ms: int | None = None
 
 
@@ -51,7 +53,8 @@ class Walk:
     """A walk over a batch's records, advanced by `step`.
 
     `plain` is the section of records, decompressed. At the end `faults` holds the first thousand
-    that broke a rule, `fault_count` how many did, and `max_timestamp` the right one for the header.
+    records that broke a rule, `fault_count` is the number of all of them, and `max_timestamp` is
+    the right one for the header.
     """
 
     __slots__ = (
@@ -81,7 +84,9 @@ class Walk:
         self.max_timestamp = NO_TIMESTAMP
 
     def step(self, record_count: int) -> bool:
-        """Walk at most so many records; returns whether there are more. CorruptData."""
+        """Walk at most `record_count` records, and return whether there are more. Raises
+        CorruptData.
+        """
         end = min(self._index + record_count, self._header.record_count)
         try:
             self._walk_to(end)
@@ -121,8 +126,8 @@ class Walk:
             raw, at = data[at], at + 1
             if raw >= 0x80:
                 raw, at = finish_varint(data, at, raw)
-            # A producer's batch has no gaps: record n has offset delta n (only compaction removes
-            # some).
+            # A producer's batch has no gaps (only compaction removes records): record n has offset
+            # delta n.
             if raw != index << 1:
                 raise CorruptData(f"record {index} has offset delta {(raw >> 1) ^ -(raw & 1)}")
             key_raw, at = data[at], at + 1
@@ -140,7 +145,7 @@ class Walk:
                 max_timestamp = timestamp
             if needs_key and key_raw & 1:
                 self._fault(index, "a compacted topic accepts no record without a key", False)
-            # As in Kafka a record without a time passes whatever the bounds are.
+            # As in Kafka, a record without a time passes whatever the bounds are.
             elif timestamp != NO_TIMESTAMP and (
                 (oldest_ms is not None and timestamp < oldest_ms)
                 or (newest_ms is not None and timestamp > newest_ms)
@@ -175,13 +180,16 @@ def _after_headers(data: bytes, at: int, end: int) -> int:
             raise CorruptData("a header's key is null")
         size, at = read_varint(data, at + size)
         at += max(size, 0)
-        if at > end:  # else many lengths could be read far beyond the record's end
+        if at > end:  # otherwise many lengths could be read far beyond the record's end
             raise CorruptData("a header reaches beyond its record")
     return at
 
 
 def plain_section(records: memoryview, header: BatchHeader, limit_bytes: int) -> bytes:
-    """The records of one batch, decompressed; CorruptData, also above `limit_bytes`."""
+    """Return the decompressed records of one batch.
+
+    Raises CorruptData if they are malformed or exceed `limit_bytes`.
+    """
     body = records[HEADER_BYTES : header.size_bytes]
     return bytes(body) if header.codec == NONE else decompress(header.codec, body, limit_bytes)
 

@@ -1,7 +1,7 @@
 """Zigzag varints, the integers inside a record (KIP-98, as in protocol buffers).
 
-Seven bits per byte, the lowest first, the top bit set on all bytes but the last; the sign is in
-bit 0, so that small numbers of either sign are short: 0, -1, 1, -2 are 0, 1, 2, 3.
+Seven bits per byte, the lowest first. The top bit is set on all bytes but the last. The sign is in
+bit 0, so that small numbers of either sign are short: 0, -1, 1, -2 become 0, 1, 2, 3.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MAX_SHIFT = 63  # ten bytes hold 64 bits
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """The number at `position` and the position after it; IndexError beyond the end."""
+    """Return the number at `position` and the position after it. Raises IndexError at the end."""
     raw = data[position]
     position += 1
     if raw >= 0x80:
@@ -61,7 +61,7 @@ class _Varints(dict[int, bytes]):
         return encoded
 
 
-_MOST_KEPT = 16_384  # sizes, places and small time differences repeat
+_MOST_KEPT = 16_384  # sizes, positions and small time differences repeat
 
 VARINTS: Final[Mapping[int, bytes]] = _Varints()
-"""Any number of at most 64 bits as a varint; small ones are made once."""
+"""Any number of at most 64 bits as a varint; small varints are created once."""

@@ -236,7 +236,7 @@ class Truncation:
         return cut
 
     def settle(self) -> None:
-        """Complete the last truncation, if it is not done yet. After an OSError it is incomplete."""
+        """Complete the last truncation, if not done yet. After an OSError it is incomplete."""
         if self.unsettled is not None:
             state = self._producer_state
             state.producers = self.unsettled.settle(state.producers)

@@ -29,7 +29,7 @@ from barnabas.types import FileSlice, Part
 
 _LENGTH = Struct(">i")
 _BUFFER_BYTES = 256 * 1024  # smaller costs throughput on 16 KiB frames; larger gains nothing
-_SMALL_BYTES = 16 * 1024  # of an incomplete frame: a larger part stays where it is
+_SMALL_BYTES = 16 * 1024  # a larger part of an incomplete frame is not moved
 _GATHER_BYTES = 64 * 1024  # responses of one wake-up in one system call
 _FRAMES_PER_TURN = 256  # of one connection, while others wait
 _TURN_S = 0.003  # ... or for how long, whichever is over first
@@ -42,19 +42,21 @@ Address = tuple[str, int]
 
 
 class Reader(Protocol):
-    """The receiver of a connection's frames."""
+    """Receives a connection's frames."""
 
     def connection_opened(self, connection: Connection) -> None:
-        """Both addresses are known; nothing has been read."""
+        """Called when both addresses are known; nothing has been read yet."""
         ...
 
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
-        """One frame without its length."""
+        """Receive one frame without its length."""
         ...
 
     def wake_ended(self, connection: Connection) -> None:
-        """The last frame of this wake-up was received, and responses to it have not left yet: for
-        work that is done once for all of them."""
+        """Called after the last frame of this wake-up, before its responses leave.
+
+        It is for work that is done once for all of these frames.
+        """
         ...
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
@@ -63,10 +65,10 @@ class Reader(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The transport seam: the simulator's network offers the same methods.
+    """One connection, the transport seam: the simulator's network offers the same methods.
 
-    With `pause_when_blocked` no frame is read while the peer does not read responses: for servers;
-    a client would deadlock with a server that does the same.
+    With `pause_when_blocked` no frame is read while the peer does not read responses. That is for
+    servers: a client would deadlock with a server that does the same.
     """
 
     def __init__(
@@ -78,8 +80,8 @@ class Connection(asyncio.BufferedProtocol):
         pause_when_blocked: bool = False,
         buffer_bytes: int = _BUFFER_BYTES,
     ) -> None:
-        """`buffer_bytes`: for what is received; memory is reserved for longer frames."""
-        self._reader: Reader | None = reader  # None once it was notified of the end
+        """`buffer_bytes` is the receive buffer's size; memory is reserved for longer frames."""
+        self._reader: Reader | None = reader  # None once the reader was notified of the end
         self.max_frame_bytes = max_frame_bytes
         self._memory = memory or MemoryPool()
         self._buffer_bytes = buffer_bytes
@@ -87,10 +89,10 @@ class Connection(asyncio.BufferedProtocol):
         self._pause_when_blocked = pause_when_blocked
         self._transport: asyncio.Transport | None = None
         self._buffer: bytearray | None = None
-        self._start = 0  # first byte not yet handed over
-        self._end = 0  # end of what was received
-        self._paused = 0  # how many reasons there are to hand over no frame
-        self._stopped = 0  # how many of them keep the socket from being read, too
+        self._start = 0  # first byte that was not yet handed over
+        self._end = 0  # end of the received bytes
+        self._paused = 0  # number of reasons to hand over no frame
+        self._stopped = 0  # how many of these reasons also keep the socket from being read
         self._is_full = False  # frames are held back, and enough of them: one more reason
         self._has_ended = False  # the peer sends no more, and frames are held back
         self._blocked = False  # the transport holds unsent bytes
@@ -100,29 +102,29 @@ class Connection(asyncio.BufferedProtocol):
         self._pending_bytes = 0
         self._file_socket: socket.socket | None = None
         self._watching = False
-        self._blocked_from_ns = 0  # since when something waits for the peer to read; 0: nothing
-        self.blocked_ns = 0  # for how long it did, until the reader of this sets it back
+        self._blocked_from_ns = 0  # since when bytes wait for the peer to read; 0: none
+        self.blocked_ns = 0  # for how long they waited, until the reader of this resets it
         self._processing = False
         self._turn_ends_at = 0.0  # of the loop's clock; 0: it was not looked at in this turn
         self._time: Callable[[], float] = float  # the loop's, once there is a transport
         self._closing = False
         self.was_active = True
-        """Set when bytes come or leave; the search for idle connections resets it ..."""
+        """True once bytes came or left; the search for idle connections resets it ..."""
         self.idle_since_ms = 0
         """... and sets this to the start of the idle time."""
         self.local_address: Address = ("", 0)
         self.peer_address: Address = ("", 0)
-        """May be set before by the acceptor: a reset connection has none."""
+        """May be set earlier by the acceptor: a reset connection has no address."""
         self.peer_name = ""
-        """The user's name by the certificate that the peer has shown; empty without one."""
+        """The user's name in the certificate that the peer presented; empty if there was none."""
 
     # ---- life ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         self._time = asyncio.get_running_loop().time
-        # Nothing may wait in the transport while a file is sent past it: the low-water mark at
-        # zero signals that all earlier bytes have left.
+        # The transport must be empty while a file is sent past it: a low-water mark of zero signals
+        # that all earlier bytes have left.
         self._transport.set_write_buffer_limits(high=0)
         self.local_address = _address(transport.get_extra_info("sockname"))
         if not self.peer_address[1]:
@@ -131,8 +133,8 @@ class Connection(asyncio.BufferedProtocol):
             self._reader.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # A client of another protocol hangs up when the answer does not come; its first bytes are
-        # still here, and say what is wrong.
+        # A client of another protocol hangs up when no answer comes; its first bytes are still
+        # here, and show what is wrong.
         if exc is None and not self._closing and self._foreign():
             exc = CorruptData(
                 f"the other side speaks {self._foreign()}, and this connection does not"
@@ -153,12 +155,12 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def was_opened(self) -> bool:
-        """The reader was notified of it, and is or will be notified of its end."""
+        """The reader was notified of the connection, and was or will be notified of its end."""
         return self._transport is not None
 
     @property
     def held_bytes(self) -> int:
-        """The bytes received and not handed over."""
+        """The bytes that were received but not handed over."""
         return self._end - self._start
 
     @property
@@ -167,12 +169,12 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_held_up(self) -> bool:
-        """The peer is not read, for another reason than that it does not read answers."""
+        """The peer is not being read, for another reason than that it does not read responses."""
         return self._stopped > self._blocked
 
     @property
     def has_ended(self) -> bool:
-        """The peer sends no more, but waits perhaps for answers to what it has sent."""
+        """The peer sends no more, but may be waiting for responses to its requests."""
         return self._has_ended
 
     def close(self) -> None:
@@ -185,13 +187,13 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once and drop unsent bytes."""
+        """Close immediately, and drop unsent bytes."""
         self._closing = True
         if self._transport is not None:
             self._transport.abort()
 
     def admit(self, max_frame_bytes: int, memory: MemoryPool) -> None:
-        """Accept frames of that size, with memory of that pool, now that the peer is known."""
+        """Accept frames up to this size, with memory from this pool, now that the peer is known."""
         self.reservation.free()
         self.max_frame_bytes = max_frame_bytes
         self._memory = self.reservation.pool = memory
@@ -213,15 +215,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         # The loop took a buffer to read the end into. Connections that all end in one turn of the
-        # loop would each keep theirs until the next.
+        # loop would each keep theirs until the next turn.
         self._give_back_buffer()
         if self._paused and not self._closing and self._holds_frame():
-            self._has_ended = True  # what was sent before the end counts: acks=0 has no answer
+            self._has_ended = True  # frames sent before the end count: acks=0 has no response
             return True
         return False
 
     def pause_reading(self) -> None:
-        """Read nothing and hand over no more frames until `resume_reading`; calls nest."""
+        """Stop reading and handing over frames until `resume_reading`; calls nest."""
         self._paused += 1
         self._stop_reading()
 
@@ -232,14 +234,15 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on(was_stopped=True)
 
     def hold_frames(self) -> None:
-        """Hand over no more frames until `release_frames`; calls nest, with `pause_reading` too.
+        """Stop handing over frames until `release_frames`; calls nest, with those of
+        `pause_reading` too.
 
-        What comes is received, up to a limit, so the peer's end is noticed meanwhile.
+        Bytes are still received, up to a limit, so that the peer's end is noticed in the meantime.
         """
         self._paused += 1
 
     def hand_back(self, frame: memoryview) -> None:
-        """Hold frames, from the one that is just being handed over: it will be the next again."""
+        """Hold frames from the one just being handed over, which becomes the next frame again."""
         self._start -= 4 + len(frame)
         self.hold_frames()
 
@@ -257,7 +260,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._stopped -= 1
                 was_stopped = True
             if not self._processing:
-                self._hand_over()  # frames that were in the buffer already
+                self._hand_over()  # frames that were already in the buffer
         is_idle = was_stopped and not self._stopped and not self._has_ended
         if is_idle and not self._transport.is_closing():
             self._transport.resume_reading()
@@ -268,7 +271,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _hand_over(self) -> None:
-        """Give the complete frames in the buffer to the reader, as many as one turn allows."""
+        """Hand the complete frames in the buffer to the reader, as many as one turn allows."""
         self._processing = True
         left = _FRAMES_PER_TURN
         self._turn_ends_at = 0.0
@@ -280,7 +283,7 @@ class Connection(asyncio.BufferedProtocol):
                 left = self._take_frames(reader, left)
                 reader.wake_ended(self)
                 if not self._has_frame():
-                    break  # else this round's responses have made room for another
+                    break  # otherwise this round's responses have made room for another
                 if left <= 0:
                     self.pause_reading()
                     asyncio.get_running_loop().call_soon(self.resume_reading)
@@ -291,8 +294,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._send_gathered()
         self._give_back_buffer()
         if self._paused:
-            # Frames are held back for a moment only, and the peer's end has to be noticed
-            # meanwhile; but a peer that keeps sending must not fill the memory.
+            # Frames are held back only for a moment, and the peer's end has to be noticed in the
+            # meantime; but a peer that keeps sending must not fill the memory.
             if not self._is_full and self._end - self._start >= _HELD_BYTES:
                 self._is_full = True
                 self._stop_reading()
@@ -300,19 +303,22 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def _give_back_buffer(self) -> None:
-        """Move a small incomplete frame to a buffer of its size: a client that begins a frame and
-        falls silent holds no more memory than what it sent."""
+        """Move a small incomplete frame to a buffer of its size.
+
+        A client that begins a frame and then falls silent holds no more memory than the bytes it
+        sent.
+        """
         buffer, held = self._buffer, self._end - self._start
         if buffer is None or held > _SMALL_BYTES or (held and len(buffer) <= _SMALL_BYTES):
             return
         self._buffer = bytearray(memoryview(buffer)[self._start : self._end]) if held else None
         self._start, self._end = 0, held
         if len(buffer) > _SMALL_BYTES:
-            # Even if frames of it are still referenced: the views keep it alive.
+            # This is safe even if frames of it are still referenced: the views keep it alive.
             self._memory.give(buffer)
 
     def _take_frames(self, reader: Reader, left: int) -> int:
-        """Hand over frames; returns how many more the turn allows."""
+        """Hand over frames, and return how many more the turn allows."""
         reservation = self.reservation
         while left > 0 and not self._paused and not self._closing and self._end - self._start >= 4:
             assert self._buffer is not None
@@ -328,9 +334,9 @@ class Connection(asyncio.BufferedProtocol):
             self._start = frame_end
             left -= 1
             reader.frame_received(self, frame)
-            # The bytes are decoded, or written. A handler that needs them longer has kept the
+            # The bytes were decoded or written. A handler that needs them longer has kept the
             # reservation.
-            if reservation.size_bytes and self._start == frame_end:  # else it was handed back
+            if reservation.size_bytes and self._start == frame_end:  # otherwise it was handed back
                 reservation.on_handed_over()
             if not left % _FRAMES_PER_LOOK and self._is_turn_over():
                 return 0
@@ -346,7 +352,7 @@ class Connection(asyncio.BufferedProtocol):
         return not self._paused and not self._closing and self._holds_frame()
 
     def _holds_frame(self) -> bool:
-        """Return whether a whole frame was received and not handed over."""
+        """Return whether a whole frame was received but not handed over."""
         if self._end - self._start < 4:
             return False
         assert self._buffer is not None
@@ -354,13 +360,16 @@ class Connection(asyncio.BufferedProtocol):
         return self._start + 4 + size <= self._end
 
     def _make_room(self) -> None:
-        """The buffer is full and its last frame is incomplete: move it to a larger one.
+        """Move the incomplete last frame of the full buffer to a larger buffer.
 
-        A new buffer each time, since views into the old one may still be alive. It doubles instead
-        of trusting the length that the peer announced: memory follows what was really sent.
+        The buffer is new each time, because views of the old one may still be alive. It doubles
+        instead of trusting the length that the peer announced, so memory follows the bytes really
+        sent.
         """
         assert self._buffer is not None
-        begun = memoryview(self._buffer)[self._start : self._end]  # with a view, it is not taken
+        begun = memoryview(self._buffer)[
+            self._start : self._end
+        ]  # the pool refuses it if a view exists
         held = len(begun)
         needed = self._buffer_bytes
         if held >= 4:
@@ -374,8 +383,11 @@ class Connection(asyncio.BufferedProtocol):
         self._start, self._end = 0, held
 
     def _reserve_memory(self, size: int) -> None:
-        """Reserve memory for the next buffer of a frame that has filled this one, before it is read
-        on; the buffer that every connection may have does not count."""
+        """Reserve memory for the next buffer of a frame that has filled this one, before reading
+        on.
+
+        The buffer that every connection may have does not count.
+        """
         buffer, reservation = self._buffer, self.reservation
         assert buffer is not None
         if self._end < len(buffer) or reservation.is_waiting:
@@ -387,7 +399,7 @@ class Connection(asyncio.BufferedProtocol):
             self.pause_reading()
 
     def _foreign(self) -> str:
-        """The other protocol that what was received begins with; empty if there is none."""
+        """Return the other protocol that the received bytes begin with; empty if there is none."""
         if self._buffer is None:
             return ""
         return protocol_of(bytes(self._buffer[self._start : min(self._end, self._start + 4)]))
@@ -402,14 +414,14 @@ class Connection(asyncio.BufferedProtocol):
     # ---- writing ----
 
     def write(self, parts: Sequence[Part]) -> None:
-        """Send the parts, after all earlier ones; takes over the release of each FileSlice."""
+        """Send the parts after all earlier ones. The connection then releases each FileSlice."""
         transport = self._transport
         if self._closing or transport is None:
             for part in parts:
                 if isinstance(part, FileSlice):
                     part.release()
             return
-        # Bytes alone, with no file before them: they leave together with those of the same wake-up.
+        # Only bytes, with no file before them: they leave together with those of the same wake-up.
         if not self._pending:
             for part in parts:
                 if isinstance(part, FileSlice):
@@ -429,7 +441,7 @@ class Connection(asyncio.BufferedProtocol):
     def _gather(self, parts: Sequence[Part]) -> None:
         """Collect bytes that are written while frames are handed over, to send them together.
 
-        A pipelining client gets all responses of one wake-up by one system call, which saves a
+        A pipelining client gets all responses of one wake-up in one system call, which saves a
         third of the time of a small request.
         """
         for part in parts:
@@ -455,7 +467,8 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         self._blocked = True
         self._blocked_from_ns = self._blocked_from_ns or spent_ns()
-        # A peer that does not read its answers gets no more of them made: they would pile up here.
+        # A peer that does not read its responses gets no more of them built: they would pile up
+        # here.
         if self._pause_when_blocked and not self._closing:
             self.pause_reading()
 
@@ -464,7 +477,7 @@ class Connection(asyncio.BufferedProtocol):
         self._on_room()
 
     def _on_room(self) -> None:
-        """The peer has read, so more may be sent."""
+        """Continue sending: the peer has read."""
         self.was_active = True
         self._pump()
         if self._blocked_from_ns and not self._blocked and not self._watching:
@@ -486,12 +499,12 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def _send_bytes(self, part: bytes | bytearray | memoryview) -> bool:
-        """Send one part of bytes; False if the rest has to wait."""
+        """Send one part of bytes, and return False if the rest has to wait."""
         self._pending.popleft()
         self._pending_bytes -= len(part)
         assert self._transport is not None
         if self._pending and self._is_direct():
-            # More follows at once: MSG_MORE spares a packet for the header alone.
+            # More follows immediately: MSG_MORE saves a packet for the header alone.
             try:
                 sent = self._socket().send(part, _MSG_MORE)
             except (BlockingIOError, InterruptedError):
@@ -509,7 +522,7 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def _send_file(self, part: FileSlice) -> bool:
-        """Send as much of a file as the socket takes; False if the rest has to wait."""
+        """Send as much of a file as the socket takes, and return False if the rest has to wait."""
         assert self._transport is not None
         try:
             if self._is_direct():
@@ -527,8 +540,8 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(error)
             return False
         if sent == 0:
-            # The file is shorter than announced. The peer waits for bytes that will never come: the
-            # connection cannot be kept.
+            # The file is shorter than announced. The peer is waiting for bytes that will never
+            # come, so the connection cannot be kept.
             self._fail(OSError(f"file ended {part.size} bytes early while it was being sent"))
             return False
         self._pending_bytes -= sent
@@ -541,7 +554,7 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def _is_direct(self) -> bool:
-        """Return whether bytes may go to the socket itself, past the transport."""
+        """Return whether bytes may go directly to the socket, past the transport."""
         if not hasattr(os, "sendfile"):
             return False
         assert self._transport is not None
@@ -552,11 +565,13 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._socket()
         except OSError as error:
-            return not is_out_of_descriptors(error)  # else the next use raises the error
+            return not is_out_of_descriptors(error)  # otherwise the next use raises the error
         return True
 
     def _socket(self) -> socket.socket:
-        """A duplicate of the transport's socket: uvloop refuses `add_writer` on its own."""
+        """Return a duplicate of the transport's socket: uvloop refuses `add_writer` on its own
+        socket.
+        """
         if self._file_socket is None:
             assert self._transport is not None
             own = self._transport.get_extra_info("socket")
@@ -592,7 +607,9 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _address(name: object) -> Address:
-    """Host and port of a socket name; an IPv6 name has two members more, a Unix one none."""
+    """Return host and port of a socket name. An IPv6 name has two more members, a Unix name has
+    none.
+    """
     if isinstance(name, tuple) and len(name) >= 2:
         host, port = str(name[0]), int(name[1])
         return (host.removeprefix("::ffff:"), port)

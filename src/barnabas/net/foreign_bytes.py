@@ -1,11 +1,11 @@
-"""Recognises other protocols by their first bytes, where the length of a frame was expected."""
+"""Recognises other protocols by their first bytes, in the place of a frame's length."""
 
 from __future__ import annotations
 
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
 _HTTP = (
     *(b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"CONN", b"DELE", b"PATC"),
-    *(b"PRI ", b"HTTP"),  # a client of HTTP/2, and a server's answer
+    *(b"PRI ", b"HTTP"),  # an HTTP/2 client, and a server's response
 )
 
 
@@ -18,12 +18,14 @@ def is_http(received: bytes) -> bool:
 
 
 def protocol_of(received: bytes) -> str:
-    """The protocol that begins so; empty if it is none of these."""
+    """Return the protocol that begins with these bytes; empty if it is none of the known ones."""
     return "TLS" if is_tls(received) else "HTTP" if is_http(received) else ""
 
 
 def refusal(protocol: str, size: int, max_frame_bytes: int) -> str:
-    """Why a frame that announces this size is refused; `protocol`: what it is instead, if known."""
+    """Say why a frame that announces this size is refused; `protocol` is the real protocol, if
+    known.
+    """
     if protocol == "TLS":
         return (
             "it speaks TLS to a listener without it: connect to the TLS listener, or set "

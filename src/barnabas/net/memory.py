@@ -1,12 +1,13 @@
-"""The memory of requests being received: a limit on all, and reusable buffers.
+"""The memory of requests being received: a limit on their total, and reusable buffers.
 
-A connection reserves the next part of a large frame before it reads on: what a peer announces and
-does not send costs nothing (`queued.max.request.bytes`). As in Kafka a reservation is granted while
-any memory is left, so one may overshoot. The holder that began first never waits, or frames would
-wait for memory that the others hold; so no frame is too large for an idle broker, and each ends.
+A connection reserves the next part of a large frame before it reads on, so bytes that a peer
+announces but does not send cost nothing (`queued.max.request.bytes`). As in Kafka, a reservation is
+granted while any memory is left, so one reservation may exceed the limit. The holder that began
+first never waits; otherwise frames would wait for memory that the others hold. So no frame is too
+large for an idle broker, and each one finishes.
 
-A buffer that was given back is reused when there is no view of it any more; that saves the kernel
-from finding, and clearing, sixty-four pages for every wake-up.
+A buffer that was given back is reused once no view of it exists. That saves the kernel from finding
+and clearing sixty-four pages for every wake-up.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _SPARE_BUFFERS = 4
-_LARGEST_SPARE_BYTES = 1280 * 1024  # a batch of a megabyte, and a request's overhead
+_LARGEST_SPARE_BYTES = 1280 * 1024  # a one-megabyte batch and a request's overhead
 
 
 def has_views(buffer: bytearray) -> bool:
-    """Return whether a memoryview of a buffer, or of a part of it, is still alive: its length is
-    fixed then. Moves nothing: the byte that is taken away comes back into the same place.
+    """Return whether a memoryview of a buffer, or of part of it, is still alive, which fixes its
+    length.
 
-    How many references an object has says less: Python counts them differently from 3.14 on.
+    Moves nothing: the byte that is removed returns to the same place. The object's reference count
+    says less: Python counts references differently from 3.14 on.
     """
     try:
         buffer.append(buffer.pop())
@@ -34,7 +36,7 @@ def has_views(buffer: bytearray) -> bool:
 
 
 class _Waiting(NamedTuple):
-    """A reservation that was asked for."""
+    """A reservation that is waiting."""
 
     size_bytes: int
     granted: Callable[[], None]
@@ -42,10 +44,9 @@ class _Waiting(NamedTuple):
 
 
 class MemoryPool:
-    """Counts reservations; those that do not fit wait, first come first served. Keeps a few
-    buffers.
+    """Counts memory reservations and queues those that do not fit, first come, first served.
 
-    `size_bytes` -1 is no limit.
+    It also keeps a few spare buffers. A `size_bytes` of -1 means no limit.
     """
 
     __slots__ = ("_free_bytes", "_holders", "_is_limited", "_spare", "_waiting", "when_short")
@@ -57,25 +58,25 @@ class MemoryPool:
         self._waiting: deque[_Waiting] = deque()
         self._holders: dict[object, int] = {}  # bytes; those that began first come first
         self.when_short: Callable[[], None] | None = None
-        """Is called whenever a reservation has to wait."""
+        """Called whenever a reservation has to wait."""
 
     @property
     def is_short(self) -> bool:
-        """A reservation waits."""
+        """A reservation is waiting."""
         return bool(self._waiting)
 
     @property
     def holders(self) -> tuple[object, ...]:
-        """The holders of reservations that may grow; the one that began first comes first."""
+        """The holders of reservations that may grow, in the order in which they began."""
         return tuple(self._holders)
 
     @property
     def spare_bytes(self) -> int:
-        """The size of all buffers that are kept to be used again."""
+        """The size of all buffers that are kept for reuse."""
         return sum(map(len, self._spare))
 
     def take(self, size_bytes: int) -> bytearray:
-        """A buffer of at least that size, with arbitrary content."""
+        """Take a buffer of at least that size, with arbitrary content."""
         while self._spare:
             buffer = self._spare.pop()
             if len(buffer) >= size_bytes and not has_views(buffer):
@@ -88,15 +89,16 @@ class MemoryPool:
             self._spare.append(buffer)
 
     def reserve(self, size_bytes: int, granted: Callable[[], None], holder: object = None) -> bool:
-        """Reserve; False if `granted` is called once that is done, unless `cancel` comes first.
+        """Reserve memory. If it returns False, `granted` is called later, unless `cancel` comes
+        first.
 
-        `holder`: has other reservations, or will, and gives all of them back together.
+        A `holder` has other reservations, or will have some, and gives all of them back together.
         """
         if not self._is_limited:
             return True
         request = _Waiting(size_bytes, granted, holder)
-        # As in Kafka any memory that is left is enough; and who comes later does not pass those who
-        # wait.
+        # As in Kafka, any memory that is left is enough; but a later reservation does not overtake
+        # those waiting.
         if (self._free_bytes > 0 and not self._waiting) or self._never_waits(request):
             self._take(request)
             return True
@@ -117,7 +119,7 @@ class MemoryPool:
             self._holders[request.holder] = held + request.size_bytes
 
     async def until_reserved(self, size_bytes: int) -> None:
-        """Reserve, after those who wait already."""
+        """Reserve memory, after the reservations already waiting."""
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def grant() -> None:
@@ -136,7 +138,9 @@ class MemoryPool:
             raise
 
     def release(self, size_bytes: int, holder: object = None) -> None:
-        """Give back a reservation, or all of a holder's; may call `granted` of waiting ones."""
+        """Give back a reservation, or all of a holder's; may call `granted` of reservations
+        waiting.
+        """
         if not self._is_limited:
             return
         self._free_bytes += size_bytes
@@ -145,7 +149,7 @@ class MemoryPool:
             if self._free_bytes > 0:
                 request = self._waiting.popleft()
             else:
-                # There is nothing left, but the holder that began first must end, or all would wait
+                # Nothing is left, but the holder that began first must finish, or all would wait
                 # for it.
                 first = next(filter(self._never_waits, self._waiting), None)
                 if first is None:
@@ -156,7 +160,7 @@ class MemoryPool:
             request.granted()
 
     def cancel(self, granted: Callable[[], None]) -> bool:
-        """Drop the waiting reservation with this callback; False if there is none."""
+        """Drop the waiting reservation with this callback, and return False if there is none."""
         before = len(self._waiting)
         self._waiting = deque(each for each in self._waiting if each.granted != granted)
         return len(self._waiting) < before

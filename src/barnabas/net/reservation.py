@@ -1,7 +1,7 @@
-"""The memory that a connection has reserved for the frame which it receives.
+"""The memory that a connection has reserved for the frame that it is receiving.
 
-It grows with what the peer has sent, and is given back when the frame was handed over, or later if
-the reader needs its bytes meanwhile.
+It grows with the bytes that the peer has sent. It is given back when the frame was handed over, or
+later if the reader still needs its bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _API_KEY = Struct(">h").unpack_from
 
 
 class Preferred(NamedTuple):
-    """The requests for which memory is kept apart, so that they do not wait behind others."""
+    """The requests with separate memory, so that they do not wait behind others."""
 
     api_keys: frozenset[int]
     memory: MemoryPool
@@ -39,10 +39,12 @@ class Reservation:
     def __init__(self, holder: object, pool: MemoryPool, on_granted: Callable[[], None]) -> None:
         self.pool = pool
         self.preferred: Preferred | None = None
-        """Is for frames of some APIs; None: of no API."""
+        """Memory for frames of some APIs; None if there is no such API."""
         self.size_bytes = 0
         self.is_kept = False
-        """Whether it outlives its frame: the reader has its bytes, and takes no other frame."""
+        """The reservation outlives its frame: the reader still has its bytes, and takes no other
+        frame.
+        """
         self._holder = holder
         self._on_granted = on_granted
         self._source = pool  # of this frame's
@@ -50,17 +52,20 @@ class Reservation:
 
     @property
     def is_waiting(self) -> bool:
-        """The peer may have sent more, and nothing is read."""
+        """The peer may have sent more, but nothing is being read."""
         return self._wanted_bytes > 0
 
     def grow(self, size_bytes: int, frame: memoryview) -> bool:
-        """Reserve as much for a frame that begins like this; False if that has to be waited for."""
+        """Reserve memory for a frame that begins like this, and return False if it has to wait for
+        it.
+        """
         if size_bytes <= self.size_bytes:
             return True
         if not self.size_bytes:
             self._source = self.pool
             preferred = self.preferred
-            # The source is chosen with the first bytes of a frame, and kept for the rest of it.
+            # The source is chosen with the first bytes of a frame, and kept for its remaining
+            # bytes.
             if preferred is not None and _API_KEY(frame)[0] in preferred.api_keys:
                 self._source = preferred.memory
         self._wanted_bytes = size_bytes - self.size_bytes
@@ -78,18 +83,18 @@ class Reservation:
         self._wanted_bytes = 0
 
     def on_handed_over(self) -> None:
-        """Give all back, as the frame has come to its end, unless it is kept."""
+        """Give everything back at the end of the frame, unless it is kept."""
         if not self.is_kept:
             self.free()
 
     def end(self) -> None:
-        """Give all back for good: a closed connection is not to wait for the cycle collector."""
+        """Give everything back for good, without waiting for the cycle collector."""
         self.free()
         self._holder = None
         self._on_granted = _pass
 
     def free(self) -> None:
-        """Give all back, and wait for no more."""
+        """Give everything back, and stop waiting."""
         if self._wanted_bytes:
             self._source.cancel(self._on_grant)
             self._wanted_bytes = 0

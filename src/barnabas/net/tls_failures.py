@@ -1,7 +1,7 @@
-"""Why a TLS connection failed, in words that say what to change.
+"""Says why a TLS connection failed, in words that say what to change.
 
-OpenSSL's reasons are for those who know TLS; here each usual one becomes a sentence that names the
-setting. What the other side found is known by its alert only.
+OpenSSL's reasons are for TLS experts; here each usual reason becomes a sentence that names the
+setting. A fault found by the other side is known only from its alert.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _CIPHERS = (
 
 
 class TlsFailure(OSError):
-    """A TLS connection that cannot be, with the reason as its text."""
+    """A TLS connection that is impossible, with the reason as its text."""
 
     @classmethod
     def plain_text(cls, received: bytes) -> TlsFailure:
-        """For a connection that begins with something else than TLS."""
+        """Return the failure of a connection that begins with something other than TLS."""
         kind = "an HTTP request" if is_http(received) else "plain text"
         return cls(
             f"it sent {kind} to a TLS listener: set security.protocol=SSL at the client, or "
@@ -48,7 +48,7 @@ class TlsFailure(OSError):
 
 
 def explain(error: ssl.SSLError | ssl.CertificateError, is_server: bool, host: str | None) -> str:
-    """A sentence about the failure; `host` is the one that a client wanted to reach."""
+    """Return a sentence about the failure; `host` is the host that a client wanted to reach."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _about_certificate(error, is_server, host)
     reason = error.reason or "" if isinstance(error, ssl.SSLError) else str(error)

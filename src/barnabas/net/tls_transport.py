@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from barnabas.net.connection import Connection
 
 _SCRATCH_BYTES = 256 * 1024
-_WRITE_BYTES = 64 * 1024  # encrypted at once; more than 128 KiB, and malloc asks the kernel for it
+_WRITE_BYTES = 64 * 1024  # encrypted at a time; above 128 KiB malloc asks the kernel for memory
 _HANDSHAKE_RECORD = 0x16
-_UNKNOWN = -1  # size of the buffer that is asked for
+_UNKNOWN = -1  # size of the buffer that is requested
 
 
 class _Scratch(threading.local):
-    """The buffers that the TLS connections of a thread share; empty while none is being served."""
+    """The buffers that a thread's TLS connections share; empty while none is being served."""
 
     def __init__(self) -> None:
         self.received = memoryview(bytearray(_SCRATCH_BYTES))
@@ -75,9 +75,10 @@ class TlsTransport(asyncio.BufferedProtocol):
         turns: Turns | None = None,
         opened: Callable[[ssl.SSLObject], None] | None = None,
     ) -> None:
-        """`server_name`: the host that a client wants to reach; None at a server, whose handshakes
-        take `turns`. `opened` is called before the protocol learns of the connection, and refuses
-        it by raising TlsFailure."""
+        """`server_name` is the host that a client wants to reach; None at a server, whose
+        handshakes take `turns`. `opened` is called before the protocol learns of the connection,
+        and refuses the connection by raising TlsFailure.
+        """
         self._protocol = protocol
         self._context = context
         self._server_name = server_name
@@ -85,12 +86,12 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._opened = opened
         self._is_server = server_name is None
         self._transport: asyncio.Transport | None = None
-        self._ssl: ssl.SSLObject | None = None  # a server's begins with the first byte
+        self._ssl: ssl.SSLObject | None = None  # a server's handshake begins with the first byte
         self._handshake: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
-        self._held = b""  # received, and not given to OpenSSL yet
+        self._held = b""  # received, but not yet given to OpenSSL
         self._is_open = False  # the protocol has it
-        self._has_ended = False  # the peer has said so
+        self._has_ended = False  # the peer has announced its end
         self._is_closing = False
         self._is_paused = False
         self._is_blocked = False  # the protocol's writing is paused
@@ -101,7 +102,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         return self._transport is not None
 
     async def handshake(self) -> None:
-        """Return when the protocol has the connection. Raises TlsFailure, OSError."""
+        """Wait until the protocol has the connection. Raises TlsFailure or OSError."""
         if self._failure is not None:
             raise self._failure
         if not self._is_open:
@@ -111,8 +112,8 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- protocol of the plain transport ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
-        # So that the protocol above learns at once when bytes have to wait.
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
+        # So that the protocol above learns immediately when bytes have to wait.
         self._transport.set_write_buffer_limits(high=0)
         if not self._is_server:
             self._advance()
@@ -166,11 +167,11 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._fail(TlsFailure.plain_text(received))
             return
         self._held += received
-        # A client has one handshake; a server may have a thousand in one moment.
+        # A client has one handshake; a server may have a thousand at one moment.
         if self._turns is None:
             self._advance()
         else:
-            self._transport.pause_reading()  # until it has had its turn
+            self._transport.pause_reading()  # until its turn comes
             self._turns.add(self._take_turn)
 
     def _take_turn(self) -> None:
@@ -181,7 +182,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _advance(self) -> None:
-        """One step of the handshake, with what was received."""
+        """Take one step of the handshake, using the received bytes."""
         incoming, outgoing = _scratch.incoming, _scratch.outgoing
         if self._ssl is None:
             self._ssl = self._context.wrap_bio(
@@ -232,7 +233,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- reading ----
 
     def _decrypt(self, received: bytes | memoryview) -> None:
-        """Hand over all that is decrypted, while the protocol wants it."""
+        """Hand over all decrypted bytes, while the protocol wants them."""
         incoming = _scratch.incoming
         if self._held:
             received, self._held = self._held + received, b""
@@ -261,8 +262,8 @@ class TlsTransport(asyncio.BufferedProtocol):
                 failure = TlsFailure(explain(error, self._is_server, self._server_name))
             finally:
                 received = incoming.read()
-                self._flush()  # an answer to a change of keys, or an alert
-            # With nothing in it as well: the protocol does not keep a buffer for an idle peer.
+                self._flush()  # a response to a key update, or an alert
+            # Also if it is empty: the protocol does not keep a buffer for an idle peer.
             self._protocol.buffer_updated(filled)
             if failure is not None:
                 self._fail(failure)
@@ -281,7 +282,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def _on_peer_end(self) -> None:
         self._has_ended = True
-        # As asyncio has it: True keeps the writing side open.
+        # As in asyncio, True keeps the writing side open.
         if not self._protocol.eof_received():
             self.close()
 
@@ -293,7 +294,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     def resume_reading(self) -> None:
         self._is_paused = False
         if self._held or self._ssl_pending():
-            # Later, since the protocol calls this in the middle of its own work.
+            # Do it later, because the protocol calls this in the middle of its own work.
             asyncio.get_running_loop().call_soon(self._read_on)
         elif self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
@@ -308,7 +309,9 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- writing ----
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Encrypt it all and pass it on; what the socket does not take at once waits there."""
+        """Encrypt all bytes and pass them on; bytes that the socket does not take wait in the
+        transport.
+        """
         if self._is_closing or self._ssl is None:
             return
         view = memoryview(data)
@@ -329,7 +332,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._transport.write(encrypted)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """The limits of the plain transport, whose bytes are encrypted ones."""
+        """Set the limits of the plain transport, which count encrypted bytes."""
         assert self._transport is not None
         self._transport.set_write_buffer_limits(high, low)
 
@@ -339,7 +342,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- life ----
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return what asyncio's own would; `socket` is None: nothing may go past the encryption."""
+        """Return asyncio's own answer, but no `socket`: nothing may bypass the encryption."""
         if name == "ssl_object":
             return self._ssl
         if name == "sslcontext":
@@ -352,15 +355,16 @@ class TlsTransport(asyncio.BufferedProtocol):
         return self._is_closing or self._transport is None or self._transport.is_closing()
 
     def close(self) -> None:
-        """Say the end to the peer, and close when all bytes have left; its answer is not waited
-        for."""
+        """Announce the end to the peer, and close when all bytes have left, without awaiting its
+        reply.
+        """
         if self._is_closing:
             return
         self._is_closing = True
         if self._ssl is not None and self._is_open:
             try:
                 self._ssl.unwrap()
-            except ssl.SSLError:  # WantRead: the peer has not said it; others: no alert can be sent
+            except ssl.SSLError:  # WantRead: no end from the peer yet; others: no alert possible
                 pass
             finally:
                 _scratch.incoming.read()
@@ -369,13 +373,13 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once and drop unsent bytes."""
+        """Close immediately, and drop unsent bytes."""
         self._is_closing = True
         if self._transport is not None:
             self._transport.abort()
 
     def _fail(self, failure: Exception) -> None:
-        """End the connection for this reason; an alert that tells the peer has been written."""
+        """End the connection for this reason; an alert for the peer has already been written."""
         if self._is_closing:
             return
         self._failure = failure
@@ -383,6 +387,6 @@ class TlsTransport(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         if self._transport.get_write_buffer_size():
-            self._transport.abort()  # the peer does not read, and would keep it open
+            self._transport.abort()  # the peer does not read, and would keep the connection open
         else:
             self._transport.close()

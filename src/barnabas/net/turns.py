@@ -1,7 +1,8 @@
-"""Work that connections ask for in bursts, a few milliseconds of it in each turn of the loop.
+"""Work that connections request in bursts, done a few milliseconds at a time in each turn of the
+loop.
 
-A handshake takes a millisecond of arithmetic. A thousand clients that connect at the same moment
-would hold up all others for a second, if each were served as soon as it can be read.
+A handshake takes a millisecond of arithmetic. A thousand clients connecting at the same moment
+would hold up all others for a second if each were served as soon as it can be read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _TURN_S = 0.002
 
 
 class Turns:
-    """Runs steps in the order in which they came, on the loop that runs when the first is added."""
+    """Runs steps in order of arrival, on the loop that is running at the first `add`."""
 
     __slots__ = ("_due", "_is_scheduled")
 
@@ -26,7 +27,7 @@ class Turns:
         return len(self._due)
 
     def add(self, step: Callable[[], None]) -> None:
-        """Run it after those that wait, from the loop."""
+        """Run the step from the loop, after the steps already waiting."""
         self._due.append(step)
         if not self._is_scheduled:
             self._is_scheduled = True
@@ -41,7 +42,7 @@ class Turns:
                 if loop.time() >= end:
                     break
         finally:
-            # Also after a step that has raised: the others must not wait for good.
+            # Continue even after a step has raised: the others must not wait forever.
             self._is_scheduled = bool(self._due)
             if self._due:
                 loop.call_soon(self._run)

@@ -25,12 +25,12 @@ def entity(kind: str, name: str) -> str:
 
 
 def broker_entity(broker_id: int | None) -> str:
-    """The entity of one broker, or of all."""
+    """Return the entity of one broker, or of all brokers."""
     return entity(BROKERS, DEFAULT if broker_id is None else str(broker_id))
 
 
 def config_path(entity_path: str) -> str:
-    """The node with the entity's configs."""
+    """Return the path of the node with the entity's configs."""
     return f"/config/{entity_path}"
 
 
@@ -40,7 +40,9 @@ def encode_change(entity_path: str) -> bytes:
 
 
 def decode_change(path: str, data: bytes | None) -> str:
-    """The entity that has changed; raises CorruptData that names the path."""
+    """Return the entity that has changed. Raises CorruptData, naming the path, if the node is
+    malformed.
+    """
     try:
         node = json.loads(data or b"")
         if node["version"] == 1:

@@ -1,7 +1,7 @@
 """Offsets that consumers before Kafka 0.9 kept in ZooKeeper (ZK-7).
 
     /consumers/<group>/offsets/<topic>/<partition>     decimal text: the next record to read
-    /consumers/<group>/ids/<consumer>                  ephemeral: the consumer runs
+    /consumers/<group>/ids/<consumer>                  ephemeral: the consumer is running
 
 They are read here and never written.
 """
@@ -21,16 +21,16 @@ _LAST_OFFSET = 2**63 - 1
 
 
 class ConsumerOffsets(NamedTuple):
-    """The offsets of one group. `unreadable`: nodes that are not a partition's offset."""
+    """The offsets of one group. `unreadable` lists nodes that do not hold a partition's offset."""
 
     group_id: str
     offsets: dict[TopicPartition, int]
-    running: int  # consumers, which may still commit there
+    running: int  # running consumers, which may still commit there
     unreadable: tuple[str, ...] = ()
 
 
 async def load_consumer_offsets(store: MetadataStore) -> list[ConsumerOffsets]:
-    """The offsets of every group that has any, sorted by name."""
+    """Return the offsets of every group that has any, sorted by name."""
     found = []
     for group_id in await children(store, _CONSUMERS):
         group = f"{_CONSUMERS}/{group_id}"

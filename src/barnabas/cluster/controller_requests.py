@@ -1,8 +1,8 @@
-"""The controller's requests to brokers, as values, and ISR proposals to the controller.
+"""The controller's requests to brokers, and ISR proposals to the controller, as values.
 
-LeaderAndIsr, UpdateMetadata and StopReplica are handed to the own broker as they are, and sent to
-others as the requests of these names. Each has the controller's epoch: a broker ignores a lower one
-than it has seen.
+LeaderAndIsr, UpdateMetadata and StopReplica are handed to the controller's own broker as they are,
+and sent to other brokers as the requests of these names. Each carries the controller's epoch: a
+broker ignores a request whose epoch is lower than one it has seen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.cluster.image import BrokerImage, ClusterImage, PartitionImage, To
 from barnabas.types import TopicPartition
 
 NO_EPOCH: Final = -1
-"""A leader epoch in StopReplica: not given, as before version 3 (KIP-570)."""
+"""A leader epoch in StopReplica that was not given, as before version 3 (KIP-570)."""
 
 WHILE_DELETING: Final = -2
 """A leader epoch in StopReplica that exceeds every other: the whole topic is deleted."""
@@ -27,7 +27,7 @@ _NO_TOPIC_IDS: Mapping[TopicPartition, bytes] = MappingProxyType({})
 class PartitionState(NamedTuple):
     """One partition that the receiving broker has to host, with its leader and ISR.
 
-    `topic_config`: the topic's own configs, for a log that is created now.
+    `topic_config` has the topic's own configs, for a log that is created now.
     """
 
     topic_partition: TopicPartition
@@ -46,7 +46,7 @@ class LeaderAndIsr(NamedTuple):
 
 
 class UpdateMetadata(NamedTuple):
-    """Metadata for clients: all live brokers, and the changed topics, each whole."""
+    """Metadata for clients: all live brokers, and each changed topic as a whole."""
 
     controller_id: int
     controller_epoch: int
@@ -57,7 +57,9 @@ class UpdateMetadata(NamedTuple):
 
     @classmethod
     def removing(cls, topics: Iterable[str], image: ClusterImage) -> UpdateMetadata:
-        """Make a request that removes these topics from an image, and leaves the rest as it is."""
+        """Return a request that removes these topics from an image and leaves everything else
+        unchanged.
+        """
         assert image.cluster_id is not None, "no controller has named a topic before"
         return cls(
             image.controller_id,
@@ -69,13 +71,13 @@ class UpdateMetadata(NamedTuple):
 
 
 class StopReplica(NamedTuple):
-    """Stop hosting these partitions; with `delete` their records go too.
+    """Stop hosting these partitions; with `delete` also remove their records.
 
-    `leader_epochs`: in which each was decided. A broker that hosts a partition in a newer epoch
-    keeps it, as this request was delayed. A partition that is not in it has NO_EPOCH.
+    `leader_epochs` has the epoch in which each was decided. A broker that hosts a partition in a
+    newer epoch keeps it, because this request was delayed. A partition missing there has NO_EPOCH.
 
-    `topic_ids`: those of the topics at the decision; when the answer comes, a name may belong to
-    another topic. They are not sent: the request has no field for them.
+    `topic_ids` has the topics' ids at the decision: when the answer comes, a name may belong to
+    another topic. They are not sent, because the request has no field for them.
     """
 
     controller_id: int
@@ -92,7 +94,8 @@ class StopReplica(NamedTuple):
 class IsrMember(NamedTuple):
     """A member of a proposed ISR, with its broker's registration (KIP-903).
 
-    `broker_epoch` -1: not known. A broker that restarted in the meantime may have lost records.
+    A `broker_epoch` of -1 means unknown. A broker that restarted in the meantime may have lost
+    records.
     """
 
     broker_id: int
@@ -102,7 +105,7 @@ class IsrMember(NamedTuple):
 class IsrProposal(NamedTuple):
     """A leader's proposal of an ISR (AlterPartition), valid once the controller has accepted it.
 
-    `partition_epoch`: that of the ISR to replace.
+    `partition_epoch` is the epoch of the ISR to replace.
     """
 
     topic_partition: TopicPartition

@@ -1,7 +1,7 @@
-"""An embedded session for a broker whose loop is another one than the store's, in another thread.
+"""An embedded session for a broker whose loop runs in another thread than the store's loop.
 
-As with a server, a broker that stands still hears of nothing meanwhile: that its session has ended,
-it learns when it continues, in the order in which it happened.
+As with a server, a broker that is paused gets no events. When it continues, it learns that its
+session has ended, and the events arrive in their original order.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 
 class DistantSession(SessionStore):
-    """Used on the broker's loop; made on the loop of the store, on which `session` lives.
+    """A session used on the broker's loop; created on the store's loop, where `session` lives.
 
-    Invariant: what was begun in a session that has ended fails, even if the broker does not know
+    Invariant: operations begun in a session that has ended fail, even if the broker does not know
     of the end yet.
     """
 
     def __init__(self, session: EmbeddedSession, loop: asyncio.AbstractEventLoop) -> None:
-        """`loop`: the broker's. It must run until `close` has returned."""
+        """`loop` is the broker's loop. It must run until `close` has returned."""
         super().__init__(session.session_id, session.session_state)
         self._session = session
         self._store_loop = asyncio.get_running_loop()
@@ -55,14 +55,16 @@ class DistantSession(SessionStore):
         self._state = SessionState.EXPIRED
 
     async def _run_there(self, path: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do it on the store's loop, in the session that this side believes to be in."""
+        """Run `work` on the store's loop, in the session that this side believes to be the current
+        one.
+        """
         if self._state is SessionState.EXPIRED:
             raise SessionExpired(path, "the session has expired")
         session_id = self._session_id
 
         async def call() -> T:
-            # It has ended, and another one has begun, while this call was on its way to the other
-            # loop.
+            # The session has ended, and another one has begun, while this call was on its way to
+            # the other loop.
             if self._session.session_id != session_id:
                 raise SessionExpired(path, "the session has expired, and another one has begun")
             return await work()
@@ -80,7 +82,7 @@ class DistantSession(SessionStore):
 
     def _report(self, state: SessionState) -> None:
         if not self._is_closed:
-            # With the values of this moment: by the time that the call runs they may be others.
+            # Pass the current values: they may have changed by the time the call runs.
             self._loop.call_soon_threadsafe(self._take_over, self._session.session_id, state)
 
     async def _close_there(self) -> None:
@@ -95,6 +97,6 @@ class DistantSession(SessionStore):
         self._notify()
 
     def _on_changed(self, path: str, state: SessionState) -> None:
-        self._state = state  # a watch that fires since the session has ended finds it so
+        self._state = state  # a watch that the session's end fires sees it ended
         for callback in self._watches.pop(path, ()):
             callback()

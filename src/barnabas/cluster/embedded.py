@@ -1,14 +1,14 @@
 """The embedded metadata store of a single broker: the same tree, in memory and in its files.
 
-A commit takes effect at once and is answered when it is on disk. Commits reach the disk in the
-order in which they took effect, so one that was seen early can only be lost together with all that
-followed from it; commits that come while one waits for the disk share the next wait. After a failed
-write or fsync the content of the disk is unknown: every further commit fails.
+A commit takes effect immediately and is answered when it is on disk. Commits reach the disk in the
+order in which they took effect, so a commit that was seen early can be lost only together with all
+later commits. Commits that arrive while another one is waiting for the disk share the next wait.
+After a failed write or fsync the content of the disk is unknown: every further commit fails.
 
-It has a session of its own, which ends with `close` or with the process, and creates more of them
-for further brokers in the process (`session`). Ephemeral nodes of an earlier process are removed
-when the store is opened. Tools may open it for reading only, even while a broker writes it:
-they see the tree as it is on disk at that moment.
+The store has a session of its own, which ends with `close` or with the process, and creates more
+sessions for further brokers in the process (`session`). Ephemeral nodes of an earlier process are
+removed when the store is opened. Tools may open it read-only, even while a broker writes it: they
+see the tree as it is on disk at that moment.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _SNAPSHOT_GROWTH = 2
 
 
 class EmbeddedStore(MetadataStore):
-    """One process's own metadata tree; in memory alone, or kept in a directory."""
+    """One process's own metadata tree, either in memory alone or kept in a directory."""
 
     def __init__(self, journal: Journal | None = None, snapshot_at_bytes: int = 1 << 20) -> None:
-        """`journal`: where the tree is kept; without one it is lost with the process.
+        """`journal` is where the tree is kept; without a journal it is lost with the process.
 
-        A snapshot replaces the journal when that is larger than `snapshot_at_bytes`, and than
-        twice the previous snapshot: so the work for snapshots stays in proportion to the commits'.
+        A snapshot replaces the journal when the journal exceeds both `snapshot_at_bytes` and twice
+        the previous snapshot, so the work for snapshots stays in proportion to the commits' work.
         """
         self._tree = Tree()
         self._journal = journal
@@ -67,7 +67,7 @@ class EmbeddedStore(MetadataStore):
         self._failure: OSError | None = None
         self._is_read_only = False
         self.was_new = journal is None or journal.is_new
-        """Whether nothing had ever been committed when it was opened."""
+        """True if nothing had ever been committed when the store was opened."""
         if journal is not None:
             self._take_over(journal)
 
@@ -75,13 +75,13 @@ class EmbeddedStore(MetadataStore):
     def open(
         cls, *directories: Path, read_only: bool = False, disk: JournalDisk = OS_DISK
     ) -> EmbeddedStore:
-        """The store in these directories, which exist and have a copy each; one process may write
-        it at a time.
+        """Open the store in these directories, each of which has a copy. One process at a time may
+        write it.
 
-        With `read_only` it may be another process's store, running or not: no commit is possible
-        then, and it has the ephemeral nodes of the last session. Raises ConfigError if another
-        process writes it, or there is nothing to read; OSError; and CorruptData for files that
-        were damaged otherwise than by a crash.
+        The directories must exist. With `read_only` the store may belong to another process,
+        running or not: then no commit is possible, and it has the ephemeral nodes of the last
+        session. Raises ConfigError if another process writes it or there is nothing to read,
+        CorruptData if something other than a crash has damaged its files, or OSError.
         """
         if not read_only:
             return cls(Journal(*directories, disk=disk), disk.snapshot_at_bytes)
@@ -112,24 +112,24 @@ class EmbeddedStore(MetadataStore):
         return await self.commit_as(self._session_id, operations)
 
     async def commit_as(self, session_id: int, operations: Sequence[Operation]) -> list[str | int]:
-        """Commit in another session than this store's own (`session`)."""
+        """Commit in another session than this store's own session (`session`)."""
         path = operations[0].path if operations else "/"
         self._check_session(path)
         if self._is_read_only:
             raise MetadataError(path, "the metadata is open for reading only")
         stage = self._tree.stage(operations, session_id)
-        # Checks alone change nothing, so they are no commit.
+        # Checks alone change nothing, so they are not a commit.
         if stage.effects:
             self._write(stage)
             self._tree.merge(stage)
-            # Not after the wait, which may be cancelled: then watches would never fire.
+            # Do this before the wait: if the wait were cancelled, watches would never fire.
             self._fire(stage)
             await self._wait_for_disk(stage)
             self._snapshot_if_due()
         return stage.results
 
     def session(self) -> EmbeddedSession:
-        """Another session on the same tree, for one more broker of this process."""
+        """Return another session on the same tree, for one more broker of this process."""
         return EmbeddedSession(self)
 
     def new_session_id(self) -> int:
@@ -142,7 +142,7 @@ class EmbeddedStore(MetadataStore):
             self._remove_ephemerals(session_id)
 
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        """Does nothing, as this session ends only with the store."""
+        """Do nothing: this session ends only with the store."""
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
         callbacks = self._watches.setdefault(path, [])
@@ -160,15 +160,15 @@ class EmbeddedStore(MetadataStore):
         if self._journal is not None:
             if self._failure is None:
                 self._journal.sync()
-                # The next start reads a sealed journal without a doubt about its end.
+                # The next start reads a sealed journal without any doubt about its end.
                 self._journal.seal(self._tree.zxid)
             self._journal.close()
 
     def _take_over(self, journal: Journal) -> None:
         self._snapshot_bytes = len(journal.snapshot or b"")
         self._replay(journal.snapshot, journal.frames)
-        journal.snapshot, journal.frames = None, []  # now in the tree; free the memory
-        # Later commits were read, but may be in the page cache alone: the process that wrote them
+        journal.snapshot, journal.frames = None, []  # already in the tree; free the memory
+        # Later commits were read, but may only be in the page cache: the process that wrote them
         # may have died before its fsync.
         self._synced_zxid = journal.proven_zxid
         self._remove_ephemerals(None)
@@ -183,9 +183,9 @@ class EmbeddedStore(MetadataStore):
         self._session_id = self._last_session_id = self._tree.zxid + 1
 
     def _remove_ephemerals(self, session_id: int | None) -> None:
-        """Remove the ephemeral nodes of one session, or of all.
+        """Remove the ephemeral nodes of one session, or of all sessions.
 
-        A commit like any other, but it is not waited for: if it is lost, it is repeated.
+        This is a commit like any other, but it is not waited for: if it is lost, it is repeated.
         """
         deletions = [Delete(path) for path in self._tree.ephemeral_paths(session_id)]
         if deletions and self._failure is None:
@@ -199,8 +199,8 @@ class EmbeddedStore(MetadataStore):
             return
         self._check_disk(stage)
         try:
-            # Written with the commit: a later reader learns up to where commits were on disk by
-            # then.
+            # Written with the commit, so that a later reader learns up to where commits were on
+            # disk.
             unsynced = stage.zxid - 1 - self._synced_zxid
             self._journal.append(commit_to_bytes(stage), unsynced)
         except OSError as error:
@@ -215,7 +215,7 @@ class EmbeddedStore(MetadataStore):
             # One fsync at a time, for all commits that were written before it began.
             if self._syncing is None:
                 self._syncing = asyncio.ensure_future(self._sync(self._journal))
-            # The fsync continues for the others when one waiter is cancelled.
+            # If one waiter is cancelled, the fsync continues for the others.
             await shielded(self._syncing)
 
     async def _sync(self, journal: Journal) -> None:
@@ -231,8 +231,8 @@ class EmbeddedStore(MetadataStore):
                     on_failure(outcome)
                 elif outcome is not None:
                     raise outcome
-            # A seal says that nothing follows; a commit that came during the fsync would make it
-            # false.
+            # A seal says that nothing follows, but a commit that came during the fsync would make
+            # that false.
             if self._tree.zxid == covered_zxid:
                 journal.seal(covered_zxid)
             self._synced_zxid = covered_zxid

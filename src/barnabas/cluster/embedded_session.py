@@ -1,8 +1,8 @@
-"""One more session on an embedded store: for several brokers that share a process and a tree.
+"""One more session on an embedded store, for several brokers that share a process and a tree.
 
-It begins connected and ends by `close`, or by `expire`, as a server expires a silent one: its
-ephemeral nodes go, and nothing that was begun in it happens any more. `reconnect` begins the next
-one.
+It is connected from the start. `close` ends it, or `expire`, as a server expires a silent session:
+its ephemeral nodes are removed, and operations begun in it no longer happen. `reconnect` begins the
+next session.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class EmbeddedSession(SessionStore):
             callback()
 
     def expire(self) -> None:
-        """Expire the session as a server does; its watches fire at once."""
+        """Expire the session as a server does; its watches fire immediately."""
         self._end()
         for path in list(self._watches):
             self._on_changed(path)
         self._notify()
 
     def reconnect(self) -> None:
-        """Begin a new session in place of the ended one."""
+        """Begin a new session to replace the ended one."""
         assert self._state is SessionState.EXPIRED, self._state
         self._session_id = self._store.new_session_id()
         self._state = SessionState.CONNECTED

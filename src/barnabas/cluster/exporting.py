@@ -1,6 +1,7 @@
 """Export of a metadata tree, the counterpart of `cluster/importing.py` (ZK-6).
 
-Each path is mapped to its node, as JSON has it; see there. ZooKeeper's own nodes are left out.
+Each path is mapped to its node in JSON form, which that module describes. ZooKeeper's own nodes are
+left out.
 
 A server's nodes are read one after the other while they may change, so the tree is read until two
 passes agree. The embedded store's files are read as of one moment.
@@ -36,7 +37,7 @@ CLUSTER_TOPS: Final = (
     "/log_dir_event_notification",
     "/migration",
 )
-"""The nodes of a cluster's tree: without a chroot the root has those of other programs as well."""
+"""The nodes of a cluster's tree: without a chroot the root also has other programs' nodes."""
 
 _MAX_PASSES = 5
 
@@ -44,18 +45,20 @@ Nodes = dict[str, Znode]
 
 
 class Export(NamedTuple):
-    """A tree in the form that JSON has."""
+    """A tree in its JSON form."""
 
     tree: dict[str, dict[str, Any]]
     topics: int
     others: tuple[str, ...]
-    """Nodes of other programs, which are left out."""
+    """Nodes of other programs, which were left out."""
     changed: str | None
-    """A node that changed from pass to pass, to the last one; None: the tree is of one moment."""
+    """A node that changed between all passes, up to the last one; None if the tree is of one
+    moment.
+    """
 
 
 async def export_tree(store: MetadataStore, *, has_others: bool) -> Export:
-    """Read the whole tree, or with `has_others` only what a cluster has in the root of a server.
+    """Read the whole tree, or with `has_others` only a cluster's nodes in the root of a server.
 
     Raises MetadataError if the store cannot be read.
     """
@@ -77,9 +80,9 @@ async def export_tree(store: MetadataStore, *, has_others: bool) -> Export:
 
 
 async def nodes_below(store: MetadataStore, tops: Iterable[str]) -> Nodes:
-    """The nodes at these paths and below, each behind its parent.
+    """Read the nodes at these paths and under them, each after its parent.
 
-    They are read level by level; nodes that are deleted meanwhile are left out.
+    They are read level by level; nodes that are deleted in the meantime are left out.
     """
     found: Nodes = {}
     level = list(tops)
@@ -94,7 +97,7 @@ async def nodes_below(store: MetadataStore, tops: Iterable[str]) -> Nodes:
 
 
 async def _one_pass(store: MetadataStore, has_others: bool) -> tuple[Nodes, list[str]]:
-    """The nodes, and the paths of others."""
+    """Return the nodes, and the paths of other programs' nodes."""
     root = await store.read(ROOT)
     if root is None:
         return {}, []
@@ -104,7 +107,7 @@ async def _one_pass(store: MetadataStore, has_others: bool) -> tuple[Nodes, list
 
 
 def _change(before: Nodes, now: Nodes) -> str | None:
-    """A node that was written, created or deleted between two passes, the first by its path."""
+    """Return the first path whose node was written, created or deleted between two passes."""
     return next(
         (path for path in sorted({*before, *now}) if not _is_same(before.get(path), now.get(path))),
         None,
@@ -114,7 +117,8 @@ def _change(before: Nodes, now: Nodes) -> str | None:
 def _is_same(one: Znode | None, other: Znode | None) -> bool:
     if one is None or other is None:
         return False
-    # Children that come and go are other paths; ephemeral nodes do not matter for an import.
+    # Children that come and go have paths of their own; ephemeral nodes do not matter for an
+    # import.
     return (one.czxid, one.version) == (other.czxid, other.version)
 
 

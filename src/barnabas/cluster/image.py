@@ -1,8 +1,8 @@
 """The cluster's metadata as one immutable value: brokers, topics, partitions' leaders and ISRs.
 
-Invariant: an image never changes; `apply` gives the next one and shares unchanged parts, so an
-image may be kept and read at any time. It has the controller's decisions, not the current state of
-a broker.
+Invariant: an image never changes. `apply` returns the next image, which shares unchanged parts, so
+an image may be kept and read at any time. It holds the controller's decisions, not the current
+state of a broker.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ class PartitionImage(NamedTuple):
     """A partition's replicas, leader and ISR, from its state znode and its topic's.
 
     `leader_epoch` grows with each election, `partition_epoch` (the znode's data version) with each
-    change of any kind. `replicas` begins with the preferred leader. `offline_replicas`: those of
-    live brokers whose log directory has failed, reported by their brokers and not in any znode.
-    While the partition is reassigned (KIP-455) `replicas` has the old and the new ones, `adding`
-    the new and `removing` the old ones; else both are empty.
+    change of any kind. `replicas` begins with the preferred leader. `offline_replicas` are replicas
+    of live brokers whose log directory has failed; their brokers report them, and no znode has
+    them. While the partition is being reassigned (KIP-455), `replicas` has the old and the new
+    replicas, `adding` the new and `removing` the old ones; otherwise `adding` and `removing` are
+    empty.
     """
 
     leader: int
@@ -64,16 +65,16 @@ class PartitionImage(NamedTuple):
 
     @classmethod
     def never_led(cls, replicas: Sequence[int], latest_epoch: int = NEVER_LED) -> PartitionImage:
-        """A partition that has replicas assigned, but no leader and no state node yet.
+        """Return a partition that has replicas assigned, but no leader and no state node yet.
 
-        `latest_epoch`: the newest one in its log, if it has a log nevertheless. New leader epochs
-        are above it, or they would cut the epoch history.
+        `latest_epoch` is the newest epoch in its log, if it has a log nevertheless. New leader
+        epochs must exceed it; otherwise they would cut the epoch history.
         """
         return cls(NO_LEADER, latest_epoch, (), tuple(replicas), NEVER_LED, 0)
 
 
 class TopicImage(NamedTuple):
-    """A topic: its id (16 bytes), its partitions by number, its own configs."""
+    """A topic: its id (16 bytes), its partitions by number, and its own configs."""
 
     name: str
     topic_id: bytes
@@ -89,17 +90,19 @@ class ClusterImage(NamedTuple):
     controller_epoch: int
     brokers: Mapping[int, BrokerImage]
     topics: Mapping[str, TopicImage]
-    topic_names: Mapping[bytes, str]  # by topic id
+    topic_names: Mapping[bytes, str]  # names by topic id
 
     @classmethod
     def empty(cls) -> ClusterImage:
-        """The image before the controller's first update."""
+        """Return the image before the controller's first update."""
         nothing: Mapping[int, BrokerImage] = MappingProxyType({})
         return cls(None, -1, 0, nothing, MappingProxyType({}), MappingProxyType({}))
 
     def apply(self, update: UpdateMetadata) -> ClusterImage:
-        """The image after the controller's update; a deposed controller's changes nothing."""
-        # A controller that was deposed may not know it yet.
+        """Return the image after the controller's update; a deposed controller's update changes
+        nothing.
+        """
+        # A deposed controller may not know yet that it was deposed.
         if update.controller_epoch < self.controller_epoch:
             return self
         return ClusterImage(
@@ -116,7 +119,7 @@ class ClusterImage(NamedTuple):
         topics = dict(self.topics)
         names = dict(self.topic_names)
         for name in (*update.removed_topics, *(topic.name for topic in update.topics)):
-            # A topic may come back under its name with another id.
+            # A topic may be recreated under its name with another id.
             previous = topics.pop(name, None)
             if previous is not None:
                 names.pop(previous.topic_id, None)

@@ -1,18 +1,18 @@
 """Import of another metadata tree into an empty store, to take over a Kafka broker (ZK-6).
 
-The tree is a mapping from path to node, as JSON has it:
+The tree is a mapping from path to node, in JSON form:
 
     {"/brokers/topics/t": {"data": "{...}", "version": 0, ...},
      "/brokers/ids/0":    {"data": "{...}", "ephemeral": true, ...}, ...}
 
-`data` is text or null; data that is not text is in `base64` instead. Of the rest only `ephemeral`
-counts. Ephemeral nodes belong to ended
-sessions and are left out. Everything else is taken unchanged, known or not; data versions start
-over, which is invisible, as no broker of the old cluster is running.
+`data` is text or null; data that is not text is in `base64` instead. Of the other fields only
+`ephemeral` counts. Ephemeral nodes belong to ended sessions and are left out. Everything else is
+imported unchanged, known or not. Data versions start over, which is invisible because no broker of
+the old cluster is running.
 
-A partition whose state node is missing gets one. Its leader epoch is above every one in its log,
-never 0: an old epoch assigned again would cut the epoch history. For the same reason the epoch of a
-state that is older than the log, as in a backup, is raised above those in the log.
+A partition whose state node is missing gets a new one. Its leader epoch is above every epoch in its
+log, never 0: reusing an old epoch would cut the epoch history. For the same reason, a state that is
+older than the log, as in a backup, gets an epoch above those in the log.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _HAVE_ENTRIES = (
     "/config/users",
     "/config/ips",
 )
-"""Nodes with children only in a store that is in use, and not in a merely started one."""
+"""Nodes that have children once a store is in use, but not in a merely started store.
+"""
 
 Data = dict[str, bytes | None]
 
@@ -52,7 +53,7 @@ class ImportSummary(NamedTuple):
     topics: int
     partitions: int
     ephemeral_nodes: int
-    """Left out."""
+    """The number of ephemeral nodes that were left out."""
     new_states: tuple[TopicPartition, ...]
     """Partitions whose state node was missing."""
     raised_epochs: tuple[TopicPartition, ...]
@@ -62,15 +63,15 @@ class ImportSummary(NamedTuple):
 async def import_tree(
     store: MetadataStore, tree: Mapping[str, Any], leader_epoch_of: LatestEpochOf
 ) -> ImportSummary:
-    """Put the whole tree into a store that is empty, or was never used; all of it, or nothing.
+    """Put the whole tree, or nothing, into a store that is empty or was never used.
 
-    `leader_epoch_of`: the newest leader epoch in a partition's log, -1 where there is none. Raises
-    ConfigError with the obstacle, CorruptData for a tree that cannot be read, and MetadataError if
-    the store cannot be written.
+    `leader_epoch_of` returns the newest leader epoch in a partition's log, or -1. Raises
+    ConfigError with the obstacle, CorruptData if the tree cannot be read, or MetadataError if the
+    store cannot be written.
     """
     await _check_empty(store)
     data, ephemeral_nodes = _persistent(tree)
-    # ZooKeeper's controllers make it ephemeral; in a migration KRaft's makes it persistent
+    # ZooKeeper's controllers make it ephemeral; KRaft's make it persistent in a migration
     # (KIP-866).
     if layout.CONTROLLER in data:
         raise ConfigError(
@@ -86,8 +87,8 @@ async def import_tree(
             if not replicas:
                 raise CorruptData(f"{layout.topic_path(name)}: partition {number} has no replicas")
             partition = TopicPartition(name, number)
-            # Above every epoch in its log: an epoch that is used twice would make two histories of
-            # records look like one.
+            # Use an epoch above every epoch in its log: an epoch used twice would make two
+            # histories of records look like one.
             epoch = max(leader_epoch_of(partition), NEVER_LED) + 1
             if layout.state_path(name, number) not in data:
                 _add_state(data, partition, replicas, epoch)
@@ -124,7 +125,7 @@ async def _check_empty(store: MetadataStore) -> None:
 
 
 def _persistent(tree: Mapping[str, Any]) -> tuple[Data, int]:
-    """The data of the persistent nodes, by path, and the number of others."""
+    """Return the data of the persistent nodes, by path, and the number of ephemeral nodes."""
     data: Data = {}
     ephemeral_nodes = 0
     for path, node in tree.items():
@@ -144,7 +145,7 @@ def _persistent(tree: Mapping[str, Any]) -> tuple[Data, int]:
 
 
 def _data_of(path: str, node: Any) -> bytes | None:
-    """The data of a node from its JSON; raises CorruptData for one that is malformed."""
+    """Return the data of a node from its JSON. Raises CorruptData if it is malformed."""
     if not path.startswith("/") or "" in path[1:].split("/"):
         raise CorruptData(f"{path!r} is not a node's path")
     if not isinstance(node, Mapping):
@@ -170,7 +171,7 @@ def _names_below(data: Data, parent: str) -> list[str]:
 
 
 def _add_state(data: Data, name: TopicPartition, replicas: Any, leader_epoch: int) -> None:
-    """Add the initial state of a partition, except for the epoch: all replicas are in sync."""
+    """Add the initial state of a partition with this leader epoch; all replicas are in sync."""
     controller_epoch = layout.decode_epoch(data.get(layout.CONTROLLER_EPOCH) or b"0")
     state = StateNode(replicas[0], leader_epoch, tuple(replicas), controller_epoch)
     data.setdefault(layout.partitions_path(name.topic), None)
@@ -179,7 +180,7 @@ def _add_state(data: Data, name: TopicPartition, replicas: Any, leader_epoch: in
 
 
 def _raise_epoch(data: Data, name: TopicPartition, new_epoch: int) -> bool:
-    """Set the leader epoch if the log has a later one than the state; False if it has not."""
+    """Raise the leader epoch if the log has a later one than the state; False if it has not."""
     path = layout.state_path(*name)
     state = layout.decode_state(*name, data[path])
     if state.leader_epoch >= new_epoch - 1:

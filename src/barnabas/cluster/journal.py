@@ -1,15 +1,15 @@
 """The embedded store's files: a copy of journal and snapshot in each log directory.
 
-Invariant: frames appended before a `sync` that returned are read back by the next `open`, whole or
+Invariant: the next `open` reads back the frames appended before a `sync` that returned, whole or
 not at all. A crash may leave a torn frame at the journal's end: it was never acknowledged, and is
-cut off. Anything else that cannot be read was destroyed: it is taken from another copy, and if none
-has it the store is not opened (`journal_copies`). Nothing is cut or replaced without a copy of it.
+cut off. Anything else that cannot be read was destroyed. It is read from another copy; if no copy
+has it, the store is not opened (`journal_copies`). Nothing is cut or replaced without a copy of it.
 
-A commit is on disk when all copies have it. A copy whose disk fails is written no longer, and the
-next start brings it up to date; when the last one fails, so does the store.
+A commit is on disk when all copies have it. A copy whose disk fails is no longer written, and the
+next start brings it up to date; when the last copy fails, the store fails.
 
-They are plain files, because a real Kafka refuses to start on a directory that it does not know and
-ignores such a file. Only their owner may read them: they have passwords' hashes.
+They are plain files, because a real Kafka refuses to start on a directory that it does not know but
+ignores such a file. Only their owner may read them, because they contain password hashes.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class Journal:
     def __init__(
         self, *directories: Path, accepts_loss: bool = False, disk: JournalDisk = OS_DISK
     ) -> None:
-        """Lock and read all copies, and bring those up to date that are damaged or behind.
+        """Lock and read all copies, and bring damaged or outdated copies up to date.
 
-        Raises OSError if none can be used, ConfigError if another process has them, and CorruptData
+        Raises OSError if none can be used, ConfigError if another process has them, or CorruptData
         if something was destroyed that no copy has, unless the caller `accepts_loss`.
         """
         self._files: list[JournalFile] = []
         self.kept: list[Path] = []
-        """Lists the copies that were kept of damaged files."""
+        """The copies that were kept of damaged files."""
         try:
             self._open(directories, disk)
-            # No copy is written meanwhile: all of them are locked.
+            # No copy is written in the meantime, because all of them are locked.
             copies = [copy_of(each.directory, each.read(), disk) for each in self._files]
             found = merge(copies) if accepts_loss else merge_without_loss(copies)
             self._repair(copies, found)
@@ -77,17 +77,20 @@ class Journal:
         return max(each.size_bytes for each in self._files)
 
     def append(self, payload: bytes, unsynced: int = 0) -> None:
-        """Add a commit; it is on disk once all `syncs` that begin later have returned.
+        """Append a commit. It is on disk once all `syncs` that begin later have returned.
 
-        `unsynced`: how many commits before it are not on disk for sure. OSError if the last copy
-        fails.
+        `unsynced` is the number of commits before it that may not be on disk. Raises OSError if the
+        last copy fails.
         """
         whole = frame(payload, unsynced)
         self._each(lambda file: file.append(whole))
 
     def syncs(self) -> list[tuple[Callable[[], None], Callable[[OSError], None]]]:
-        """Return for each copy what forces it to disk, and what to call if that fails. The first
-        ones may run in threads, at the same time."""
+        """Return two functions for each copy: one forces it to disk, the other is to be called if
+        that fails.
+
+        The first functions may run in threads, simultaneously.
+        """
         return [(each.sync, self._failure_of(each)) for each in self._files]
 
     def sync(self) -> None:
@@ -95,19 +98,19 @@ class Journal:
         self._each(JournalFile.sync)
 
     def seal(self, zxid: int) -> None:
-        """Note that all commits up to this one are on disk, if no other has been appended."""
+        """Note that all commits up to this one are on disk, if no other was appended."""
         self._each(lambda file: file.seal(zxid))
 
     def replace(self, snapshot: bytes) -> None:
         """Replace the journal by a snapshot of the whole tree.
 
-        If there is no descriptor for it, some copies may be as they were.
+        If no descriptor is left for it, some copies may be unchanged.
         """
         zxid = zxid_of(snapshot)
         self._each(lambda file: file.replace(snapshot, zxid))
 
     def close(self) -> None:
-        """Write nothing more, as a process that dies."""
+        """Write nothing more, like a process that dies."""
         for file in self._files:
             file.close()
 
@@ -125,7 +128,7 @@ class Journal:
             raise failure
 
     def _repair(self, copies: Sequence[Copy], found: Merged) -> None:
-        """Have each copy at the end of what all of them hold."""
+        """Bring each copy to the end of the history that all of them hold together."""
         for file, copy in zip(list(self._files), copies, strict=True):
             try:
                 self._bring_up_to_date(file, copy, found)
@@ -136,7 +139,7 @@ class Journal:
 
     def _bring_up_to_date(self, file: JournalFile, copy: Copy, found: Merged) -> None:
         if is_behind(copy, found):
-            # What was damaged is kept: it may be the only trace of what happened.
+            # Keep a copy of the damaged files: they may be the only trace of the cause.
             if is_damaged(copy, found):
                 kept = file.keep_damaged()
                 self.kept += kept
@@ -168,13 +171,16 @@ class Journal:
             file.sync_names()  # the file may be new
 
     def _each(self, action: Callable[[JournalFile], None]) -> None:
-        """Do it to each copy; one that fails is left out from now on. OSError from the last."""
+        """Apply the action to each copy; a copy that fails is left out from now on.
+
+        Raises OSError if the last copy fails.
+        """
         scarcity: OSError | None = None
         for file in list(self._files):
             try:
                 action(file)
             except OSError as error:
-                # No failure of the disk: the copy is as good as before.
+                # This is not a failure of the disk: the copy is as good as before.
                 if is_out_of_descriptors(error):
                     scarcity = error
                 else:
@@ -186,7 +192,7 @@ class Journal:
         return lambda error: self._drop(file, error)
 
     def _drop(self, file: JournalFile, error: OSError) -> None:
-        """Write this copy no longer. Raises the error if there is no other one."""
+        """Stop writing this copy. Raises the error if there is no other copy."""
         if self._files == [file]:
             raise error
         if file in self._files:
@@ -197,10 +203,11 @@ class Journal:
 
 
 def read_files(*directories: Path) -> tuple[bytes | None, list[bytes]]:
-    """The snapshot and the commits of a store that may be running; nothing is changed or locked.
+    """Return the snapshot and the commits of a store that may be running; changes and locks
+    nothing.
 
-    A commit that a writer is appending is ignored. Raises ConfigError where there is no store,
-    OSError, and CorruptData where something was destroyed.
+    A commit that a writer is appending is ignored. Raises ConfigError if there is no store,
+    CorruptData if something was destroyed, or OSError.
     """
     copies = read_copies(directories)
     if all(each.journal is None for each in copies):

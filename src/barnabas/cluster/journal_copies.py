@@ -3,13 +3,13 @@
     barnabas-metadata.journal      frames, one per commit, and a seal
     barnabas-metadata.snapshot     one frame: the whole tree as of some commit
 
-Each log directory has both. Of the snapshots the newest counts, and from there on each commit that
-any copy has: so what is damaged in one copy is taken from another. The first commit that none has
-is the end. What a crash may have kept of later ones was never acknowledged, and is cut; but if some
-frame proves that a missing commit was on disk, it was destroyed, and only the operator may
-accept that.
+Each log directory has both. The newest snapshot counts, and from there on each commit that any copy
+has: so data damaged in one copy is read from another. The first commit that no copy has is the end.
+Later commits that a crash may have kept were never acknowledged, and are cut. But if some frame
+proves that a missing commit was on disk, the commit was destroyed, and only the operator may accept
+that.
 
-It reads files and changes none.
+This module reads files and changes none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SNAPSHOT_NAME = "barnabas-metadata.snapshot"
 
 
 def accept_loss(directories: Iterable[Path]) -> str:
-    """Return the command by which an operator continues without what was destroyed."""
+    """Return the command by which an operator continues without the destroyed commits."""
     return " ".join(
         ["barnabas metadata repair --accept-loss", *(f"--dir {d}" for d in directories)]
     )
@@ -40,11 +40,11 @@ class Copy(NamedTuple):
     journal: bytes | None
     snapshot: bytes | None
     frames: Frames
-    tree: Frame | None  # the snapshot's; None if it is damaged, or there is none
+    tree: Frame | None  # the snapshot's frame; None if it is damaged, or there is none
 
     @property
     def is_absent(self) -> bool:
-        """There is nothing: the directory is new, or was emptied."""
+        """There are no files: the directory is new, or was emptied."""
         return self.snapshot is None and not self.journal
 
     @property
@@ -54,7 +54,7 @@ class Copy(NamedTuple):
             return f"{self.directory / SNAPSHOT_NAME} is damaged"
         if self.snapshot is None and self.frames.begins_late:
             return f"{self.directory / SNAPSHOT_NAME} is missing"
-        # A journal of the present kind is never empty: it has a seal at least.
+        # A journal of the current kind is never empty: it has at least a seal.
         if self.tree is not None and (
             self.journal is None or not (self.journal or self.tree.is_earlier)
         ):
@@ -69,7 +69,7 @@ class Copy(NamedTuple):
 
     @property
     def tree_zxid(self) -> int:
-        """The last commit in its snapshot; 0 without a usable one."""
+        """The last commit in its snapshot; 0 without a usable snapshot."""
         return 0 if self.tree is None else self.tree.zxid
 
 
@@ -83,7 +83,7 @@ class Merged(NamedTuple):
     proven_zxid: int
     """Every commit up to this one was on disk."""
     loss: str | None
-    """Says where something was destroyed, if no copy has it."""
+    """Where something was destroyed that no copy has; None if nothing was."""
 
     @property
     def end_zxid(self) -> int:
@@ -95,8 +95,9 @@ class Merged(NamedTuple):
 
 
 def read_copies(directories: Sequence[Path], disk: JournalDisk = OS_DISK) -> list[Copy]:
-    """The copies in these directories, which a broker may be writing. Raises OSError."""
-    # The journals first: one is emptied only when a snapshot has all of it, so that one is found.
+    """Read the copies in these directories, which a broker may be writing. Raises OSError."""
+    # Read the journals first: a journal is emptied only once a snapshot has all of it, and that
+    # snapshot is then found.
     journals = [disk.read(directory / JOURNAL_NAME) for directory in directories]
     return [
         copy_of(directory, journal, disk)
@@ -105,7 +106,7 @@ def read_copies(directories: Sequence[Path], disk: JournalDisk = OS_DISK) -> lis
 
 
 def copy_of(directory: Path, journal: bytes | None, disk: JournalDisk) -> Copy:
-    """The copy with this journal; its snapshot is read. Raises OSError."""
+    """Return the copy with this journal, and read its snapshot. Raises OSError."""
     snapshot = disk.read(directory / SNAPSHOT_NAME)
     tree = None
     if snapshot is not None:
@@ -117,13 +118,15 @@ def copy_of(directory: Path, journal: bytes | None, disk: JournalDisk) -> Copy:
 
 
 def merge(copies: Sequence[Copy]) -> Merged:
-    """Merge the commits of all copies. Raises ConfigError if they are of two histories."""
+    """Merge the commits of all copies. Raises ConfigError if the copies have two different
+    histories.
+    """
     trees = [each.tree for each in copies if each.tree is not None]
     tree = max(trees, key=lambda each: each.zxid, default=None)
     snapshot_zxid = 0 if tree is None else tree.zxid
     commits = _commits(copies, snapshot_zxid)
     chain: list[Frame] = []
-    # Without a gap: what follows a missing commit was decided with it.
+    # Stop at a gap: the commits after a missing commit were decided with it.
     while (following := commits.get(snapshot_zxid + len(chain) + 1)) is not None:
         chain.append(following)
     proven_zxid = max(
@@ -153,7 +156,7 @@ def merge_without_loss(copies: Sequence[Copy]) -> Merged:
 
 
 def is_behind(copy: Copy, found: Merged) -> bool:
-    """The copy has to be written again if it is damaged, or lacks some commit."""
+    """Return whether the copy must be rewritten because it is damaged or lacks some commit."""
     if copy.fault is not None or copy.tree_zxid != found.snapshot_zxid:
         return True
     own = [each for each in copy.frames.whole if not each.is_seal]
@@ -162,17 +165,17 @@ def is_behind(copy: Copy, found: Merged) -> bool:
 
 
 def is_damaged(copy: Copy, found: Merged) -> bool:
-    """Return whether the copy was changed by something else than a crash."""
+    """Return whether something other than a crash has changed the copy."""
     if copy.fault is not None:
         return True
-    # Behind what a crash has left of a seal there may be commits that the snapshot has.
+    # Behind a seal that a crash has damaged there may be commits that the snapshot has.
     return copy.frames.damaged_at is not None and any(
         each.zxid > found.snapshot_zxid for each in copy.frames.whole
     )
 
 
 def _commits(copies: Sequence[Copy], snapshot_zxid: int) -> dict[int, Frame]:
-    """The commits after the snapshot, by number."""
+    """Return the commits after the snapshot, by number."""
     commits: dict[int, Frame] = {}
     writers: dict[int, Path] = {}
     for copy in copies:
@@ -200,7 +203,7 @@ def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
             for each in copies
             if each.frames.damaged_at is not None
         ]
-        # The front of a journal, or a snapshot, may be gone without any other trace.
+        # The front of a journal, or a snapshot, may be missing without any other trace.
         places = places or [
             f"{each.directory} lacks a part of its {JOURNAL_NAME} or its {SNAPSHOT_NAME}"
             for each in copies
@@ -210,8 +213,8 @@ def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
             f"{'; '.join(places)}: the metadata can be read up to commit {found.end_zxid}, but "
             f"there were at least {found.proven_zxid}"
         )
-    # Only a copy with a whole journal knows where the commits end. Its own snapshot may be gone, as
-    # what is read begins with another copy's.
+    # Only a copy with a whole journal knows where the commits end. Its own snapshot may be missing,
+    # because reading starts with another copy's snapshot.
     knows_end = any(
         (each.fault is None or each.journal) and 0 < each.newest_zxid >= found.snapshot_zxid
         for each in copies

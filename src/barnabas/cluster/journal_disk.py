@@ -1,7 +1,7 @@
-"""Every operating-system call on the embedded store's files: the side of the files seam that has
-them, since the metadata and the logs know nothing of each other.
+"""Every operating-system call on the embedded store's files.
 
-Only their owner may read what is made here: journals have passwords' hashes.
+It is this store's side of the files seam, because the metadata and the logs know nothing of each
+other. Only their owner may read the files created here: journals have password hashes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ class LockedFile(Protocol):
     """A file that is open for reading and writing, and locked until `close`."""
 
     def read(self) -> bytes:
-        """Read all of it."""
+        """Read the whole file."""
         ...
 
     def write(self, position: int, data: bytes) -> None:
-        """Write all of `data`. After an OSError any part of it may be there."""
+        """Write all of `data`. After an OSError any part of it may have been written."""
         ...
 
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """Force what was written to disk. Releases the GIL, so it suits a thread."""
+        """Force the written bytes to disk. Releases the GIL, so it can run in a thread."""
         ...
 
     def close(self) -> None: ...
@@ -40,11 +40,11 @@ class JournalDisk(Protocol):
 
     @property
     def snapshot_at_bytes(self) -> int:
-        """How long a journal becomes, at least, before a snapshot replaces it."""
+        """The minimum size of a journal before a snapshot replaces it."""
         ...
 
     def open_locked(self, path: Path) -> LockedFile:
-        """Open a file, which is made if there is none; BlockingIOError if it is locked."""
+        """Open a file, creating it if necessary. Raises BlockingIOError if it is locked."""
         ...
 
     def read(self, path: Path) -> bytes | None:
@@ -67,7 +67,7 @@ class JournalDisk(Protocol):
 
 
 class OsLockedFile:
-    """Locked per open file: that excludes a second store in one process, too."""
+    """A file locked per open file, which also excludes a second store in the same process."""
 
     __slots__ = ("_fd",)
 
@@ -113,7 +113,7 @@ class OsJournalDisk:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(fd), path.stat()):
-                raise BlockingIOError  # its owner has just written it again
+                raise BlockingIOError  # its owner has just rewritten it
         except BaseException:
             os.close(fd)
             raise
@@ -152,7 +152,7 @@ OS_DISK = OsJournalDisk()
 
 
 def _pwrite_all(fd: int, data: bytes, position: int) -> None:
-    """Write all of it, though one call may write less."""
+    """Write all bytes, although one call may write fewer."""
     left = memoryview(data)
     while left:
         written = os.pwrite(fd, left, position)

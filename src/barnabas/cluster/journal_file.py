@@ -1,8 +1,8 @@
 """One copy of the metadata, open for appending: a journal and its snapshot in a directory.
 
-Frames are appended over the seal at the journal's end; when all of them are on disk the next seal
-follows. The snapshot replaces its predecessor atomically and before the journal is emptied, so for
-a moment the journal holds commits that the snapshot has: a reader skips those.
+Frames are appended over the seal at the journal's end; when all of them are on disk, the next seal
+follows. The snapshot replaces its predecessor atomically, before the journal is emptied. So for a
+moment the journal holds commits that the snapshot also has: a reader skips those.
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ _TEMPORARY = ".tmp"
 
 
 class JournalFile:
-    """Locked from `lock` to `close`: two processes never write one copy, regardless of log
-    directories. Reading needs no lock."""
+    """A copy that is locked from `lock` to `close`. Reading needs no lock.
+
+    Two processes never write one copy, regardless of log directories.
+    """
 
     __slots__ = ("_disk", "_file", "_is_sealed", "directory", "size_bytes")
 
     def __init__(self, directory: Path, disk: JournalDisk) -> None:
-        """Create or open the journal and lock it. OSError; ConfigError if another has it."""
+        """Create or open the journal and lock it. Raises ConfigError if another process has it, or
+        OSError.
+        """
         self._disk = disk
         self.directory = directory
         self.size_bytes = 0
@@ -41,30 +45,30 @@ class JournalFile:
         return self._file.read()
 
     def append_after(self, copy: Copy) -> int:
-        """Append behind the last commit from now on; returns how many torn bytes were cut."""
+        """Append behind the last commit from now on, and return how many torn bytes were cut."""
         commits = [each for each in copy.frames.whole if not each.is_seal]
-        is_rest = copy.frames.damaged_at is not None  # of a journal that the snapshot has replaced
+        is_rest = copy.frames.damaged_at is not None  # left of a journal that the snapshot replaced
         self.size_bytes = commits[-1].end if commits and not is_rest else 0
         content = copy.journal or b""
         torn = content[copy.frames.end :] if not is_rest else b""
         if torn:
-            # A part of a commit that a crash interrupted, as far as anyone can know.
+            # As far as anyone can know, this is part of a commit that a crash interrupted.
             kept = self.path.with_name(self.path.name + _TORN)
             self._disk.write(kept, torn, sync=False)
             self._file.truncate(copy.frames.end)
         return len(torn)
 
     def rewrite(self, snapshot: bytes | None, frames: Sequence[Frame]) -> None:
-        """Have this snapshot and these commits, and nothing else; atomic, and durable."""
+        """Replace the files, atomically and durably, by this snapshot and these commits."""
         temporary = self.path.with_name(self.path.name + _TEMPORARY)
         self._disk.remove(temporary)
-        # Locked before it has the name, so that no other process can take it in between.
+        # Lock it before it has its name, so that no other process can take it in between.
         file = self._open_locked(temporary)
         try:
             content = b"".join(frame(each.payload, each.unsynced) for each in frames)
             file.write(0, content)
             file.sync()
-            # What is there is damaged; the commits alone make the tree.
+            # The existing snapshot is damaged; the commits alone make up the tree.
             if snapshot is None:
                 self._disk.remove(self.directory / SNAPSHOT_NAME)
             else:
@@ -78,37 +82,37 @@ class JournalFile:
         self._file, self.size_bytes, self._is_sealed = file, len(content), False
 
     def append(self, whole: bytes) -> None:
-        """Write a frame; it is on disk once a `sync` that begins later has returned."""
+        """Append a frame. It is on disk once a `sync` that begins later has returned."""
         self._file.write(self.size_bytes, whole)
         self.size_bytes += len(whole)
         self._is_sealed = False
 
     def seal(self, zxid: int) -> None:
-        """Note that all commits up to this one are on disk, and nothing else follows."""
+        """Note that all commits up to this one are on disk, and that nothing else follows."""
         if not self._is_sealed:
             self._file.write(self.size_bytes, seal(zxid))
             self._is_sealed = True
 
     def sync(self) -> None:
-        """Force what was appended to disk. Releases the GIL, so it suits a thread."""
+        """Force the appended frames to disk. Releases the GIL, so it can run in a thread."""
         self._file.sync()
 
     def replace(self, snapshot: bytes, zxid: int) -> None:
         """Replace the journal by a snapshot of the whole tree, as of this commit."""
         self._write_snapshot(snapshot)
         self.sync_names()
-        # Never empty: what is left of the old frames says nothing that the snapshot does not.
+        # It is never empty, but leftover old frames say nothing that the snapshot does not.
         whole = seal(zxid)
         self._file.write(0, whole)
         self._file.truncate(len(whole))
         self.size_bytes, self._is_sealed = 0, True
 
     def sync_names(self) -> None:
-        """Have the names of both files survive a power cut."""
+        """Make the names of both files survive a power cut."""
         self._disk.sync_directory(self.directory)
 
     def keep_damaged(self) -> list[Path]:
-        """Copy both files as they are, under names that nothing reads; returns the copies."""
+        """Copy both files unchanged, under names that nothing reads, and return the copies."""
         kept = []
         for path in (self.path, self.directory / SNAPSHOT_NAME):
             content = self._disk.read(path)

@@ -1,20 +1,20 @@
-"""The frames of the embedded store's files: their bytes, and the search for those behind damage.
+"""The frames of the embedded store's files: their bytes, and the search for frames behind damage.
 
     frame:    u32 1 << 31 | length of the payload
               u32 CRC-32 of everything else in the frame
-              u32 how many commits before this one were not on disk for sure when it was written
+              u32 number of earlier commits that may not have been on disk when it was written
               payload: i64 zxid | content                                          (big-endian)
 
     seal:     a frame without content: every commit up to its zxid is on disk
 
     earlier:  u32 length of the payload | u32 CRC-32 of the payload | payload
 
-Frames of the earlier kind are read and no longer written: they do not say what was on disk, so each
-counts as written after all before it had been synced.
+Frames of the earlier kind are read but no longer written. They do not say which commits were on
+disk, so each counts as written after all earlier commits had been synced.
 
-The count tells a crash from damage. A power cut may lose any part of what was not synced, also an
-earlier frame and not a later one; but a frame that is missing although a later one proves that it
-was on disk was destroyed by something else.
+The count distinguishes a crash from damage. A power cut may lose any part of the data that was not
+synced, even an earlier frame and not a later one. But if a frame is missing although a later frame
+proves that it was on disk, something else destroyed it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from typing import NamedTuple
 _HEADER = Struct(">III")
 _EARLIER_HEADER = Struct(">II")
 _ZXID = Struct(">q")
-_CHECKED = Struct(">II")  # of the header
+_CHECKED = Struct(">II")  # bytes of the header
 _IS_COUNTED = 1 << 31
 _MOST_COMMITS = 1 << 40
 
 
 class Frame(NamedTuple):
-    """A whole frame, and where it ends."""
+    """A whole frame, and the position where it ends."""
 
     payload: bytes
     zxid: int
@@ -51,18 +51,19 @@ class Frame(NamedTuple):
 
 
 class Frames(NamedTuple):
-    """Holds the frames that can be read of a file."""
+    """The frames that can be read from a file."""
 
     whole: tuple[Frame, ...]
     damaged_at: int | None
-    """The first position that is in no whole frame, while a whole one follows."""
+    """The first position that is in no whole frame although a whole frame follows."""
     end: int
-    """Behind the last whole frame; what follows is torn."""
+    """The position behind the last whole frame; the bytes after it are torn."""
 
     @property
     def begins_late(self) -> bool:
-        """Commits are missing at the front: the first journal of all begins with a seal of nothing,
-        and then with commit 1."""
+        """Commits are missing at the front: the very first journal begins with an empty seal, and
+        then with commit 1.
+        """
         if self.damaged_at is not None or not self.whole:
             return False
         first = self.whole[0]
@@ -70,7 +71,7 @@ class Frames(NamedTuple):
 
 
 def zxid_of(payload: bytes) -> int:
-    """The number of a commit, or that of a tree's last commit."""
+    """Return the number of a commit, or of a tree's last commit."""
     zxid: int = _ZXID.unpack_from(payload)[0]
     return zxid
 
@@ -87,7 +88,7 @@ def seal(zxid: int) -> bytes:
 
 
 def read_frames(content: bytes) -> Frames:
-    """Every whole frame of a file, also those behind damage."""
+    """Read every whole frame of a file, including those behind damage."""
     whole: list[Frame] = []
     damaged_at: int | None = None
     position = end = 0
@@ -108,18 +109,18 @@ def read_frames(content: bytes) -> Frames:
 
 
 def _search(content: bytes, position: int, last_zxid: int) -> Frame | None:
-    """The next whole frame of a later commit than `last_zxid`.
+    """Find the next whole frame of a later commit than `last_zxid`.
 
-    Those of earlier commits are the rest of a journal that a snapshot has replaced.
+    Frames of earlier commits are the rest of a journal that a snapshot has replaced.
     """
-    # No commit is as short as a byte, so more of them cannot follow.
+    # No commit is as short as a byte, so there cannot be more commits than bytes.
     most = last_zxid + len(content) if last_zxid else _MOST_COMMITS
     for at in range(position, len(content) - _EARLIER_HEADER.size - _ZXID.size + 1):
         header = _HEADER if content[at] & 0x80 else _EARLIER_HEADER
         if at + header.size + _ZXID.size > len(content):
             continue
         (zxid,) = _ZXID.unpack_from(content, at + header.size)
-        # The checksum of all that follows is not computed where no frame can be.
+        # Where no frame can begin, the checksum of all following bytes is not computed.
         if last_zxid < zxid <= most:
             found = _read(content, at)
             if found is not None and found.zxid > last_zxid:
@@ -128,7 +129,7 @@ def _search(content: bytes, position: int, last_zxid: int) -> Frame | None:
 
 
 def _read(content: bytes, position: int) -> Frame | None:
-    """The frame at this position, if there is a whole one."""
+    """Return the frame at this position, if there is a whole one."""
     left = len(content) - position
     if left < _EARLIER_HEADER.size + _ZXID.size:
         return None

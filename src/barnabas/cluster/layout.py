@@ -12,7 +12,7 @@
     /latest_producer_id_block                      the last allocated block of producer ids
 
 Payloads are compact JSON with keys in Kafka 3.9's order; reading ignores the order and unknown
-keys. A malformed payload raises CorruptData that names the path.
+keys. A malformed payload raises CorruptData, naming the path.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ BASE_PATHS = (
     "/config/ips",
     "/cluster",
 )
-"""Nodes that every broker creates at its start if missing, parents first; without data."""
+"""Nodes that every broker creates at its start if they are missing, parents first; without data."""
 
 FEATURE_NODE = b'{"features":{},"version":2,"status":1}'
 """The finalized features of a ZooKeeper-mode controller of 3.9: none."""
@@ -69,7 +69,7 @@ T = TypeVar("T")
 
 _SUBPROTOCOLS = "listener_security_protocol_map"
 _MAY_HAVE_LOST = "suffix_may_be_lost"
-"""Ours: Kafka does not write this key, and ignores it as any unknown key."""
+"""A key of ours: Kafka does not write it, and ignores it like any unknown key."""
 
 
 Replicas = Mapping[int, Sequence[int]]
@@ -79,9 +79,9 @@ _NONE_MOVE: Replicas = MappingProxyType({})
 
 
 class TopicNode(NamedTuple):
-    """`/brokers/topics/<t>`. Before Kafka 2.8 topics had no id (None).
+    """The node `/brokers/topics/<t>`. Before Kafka 2.8 topics had no id (None).
 
-    `adding` and `removing` have only partitions that are being reassigned (KIP-455).
+    `adding` and `removing` contain only partitions that are being reassigned (KIP-455).
     """
 
     topic_id: bytes | None
@@ -91,7 +91,7 @@ class TopicNode(NamedTuple):
 
 
 class StateNode(NamedTuple):
-    """`/brokers/topics/<t>/partitions/<p>/state`."""
+    """The node `/brokers/topics/<t>/partitions/<p>/state`."""
 
     leader: int
     leader_epoch: int
@@ -100,7 +100,7 @@ class StateNode(NamedTuple):
 
 
 class ProducerIdBlock(NamedTuple):
-    """`/latest_producer_id_block`: ids from `first` to `last`, both included."""
+    """The node `/latest_producer_id_block`: ids from `first` to `last`, both included."""
 
     broker_id: int
     first: int
@@ -128,7 +128,7 @@ def state_path(topic: str, partition: int) -> str:
 
 
 def partition_of_state(path: str) -> TopicPartition | None:
-    """The partition of a state node; None for any other node."""
+    """Return the partition of a state node; None for any other node."""
     parts = path.removeprefix(f"{TOPICS}/").split("/")
     if not path.startswith(f"{TOPICS}/") or len(parts) != 4:
         return None
@@ -166,7 +166,7 @@ def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
 
 
 def decode_controller(data: bytes | None) -> int:
-    """The id of the broker that is controller."""
+    """Return the id of the broker that is controller."""
     return _decode(CONTROLLER, data, lambda node: int(node["brokerid"]))
 
 
@@ -182,8 +182,8 @@ def decode_epoch(data: bytes | None) -> int:
 
 
 def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
-    """The registration, version 5. `host` and `port` are for readers without endpoints."""
-    # As Kafka: what reads host and port, such as the consumers of 0.8, speaks no other protocol.
+    """Encode the registration, version 5. `host` and `port` are for readers without endpoints."""
+    # As in Kafka: readers of host and port, such as the consumers of 0.8, speak no other protocol.
     plain = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
     node: dict[str, Any] = {
         "features": {},
@@ -203,11 +203,11 @@ def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
 
 
 def decode_broker(broker_id: int, data: bytes | None, epoch: int) -> BrokerImage:
-    """A registration of any version from 1 to 5; `epoch` is the node's czxid."""
+    """Decode a registration of any version from 1 to 5; `epoch` is the node's czxid."""
 
     def read(node: Mapping[str, Any]) -> BrokerImage:
         protocols = node.get(_SUBPROTOCOLS, {})
-        # Version 1, of Kafka 0.8, has a host and a port alone.
+        # Version 1, from Kafka 0.8, has only a host and a port.
         texts = node.get("endpoints") or [f"PLAINTEXT://{node['host']}:{node['port']}"]
         endpoints = tuple(_endpoint(text, protocols) for text in texts)
         may_have_lost = node.get(_MAY_HAVE_LOST) is True
@@ -217,12 +217,12 @@ def decode_broker(broker_id: int, data: bytes | None, epoch: int) -> BrokerImage
 
 
 def encode_topic(topic_id: bytes, replicas: Replicas) -> bytes:
-    """The node of a topic that is not being reassigned."""
+    """Encode the node of a topic that is not being reassigned."""
     return encode_topic_node(TopicNode(topic_id, replicas))
 
 
 def encode_topic_node(node: TopicNode) -> bytes:
-    """A topic's node of version 3, which has a topic id."""
+    """Encode a topic's node in version 3, which has a topic id."""
     assert node.topic_id is not None
     return _encode(
         {
@@ -240,10 +240,10 @@ def _by_number(replicas: Replicas) -> dict[str, list[int]]:
 
 
 def decode_topic(topic: str, data: bytes | None) -> TopicNode:
-    """A topic's node of version 1, 2 or 3."""
+    """Decode a topic's node of version 1, 2 or 3."""
 
     def read(node: Mapping[str, Any]) -> TopicNode:
-        # Topics of Kafka before 2.8 get their id from the first controller that knows ids
+        # Topics from before Kafka 2.8 get their id from the first controller that knows ids
         # (KIP-516).
         text = node.get("topic_id")
         return TopicNode(
@@ -261,7 +261,7 @@ def _from_json(replicas: Mapping[str, Sequence[int]]) -> Replicas:
 
 
 def state_of(partition: PartitionImage) -> StateNode:
-    """A partition's state for its node."""
+    """Return a partition's state for its node."""
     return StateNode(
         partition.leader, partition.leader_epoch, partition.isr, partition.controller_epoch
     )
@@ -292,7 +292,7 @@ def decode_state(topic: str, partition: int, data: bytes | None) -> StateNode:
 
 
 def encode_isr_change(names: Iterable[TopicPartition]) -> bytes:
-    """The notification of a leader below inter.broker.protocol.version 2.7."""
+    """Encode the notification that a leader below inter.broker.protocol.version 2.7 writes."""
     partitions = [{"topic": topic, "partition": number} for topic, number in names]
     return _encode({"version": 1, "partitions": partitions})
 
@@ -313,7 +313,7 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes | None) -> dict[str, str]:
-    """The configs of a config node of any kind; a node without data has none."""
+    """Decode the configs of a config node of any kind; a node without data has none."""
     if not data:
         return {}
     return _decode(path, data, lambda node: {str(k): str(v) for k, v in node["config"].items()})
@@ -331,7 +331,7 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
-    """The last block; None if none has been allocated."""
+    """Decode the last block; None if none has been allocated."""
     if not data:
         return None
     return _decode(

@@ -1,9 +1,9 @@
 """Loading of the metadata tree: all of it for a new controller, parts of it for others.
 
-Nodes are read many at a time, as every request to a server takes a round trip.
+Nodes are read in bulk, because every request to a server takes a round trip.
 
-A malformed node raises CorruptData with its path, except the config of a topic, which is ignored
-then. Nodes that are missing after an interrupted creation or deletion are not an error: a partition
+A malformed node raises CorruptData with its path, except that a malformed topic config is ignored.
+Nodes that are missing after an interrupted creation or deletion are not an error: a partition
 without a state node is loaded as never led, but with the epochs of its log.
 """
 
@@ -22,21 +22,21 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 LatestEpochOf = Callable[[TopicPartition], int]
-"""The newest leader epoch in a partition's log; -1 without a log, or without epochs."""
+"""Returns the newest leader epoch in a partition's log; -1 without a log, or without epochs."""
 
 
 def no_log(topic_partition: TopicPartition) -> int:
-    """The epoch of a partition that has no log here."""
+    """Return the epoch of a partition that has no log here."""
     return NEVER_LED
 
 
 async def load_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
-    """The registered brokers."""
+    """Load the registered brokers."""
     brokers = {}
     for name in await children(store, layout.BROKER_IDS):
         broker_id = int(name)
         node = await store.read(layout.broker_path(broker_id))
-        if node is not None:  # else it was removed between the two reads
+        if node is not None:  # otherwise it was removed between the two reads
             brokers[broker_id] = layout.decode_broker(broker_id, node.data, node.czxid)
     return dict(sorted(brokers.items()))
 
@@ -44,7 +44,7 @@ async def load_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
 async def images_of(
     store: MetadataStore, topics: Mapping[str, TopicNode], latest_epoch_of: LatestEpochOf
 ) -> dict[str, TopicImage]:
-    """The topics of these nodes, with their partitions and their configs."""
+    """Load the topics of these nodes, with their partitions and configs."""
     wanted = {
         TopicPartition(name, number): (topic, replicas)
         for name, topic in topics.items()
@@ -64,7 +64,7 @@ async def load_partitions(
     wanted: Mapping[TopicPartition, tuple[TopicNode, Sequence[int]]],
     latest_epoch_of: LatestEpochOf,
 ) -> dict[TopicPartition, PartitionImage]:
-    """These partitions, each with its topic's node and its replicas."""
+    """Load these partitions, each given with its topic's node and its replicas."""
     nodes = await store.read_many([layout.state_path(*name) for name in wanted])
     return {
         name: _partition(name, topic, replicas, node, latest_epoch_of)
@@ -80,8 +80,8 @@ def _partition(
     latest_epoch_of: LatestEpochOf,
 ) -> PartitionImage:
     if node is None:
-        # The topic was written, and the controller died before the state; or the state was deleted
-        # by hand.
+        # Either the controller died after writing the topic and before writing the state, or the
+        # state was deleted by hand.
         return PartitionImage.never_led(replicas, latest_epoch_of(name))
     state = layout.decode_state(*name, node.data)
     return PartitionImage(
@@ -99,9 +99,9 @@ def _partition(
 async def load_configs_of(
     store: MetadataStore, names: Iterable[str]
 ) -> dict[str, Mapping[str, str]]:
-    """These topics' own configs; none if the node is missing or malformed.
+    """Load these topics' own configs; none if the node is missing or malformed.
 
-    The latter is logged, and does not keep the controller from leading the cluster.
+    A malformed node is logged, and does not keep the controller from leading the cluster.
     """
     paths = {name: layout.topic_config_path(name) for name in names}
     nodes = await store.read_many(list(paths.values()))
@@ -116,13 +116,13 @@ async def load_configs_of(
 
 
 async def load_topic_config(store: MetadataStore, name: str) -> Mapping[str, str]:
-    """A topic's own configs; none without a node. CorruptData."""
+    """Load a topic's own configs; none without a node. Raises CorruptData if malformed."""
     path = layout.topic_config_path(name)
     node = await store.read(path)
     return {} if node is None else layout.decode_config(path, node.data)
 
 
 async def children(store: MetadataStore, path: str) -> tuple[str, ...]:
-    """The names below a path, sorted; none where the path itself is missing."""
+    """Return the names directly under a path, sorted; none if the path itself is missing."""
     node = await store.read(path)
     return () if node is None else tuple(sorted(node.children))

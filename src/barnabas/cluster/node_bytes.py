@@ -35,7 +35,7 @@ def commit_to_bytes(stage: Stage) -> bytes:
 
 
 def commit_from_bytes(payload: bytes, tree: Tree) -> Stage | None:
-    """The commit, staged on the tree; None if the tree (a snapshot) has it already."""
+    """Stage the commit on the tree; None if the tree (a snapshot) already has it."""
     reader = _Reader(payload)
     (zxid,) = reader.unpack(_ZXID)
     if zxid <= tree.zxid:

@@ -1,11 +1,11 @@
 """The tree of nodes in memory, and the effects of a commit on it.
 
-A commit is staged first: its operations are checked one after the other against copies of the
-nodes that they touch. If all are possible the copies replace the nodes (`merge`), else they are
-dropped; so nothing is ever undone. The journal keeps the effects, which need no more checks; a
-replay stages and merges those.
+A commit is staged first: its operations are checked one after the other against copies of the nodes
+that they touch. If all operations are possible, the copies replace the nodes (`merge`); otherwise
+they are dropped. So nothing is ever undone. The journal keeps the effects, which need no more
+checks; a replay stages and merges them.
 
-Invariant: a commit is staged on the tree as the last one left it. Sessions, watches and the disk
+Invariant: a commit is staged on the tree as the last commit left it. Sessions, watches and the disk
 belong to the stores; here an owner is a number.
 """
 
@@ -45,8 +45,7 @@ class Effect(NamedTuple):
 class Node:
     """A node. `children_created` counts all children that it ever had, for sequential names.
 
-    It is larger if a child came with a number already, from another tree: the next number must
-    exceed it.
+    It is larger if a child came from another tree with a number: the next number must exceed that.
     """
 
     __slots__ = ("children", "children_created", "czxid", "data", "owner", "version")
@@ -68,7 +67,7 @@ class Node:
 
 
 class Tree:
-    """All nodes by path. `zxid`: the number of the last merged commit."""
+    """All nodes by path. `zxid` is the number of the last merged commit."""
 
     __slots__ = ("nodes", "zxid")
 
@@ -83,14 +82,16 @@ class Tree:
         return Znode(node.data, node.version, node.czxid, node.owner, tuple(sorted(node.children)))
 
     def stage(self, operations: Sequence[Operation], session_id: int) -> Stage:
-        """The commit of these operations, or the MetadataError of the first impossible one."""
+        """Stage these operations as a commit. Raises the MetadataError of the first impossible
+        operation.
+        """
         stage = Stage(self)
         for operation in operations:
             stage.add(operation, session_id)
         return stage
 
     def merge(self, stage: Stage) -> None:
-        """Apply a staged commit. No other may have been merged since it was begun."""
+        """Apply a staged commit. No other commit may have been merged since it was begun."""
         assert stage.zxid > self.zxid, f"commit {stage.zxid} after {self.zxid}"
         for path, node in stage.nodes.items():
             if node is None:
@@ -100,7 +101,7 @@ class Tree:
         self.zxid = stage.zxid
 
     def ephemeral_paths(self, session_id: int | None = None) -> list[str]:
-        """The paths of ephemeral nodes of one session, or of all."""
+        """Return the paths of the ephemeral nodes of one session, or of all sessions."""
         return [
             path
             for path, node in self.nodes.items()
@@ -109,7 +110,7 @@ class Tree:
 
 
 class Stage:
-    """A commit being staged: copies of its nodes (None: deleted), effects, results.
+    """A commit being staged: copies of its nodes (None if deleted), effects, and results.
 
     The paths in `nodes` are those whose watches fire: a parent is touched by its children.
     """
@@ -124,7 +125,7 @@ class Stage:
         self.results: list[str | int] = []
 
     def add(self, operation: Operation, session_id: int) -> None:
-        """Check the operation after those before it, and stage its effects."""
+        """Check the operation after the earlier ones, and stage its effects."""
         path = operation.path
         if isinstance(operation, Create):
             path = self._path_to_create(operation)
@@ -133,7 +134,7 @@ class Stage:
             self.do(Effect(CREATE, path, operation.data, owner))
             return
         node = self._at_version(path, operation.version)
-        # Like ZooKeeper's: the version is that of the data, and counts from 0.
+        # As in ZooKeeper, the version is that of the data, and counts from 0.
         if isinstance(operation, Set):
             self.results.append(node.version + 1)
             self.do(Effect(SET, path, operation.data))
@@ -170,11 +171,11 @@ class Stage:
         parent = self._find(parent_path)
         if parent is None:
             raise NoNode(path, f"its parent {parent_path} does not exist")
-        # ZooKeeper has it so: the children would have to go with the session.
+        # ZooKeeper forbids this: the children would have to be removed with the session.
         if parent.owner:
             raise NoNode(path, f"its parent {parent_path} is ephemeral and has no children")
         if operation.sequential:
-            # Never a number twice, even after the node with it is gone.
+            # Never use a number twice, even after its node has been deleted.
             path = f"{path}{parent.children_created:0{_SEQUENCE_DIGITS}d}"
         if self._find(path) is not None:
             raise NodeExists(path, "already exists")
@@ -201,8 +202,8 @@ class Stage:
 
 
 def _number_of(name: str) -> int:
-    """The ten digits at the end of a sequential name, an int32; -1 for any other."""
-    # A number from which the counter would overflow an int32 is taken for a part of the name.
+    """Return the ten digits at the end of a sequential name, an int32; -1 for any other name."""
+    # A number from which the counter would overflow an int32 is considered part of the name.
     digits = name[-_SEQUENCE_DIGITS:]
     if len(digits) == _SEQUENCE_DIGITS and digits.isascii() and digits.isdecimal():
         number = int(digits)

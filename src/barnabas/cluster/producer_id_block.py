@@ -1,7 +1,7 @@
 """Blocks of producer ids, which brokers take from the metadata store (`/latest_producer_id_block`).
 
-A block is taken by a conditional write before its first id is used, so no id is given out twice in
-the life of a cluster.
+A conditional write takes a block before its first id is used, so no id is given out twice in the
+life of a cluster.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _IDS_PER_BLOCK = 1000
 
 
 async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
-    """The first and the last of a thousand producer ids that have never been given out.
+    """Return the first and the last of a thousand producer ids that have never been given out.
 
-    Raises NotController, after which the caller tries again, if the store does not answer.
+    Raises NotController if the store does not answer; the caller then tries again.
     """
     while True:
         try:
@@ -29,7 +29,7 @@ async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
             data = layout.encode_producer_id_block(block)
             await store.commit([Set(layout.PRODUCER_ID_BLOCK, data, node.version)])
         except BadVersion:
-            continue  # another broker took that one
+            continue  # another broker took that block
         except MetadataError as error:
             raise NotController(f"the metadata store does not answer: {error}") from error
         return block.first, block.last

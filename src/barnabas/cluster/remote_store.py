@@ -1,8 +1,8 @@
-"""A metadata store on servers: one session after the other.
+"""A metadata store on servers, used in one session after the other.
 
-Reads are retried until there is an answer, for as long as the session lives. The end of a session
-is reported once by EXPIRED, and the next one, which begins by itself, by CONNECTED. Communication
-with a server is up to the subclasses.
+Reads are retried until there is an answer, for as long as the session lives. EXPIRED reports the
+end of a session once. The next session begins by itself, and CONNECTED reports it. The subclasses
+communicate with the servers.
 """
 
 from __future__ import annotations
@@ -44,8 +44,10 @@ class RemoteStore(SessionStore):
 
     @abstractmethod
     def give_up(self) -> None:
-        """End the session, and begin no other one. For any thread: the loop may be held up, and
-        what is ephemeral has to go all the same."""
+        """End the session, and do not begin another one. For any thread.
+
+        The loop may be held up, but the ephemeral nodes must be removed nevertheless.
+        """
 
     @abstractmethod
     async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
@@ -53,15 +55,15 @@ class RemoteStore(SessionStore):
 
     @abstractmethod
     def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
-        """See `SetWatch`."""
+        """Set a watch: see `SetWatch`."""
 
     async def _until_connected(self, session_id: int, path: str) -> None:
-        """Wait for a connection in this session; raises SessionExpired."""
+        """Wait for a connection in this session. Raises SessionExpired if the session ends."""
         while True:
             if self._is_closed:
                 raise SessionExpired(path, "the metadata store is closed")
-            # What was begun in one session must not happen in the next: its ephemeral nodes would
-            # be another's.
+            # Operations begun in one session must not happen in the next: their ephemeral nodes
+            # would belong to another session.
             if self._state is SessionState.EXPIRED or session_id != self._session_id:
                 raise SessionExpired(path, "the session has expired")
             if self._state is SessionState.CONNECTED:
@@ -75,6 +77,6 @@ class RemoteStore(SessionStore):
         self._wake()
 
     def _wake(self) -> None:
-        """Wake those that wait for the state to change."""
+        """Wake the tasks that are waiting for the state to change."""
         changed, self._changed = self._changed, asyncio.get_running_loop().create_future()
         changed.set_result(None)

@@ -8,7 +8,7 @@ from barnabas.cluster.store import MetadataStore, SessionState
 
 
 class SessionStore(MetadataStore):
-    """The current session, and the listeners of its states."""
+    """Holds the current session, and the listeners for its states."""
 
     def __init__(self, session_id: int, state: SessionState) -> None:
         self._session_id = session_id

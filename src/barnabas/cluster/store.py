@@ -1,11 +1,11 @@
 """The metadata seam: a small tree of nodes, in ZooKeeper's terms.
 
-A node has data, a data version that grows by one with each write, and children. Every commit has
-a number (zxid), larger than all before it; that of a node's creation is its czxid. A node may be
-ephemeral: it belongs to a session and is removed with it. A commit does all of its operations or
-none. A watch fires once, may stand for several changes, and only means "read again". If the answer
-to a commit is lost, the outcome is unknown: read before doing anything else. After a session has
-expired, nothing that was begun in it happens any more; a new one begins with reading.
+A node has data, a data version that grows by one with each write, and children. Every commit has a
+number (zxid), larger than all earlier ones; the number of a node's creation is its czxid. A node
+may be ephemeral: it belongs to a session and is removed with it. A commit does either all of its
+operations or none. A watch fires once, may stand for several changes, and only means "read again".
+If the answer to a commit is lost, the outcome is unknown: read before doing anything else. After a
+session has expired, no operation begun in it happens; a new session begins with reading.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import NamedTuple, Protocol
 from barnabas.errors import BarnabasError
 
 ANY_VERSION = -1
-"""In Set and Delete: any version."""
+"""In Set and Delete: matches any version."""
 
 
 class Znode(NamedTuple):
-    """A node as it was read. `owner` is the session of an ephemeral node, else 0."""
+    """A node as it was read. `owner` is the session of an ephemeral node, otherwise 0."""
 
     data: bytes | None
     version: int
@@ -50,7 +50,8 @@ class Set(NamedTuple):
 class Delete(NamedTuple):
     """Remove a node that has no children. Result: its last version.
 
-    Given ANY_VERSION, a store on a server returns that: the server does not return the version.
+    For ANY_VERSION, a store on a server returns ANY_VERSION, because the server does not return the
+    real version.
     """
 
     path: str
@@ -80,7 +81,7 @@ class NodeExists(MetadataError):
 
 
 class NoNode(MetadataError):
-    """The node, or the parent of the one to create, does not exist."""
+    """The node does not exist, or neither does the parent of the node to create."""
 
 
 class BadVersion(MetadataError):
@@ -92,7 +93,7 @@ class NotEmpty(MetadataError):
 
 
 class OutcomeUnknown(MetadataError):
-    """The connection broke before the answer came: the commit may have happened or not."""
+    """The connection broke before the answer came: the commit may or may not have happened."""
 
 
 class SessionExpired(MetadataError):
@@ -108,11 +109,11 @@ class SessionState(Enum):
 
 
 class MetadataStore(Protocol):
-    """The seam. The embedded store, ZooKeeper and the simulator's store are its implementations."""
+    """The seam, implemented by the embedded store, ZooKeeper's and the simulator's."""
 
     @property
     def session_id(self) -> int:
-        """The Znode.owner of this process's ephemeral nodes; never 0."""
+        """The `owner` of this process's ephemeral nodes; never 0."""
         ...
 
     @property
@@ -121,35 +122,35 @@ class MetadataStore(Protocol):
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
         """Call back with each new state of the session, for as long as the store is open.
 
-        After EXPIRED comes CONNECTED, with another session id. EXPIRED is called back before
+        EXPIRED is followed by CONNECTED, with another session id. The EXPIRED call comes before
         anything can be begun in the next session.
         """
         ...
 
     async def read(self, path: str) -> Znode | None:
-        """The node; None if it does not exist."""
+        """Read the node; None if it does not exist."""
         ...
 
     async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        """Read each path, in their order; not as of one moment.
+        """Read each path, in order, but not as of one moment.
 
         On a server this takes one request for hundreds of nodes.
         """
         return [await self.read(path) for path in paths]
 
     async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
-        """Do all operations in their order, or none; a result for each. Raises MetadataError."""
+        """Do all operations in order, or none; returns a result for each. Raises MetadataError."""
         ...
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
         """Call back once after the node's data, existence or set of children has changed.
 
         The same callback is kept once per path. It is called when `read` shows the change, which
-        may be before the commit is on disk and answered. If the session ends first it is called
-        then. It may be called without a change.
+        may be before the commit is on disk and answered, or when the session ends, if that comes
+        first. It may be called without a change.
         """
         ...
 
     async def close(self) -> None:
-        """End the session: its ephemeral nodes go at once. Further use is an error."""
+        """End the session and immediately remove its ephemeral nodes. Further use is an error."""
         ...

@@ -23,7 +23,7 @@ BASE_PATHS = (ROOT, CHANGES, TOKENS)
 
 
 class TokenNode(NamedTuple):
-    """A token; principals as text, `User:alice`."""
+    """A token; its principals are text, such as `User:alice`."""
 
     token_id: str
     owner: str
@@ -53,14 +53,15 @@ def encode_token(token: TokenNode) -> bytes:
 
 
 def decode_token(path: str, data: bytes | None) -> TokenNode:
-    """Decode a token's node. Raises CorruptData that names the path."""
+    """Decode a token's node. Raises CorruptData, naming the path, if it is malformed."""
     try:
         node = json.loads(data or b"")
         owner = unquote(node["owner"])
         return TokenNode(
             str(node["tokenId"]),
             owner,
-            # Version 3 (KIP-373) has it; before, everyone asked for a token of their own.
+            # The requester is in version 3 (KIP-373); before, everyone requested a token for
+            # themselves.
             unquote(node["tokenRequester"]) if "tokenRequester" in node else owner,
             tuple(map(unquote, node["renewers"])),
             int(node["issueTimestamp"]),

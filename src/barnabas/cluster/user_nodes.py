@@ -4,9 +4,9 @@
     /config/users/<user>       {"version":1,"config":{"SCRAM-SHA-256":"salt=...,stored_key=..."}}
     /config/users/<default>    quotas of all other users
 
-A name is URL-encoded as Java does it, with %20 for a space, so that a user may have any name. The
-key, in base64, makes what a client is shown of a user that does not exist: it must be the same at
-each broker and after each restart, or it shows which users those are.
+A name is URL-encoded as in Java, with %20 for a space, so that a user may have any name. The key,
+in base64, determines what a client is shown of a user that does not exist. It must be the same at
+each broker and after each restart; otherwise it would reveal which users do not exist.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def encode_decoy_key(key: bytes) -> bytes:
 
 
 def decode_decoy_key(data: bytes | None) -> bytes | None:
-    """The key in the data of /config/users; None if it has none. Raises CorruptData."""
+    """Return the key in the data of /config/users; None if it has none. Raises CorruptData."""
     if not data:
         return None
     try:
@@ -38,14 +38,14 @@ def decode_decoy_key(data: bytes | None) -> bytes | None:
 
 
 def encoded_user(name: str) -> str:
-    """The name of a user's node."""
-    # Java leaves `*` and encodes `~`, Python the reverse; Kafka encodes the former by itself.
+    """Return the name of a user's node."""
+    # Java leaves `*` and encodes `~`, Python does the reverse; Kafka itself encodes `*`.
     return quote(name, safe=_AS_IT_IS).replace("*", "%2A").replace("~", "%7E")
 
 
 def decoded_user(node: str) -> str | None:
-    """The user of a node; None for that of all others."""
-    # `<default>` cannot be a user: its brackets would be encoded.
+    """Return the user of a node; None for the node of all other users."""
+    # `<default>` cannot be a user, because its brackets would be encoded.
     return None if node == DEFAULT else unquote(node)
 
 

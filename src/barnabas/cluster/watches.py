@@ -1,7 +1,7 @@
 """The watched paths on a server, and their state when each watch was set.
 
-A server's own watches die with the connection. So they are set again on the next one, where a
-changed state reveals a change in the meantime.
+A server's own watches die with the connection. So they are set again on the next connection, where
+a changed state reveals a change in the meantime.
 
 Invariant: each callback is called once, after a change or at the end of the session. It may be
 called without a change, and does not learn what has changed.
@@ -15,20 +15,20 @@ from typing import Protocol
 
 Callback = Callable[[], None]
 
-_UNKNOWN = object()  # equal to no state from a server
+_UNKNOWN = object()  # not equal to any state from a server
 
 
 class SetWatch(Protocol):
     def __call__(self, path: str, is_set: Callable[[object], None]) -> None:
-        """Request a watch from the server; `is_set` gets the state when it was set.
+        """Request a watch from the server; `is_set` gets the state at the time it was set.
 
-        If the connection is lost before that, it is not called: the next one tries again.
+        If the connection is lost before that, it is not called: the next connection tries again.
         """
         ...
 
 
 class _Watched:
-    """A watched path. `seen` is its state from the server, None before."""
+    """A watched path. `seen` is its state from the server, or None before the first."""
 
     __slots__ = ("callbacks", "seen")
 
@@ -45,28 +45,27 @@ class Watches:
         self._watched: dict[str, _Watched] = {}
 
     def add(self, path: str, callback: Callback, *, is_connected: bool) -> None:
-        """Add a watch, set at once or with the next connection."""
+        """Add a watch, which is set immediately or with the next connection."""
         watched = self._watched.get(path)
         if watched is None:
             watched = self._watched[path] = _Watched()
-            # Else `on_reconnected` sets it.
+            # Otherwise `on_reconnected` sets it.
             if is_connected:
                 self._set(path, watched)
         watched.callbacks[callback] = None
 
     def on_reconnected(self) -> None:
-        """Set all of them again, in the same session or in the next one.
+        """Set all watches again, in the same session or in the next one.
 
         A path whose former state is unknown counts as changed.
         """
         for path, watched in self._watched.items():
-            # The connection broke before the answer: the state may have changed since it was asked
-            # for.
+            # The connection broke before the answer: the state may have changed since the request.
             watched.seen = _UNKNOWN if watched.seen is None else watched.seen
             self._set(path, watched)
 
     def fire(self, path: str) -> None:
-        """Fire a path's callbacks, as the server reports a change."""
+        """Fire a path's callbacks, because the server reports a change."""
         watched = self._watched.pop(path, None)
         for callback in () if watched is None else watched.callbacks:
             callback()
@@ -80,6 +79,6 @@ class Watches:
 
     def _is_set(self, path: str, watched: _Watched, seen: object) -> None:
         before, watched.seen = watched.seen, seen
-        # A change while no watch was set; without this it would go unnoticed.
+        # The path changed while no watch was set; without this the change would go unnoticed.
         if before not in (None, seen) and self._watched.get(path) is watched:
             self.fire(path)

@@ -1,12 +1,12 @@
 """The metadata store of a cluster: a real ZooKeeper, reached through kazoo.
 
-A commit is sent once: one that has not left this process waits for the next connection, one that
-was sent and not answered is OutcomeUnknown. Operations begun before EXPIRED end with SessionExpired
-or OutcomeUnknown, and change nothing in the next session. Each connection begins with a sync, so
-that a read after an unknown outcome shows the result.
+A commit is sent once: a commit that has not left this process waits for the next connection; a
+commit that was sent but not answered is OutcomeUnknown. Operations begun before EXPIRED end with
+SessionExpired or OutcomeUnknown, and change nothing in the next session. Each connection begins
+with a sync, so that a read after an unknown outcome shows the result.
 
-A watch is set by two requests, one for existence and data and one for children; requests of one
-connection are executed in order, so a read that is sent later misses nothing.
+A watch is set by two requests, one for existence and data and one for children. The server executes
+requests of one connection in order, so a read that is sent later misses nothing.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _SECRET = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 
 
 class ZooKeeperStore(RemoteStore):
-    """One session after the other with one ZooKeeper; used on one loop."""
+    """A store with one session after the other on one ZooKeeper; used on one loop."""
 
     def __init__(self, settings: Settings) -> None:
         """Use `open`, which returns a connected store."""
@@ -96,9 +96,9 @@ class ZooKeeperStore(RemoteStore):
 
     @classmethod
     async def open(cls, settings: Settings, *, makes_chroot: bool = True) -> ZooKeeperStore:
-        """Connect, and create a missing chroot. Returns the store.
+        """Connect, create a missing chroot, and return the store.
 
-        Raises ConfigError if no server answers in time, and MetadataError if the chroot cannot be
+        Raises ConfigError if no server answers in time, or MetadataError if the chroot cannot be
         created.
         """
         store = cls(settings)
@@ -133,7 +133,9 @@ class ZooKeeperStore(RemoteStore):
         return store
 
     def _report_waiting(self) -> None:
-        """Say early what a start waits for: ZooKeeper may be starting, or the address wrong."""
+        """Say early what a start is waiting for: ZooKeeper may be starting, or the address may be
+        wrong.
+        """
         _log.warning(
             "zookeeper.connect=%s: no ZooKeeper answers yet (%s); still trying, for %d ms in all "
             "(zookeeper.connection.timeout.ms)",
@@ -143,8 +145,10 @@ class ZooKeeperStore(RemoteStore):
         )
 
     async def _report_open_root(self) -> None:
-        """Warn where the rights of the nodes are in vain: to delete /controller takes the right of
-        the node above it."""
+        """Warn if the root is open to all, which makes the nodes' rights useless.
+
+        Deleting /controller takes a right on its parent, not on the node itself.
+        """
         if self._settings.is_protected and await self.is_open_to_all("/"):
             _log.warning(
                 "zookeeper.set.acl=true, but every client of ZooKeeper may create and delete nodes "
@@ -189,7 +193,7 @@ class ZooKeeperStore(RemoteStore):
                     found.append(znode(*pair))
             except ConnectionLoss:
                 continue
-            except UnimplementedError:  # before ZooKeeper 3.6; it closes the connection as well
+            except UnimplementedError:  # before ZooKeeper 3.6; it also closes the connection
                 self._can_read_many = False
             except SessionExpiredError:
                 raise SessionExpired(path, "the session has expired") from None
@@ -221,13 +225,13 @@ class ZooKeeperStore(RemoteStore):
             try:
                 answers = await self._connection.send(commit)
             except _NO_ANSWER:
-                continue  # if it was not sent, with the next connection
+                continue  # if it was not sent, it waits for the next connection
             except SessionExpiredError:
                 break
             except ZookeeperError as error:
                 raise metadata_error(path, error) from error
-            # The session ended while the request was queued. What it was decided on may have
-            # changed since.
+            # The session ended while the request was queued, and its premises may have changed
+            # since.
             if commit.is_void:
                 break
             return commit.results(answers)
@@ -242,7 +246,7 @@ class ZooKeeperStore(RemoteStore):
         def on_answer(answer: asyncio.Future[Any]) -> None:
             if not answer.cancelled() and answer.exception() is None:
                 stat = answer.result()
-                # The zxids of the node's creation, last write and last change of children.
+                # The zxids of the node's creation, its last write and its last change of children.
                 is_set(_NO_NODE if stat is None else (stat.czxid, stat.mzxid, stat.pzxid))
 
         whole = under(self._chroot, path)
@@ -256,8 +260,8 @@ class ZooKeeperStore(RemoteStore):
         if state is SessionState.CONNECTED:
             self._log_connected(session_id)
             self._session_id = session_id
-            # The server of this connection may be behind the one of the last: without a sync a read
-            # could show an older tree.
+            # This connection's server may be behind the previous one's: without a sync a read could
+            # show an older tree.
             self._connection.send(wire.Sync("/")).add_done_callback(retrieve_error)
             self._watches.on_reconnected()
         elif state is SessionState.SUSPENDED:
@@ -279,7 +283,7 @@ class ZooKeeperStore(RemoteStore):
             _log.info("connected to ZooKeeper at %s, session 0x%x", self._hosts, session_id)
 
     async def _be_patient(self) -> None:
-        """While disconnected: keep kazoo trying, and log at intervals."""
+        """Keep kazoo trying while disconnected, and log at intervals."""
         seconds = 0.0
         while self._state is not SessionState.CONNECTED:
             await asyncio.sleep(_LOOK_EVERY_S)
@@ -298,15 +302,15 @@ class ZooKeeperStore(RemoteStore):
         for depth in range(1, len(names) + 1):
             path = "/" + "/".join(names[:depth])
             try:
-                # Not below the chroot, which is what is being made.
+                # Not under the chroot, which is just being created.
                 await self._commit([Create(path)], "", self._session_id)
             except NodeExists:
                 continue
 
     async def is_open_to_all(self, path: str) -> bool:
-        """Return whether every client may create and delete nodes directly below this one.
+        """Return whether every client may create and delete nodes directly under this one.
 
-        Raises MetadataError, OutcomeUnknown.
+        Raises MetadataError or OutcomeUnknown.
         """
         await self._until_connected(self._session_id, path)
         try:
@@ -320,8 +324,8 @@ class ZooKeeperStore(RemoteStore):
     async def set_rights(self, path: str, *, is_protected: bool) -> bool:
         """Give an existing node the rights with which `zookeeper.set.acl` creates it.
 
-        Returns whether it was there. Without `is_protected` it is open to all. Raises
-        MetadataError, also where this connection may not change the node's rights; OutcomeUnknown.
+        Returns whether the node exists. Without `is_protected` it is open to all. Raises
+        MetadataError, also if this connection may not change the node's rights, or OutcomeUnknown.
         """
         rights = rights_of(path, is_protected=is_protected)
         await self._until_connected(self._session_id, path)
@@ -344,13 +348,13 @@ async def _answer_or_error(answer: asyncio.Future[Any]) -> Any:
 
 
 def rights_of(path: str, *, is_protected: bool) -> list[ACL]:
-    """The ACL of a path below the chroot, as Kafka sets it under `zookeeper.set.acl` (SE-6).
+    """Return the ACL of a path under the chroot, as Kafka sets it for `zookeeper.set.acl` (SE-6).
 
-        /consumers and below                                     everybody may do everything
+        /consumers and everything under it                       everybody may do everything
         /config/users, /config/brokers, the delegation tokens    the brokers alone
         all others                                               the brokers write, everybody reads
 
-    "The brokers" are all whose connection has the identity of the one that set the rights.
+    "The brokers" are all clients whose connection has the identity that set the rights.
     """
     if not is_protected or _is_below(path, OPEN_TO_ALL):
         return list(OPEN_ACL_UNSAFE)
@@ -360,7 +364,7 @@ def rights_of(path: str, *, is_protected: bool) -> list[ACL]:
 
 
 def _let_all_change(rights: Iterable[ACL]) -> bool:
-    # Of a node's rights those count that let every client create or delete nodes below it.
+    # Only rights that let every client create or delete nodes under the node count.
     changes = Permissions.CREATE | Permissions.DELETE
     return any(each.id == ANYONE_ID_UNSAFE and each.perms & changes for each in rights)
 

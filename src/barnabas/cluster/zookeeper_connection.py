@@ -1,8 +1,8 @@
 """kazoo's client and its one thread, whose events are passed to the event loop here.
 
-kazoo finds a server, keeps the session alive, and begins the next session after an expiry, for
-ever. Its thread calls nothing but `_Inbox.put`. Events are passed on in the loop's thread, in
-order: so an answer comes before a later loss of the connection, and the end of a session before the
+kazoo finds a server, keeps the session alive, and always begins the next session after an expiry.
+Its thread calls nothing but `_Inbox.put`. Events are passed on in the loop's thread, in order. So
+an answer comes before a later loss of the connection, and the end of a session comes before the
 beginning of the next.
 """
 
@@ -48,14 +48,14 @@ _STATES = {
 
 
 class NotUnderstood(Exception):
-    """A malformed answer came; whether the request had an effect is not known."""
+    """A malformed answer came; whether the request took effect is unknown."""
 
 
 OnState = Callable[[SessionState, int], None]
 
 
 class _Inbox:
-    """Calls for the loop, in order; the loop is woken once for all pending ones."""
+    """Calls for the loop, in order; the loop is woken once for all pending calls."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -73,7 +73,7 @@ class _Inbox:
                 _log.debug("the event loop is closed: dropping an event from ZooKeeper")
 
     def _empty(self) -> None:
-        self._is_waking = False  # before the first one is taken: later ones wake it again
+        self._is_waking = False  # before the first call is taken: later calls wake it again
         while self._calls:
             call, arguments = self._calls.popleft()
             try:
@@ -84,7 +84,7 @@ class _Inbox:
 
 
 class _Reply:
-    """The receiver of an answer in kazoo's thread; `future` is for the loop."""
+    """Receives an answer in kazoo's thread; `future` is for the loop."""
 
     __slots__ = ("_inbox", "future")
 
@@ -96,7 +96,7 @@ class _Reply:
         self._inbox.put(self._on_answer, value)
 
     def set_exception(self, error: Exception) -> None:
-        # Such as a struct.error of kazoo's: the request may have been carried out.
+        # For example a struct.error in kazoo: the request may have been carried out.
         if not isinstance(error, ZookeeperError):
             error = NotUnderstood(str(error))
         self._inbox.put(self._on_failure, error)
@@ -111,10 +111,10 @@ class _Reply:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's threads without the two that only call callbacks: ours are trivial."""
+    """kazoo's threads without the two that only call callbacks: our callbacks are trivial."""
 
     def __init__(self, host_timeout_s: float, tls: TlsSettings | None) -> None:
-        """Raises ConfigError if TLS is wanted and cannot be had."""
+        """Raises ConfigError if TLS is requested but not possible."""
         super().__init__()
         self._host_timeout_s = host_timeout_s
         self._tls = tls
@@ -135,14 +135,14 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def select(
         self, reading: list[Any], writing: list[Any], _: list[Any], timeout: float | None = None
     ) -> Any:
-        """Bound the wait for a silent server, which must delay neither the stop nor the session.
+        """Limit the wait for a silent server, which must delay neither the stop nor the session.
 
-        A starting server accepts connections that it then drops, and kazoo would wait for its
-        first answer as long as the session lives.
+        A starting server accepts connections that it then drops, and kazoo would wait for its first
+        answer for as long as the session lives.
         """
         left_s = _UNBOUNDED_S if timeout is None else timeout
-        # kazoo waits for two sockets where it can be woken, and for one where it cannot: there it
-        # is in the middle of a request or an answer.
+        # kazoo waits for two sockets if it can be woken. If it waits for one, it cannot be woken,
+        # because it is in the middle of a request or an answer.
         is_held_up = len(reading) + len(writing) == 1
         if is_held_up:
             left_s = min(left_s, self._host_timeout_s)
@@ -156,8 +156,9 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, **_: Any
     ) -> Any:
-        """Bound the time for one host that does not answer; TLS is ours, since kazoo's knows PEM
-        files alone."""
+        """Limit the time for one host that does not answer. TLS is ours: kazoo's knows only PEM
+        files.
+        """
         plain = super().create_connection(address, timeout=self._host_timeout_s)
         if self._tls is None:
             return plain
@@ -168,7 +169,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
             raise
 
     def _fresh_context(self, tls: TlsSettings) -> ssl.SSLContext:
-        """Make a context of the present files; if they cannot be used, keep the last one."""
+        """Make a context from the current files; if they cannot be used, keep the last context."""
         assert self._context is not None
         try:
             self._context = _context(tls)
@@ -189,14 +190,14 @@ def _context(tls: TlsSettings) -> ssl.SSLContext:
 def _survive(func: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     try:
         func(*args, **kwargs)
-    except Exception as error:  # kazoo's logger has it with its traceback
+    except Exception as error:  # kazoo logs it with its traceback
         _log.error("the ZooKeeper client failed (%s); restarting it", error)
 
 
 class _LastWords(logging.Handler):
-    """Keeps kazoo's last message, and passes on only what should never happen.
+    """Keeps kazoo's last message, and passes on only messages that should never occur.
 
-    kazoo logs every attempt; and below WARNING, which is dropped, even passwords.
+    kazoo logs every attempt. Messages below WARNING, which may even have passwords, are dropped.
     """
 
     def __init__(self) -> None:
@@ -211,7 +212,7 @@ class _LastWords(logging.Handler):
 
 
 class _Watcher:
-    """The callback of kazoo for a changed path: equal ones are kept once."""
+    """The callback that kazoo gets for a changed path: equal callbacks are kept once."""
 
     __slots__ = ("_inbox", "_on_change", "_path")
 
@@ -221,7 +222,7 @@ class _Watcher:
         self._on_change = on_change
 
     def __call__(self, event: Any) -> None:
-        if event.type != EventType.NONE:  # else the connection was lost, without a change
+        if event.type != EventType.NONE:  # otherwise the connection was lost, without a change
             self._inbox.put(self._on_change, self._path)
 
     def __eq__(self, other: object) -> bool:
@@ -252,7 +253,7 @@ class Connection:
 
     @property
     def has_given_up(self) -> bool:
-        """Kazoo's thread has ended, as after a malformed answer: then `restart` it."""
+        """kazoo's thread has ended, for example after a malformed answer: then call `restart`."""
         return self._client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
 
     def start(self) -> None:
@@ -270,11 +271,11 @@ class Connection:
         await asyncio.get_running_loop().run_in_executor(None, self._stop)
 
     def end_session(self) -> None:
-        """End the session now; from any thread, whatever the loop does meanwhile."""
+        """End the session now, from any thread, whatever the loop is doing."""
         self._stop()
 
     def give_up_waiting(self) -> None:
-        """Fail all requests that wait for an answer as if the connection were lost."""
+        """Fail all requests waiting for an answer, as if the connection were lost."""
         for future in list(self._waiting):
             if not future.done():
                 future.set_exception(ConnectionLoss("its session has expired"))
@@ -292,7 +293,10 @@ class Connection:
         return client_id is not None and client_id[0] == session_id
 
     def send(self, request: Any) -> asyncio.Future[Any]:
-        """The answer, or kazoo's error. Requests are executed in the order of these calls."""
+        """Send a request. The future gets the answer or kazoo's error.
+
+        Requests are executed in the order of these calls.
+        """
         reply = _Reply(self._inbox, asyncio.get_running_loop().create_future())
         self._waiting[reply.future] = None
         reply.future.add_done_callback(self._waiting.pop)
@@ -301,7 +305,7 @@ class Connection:
         return reply.future
 
     def watcher(self, path: str, on_change: Callable[[str], None]) -> Callable[[Any], None]:
-        """Make the callback of a watch: `on_change(path)` is called in the loop's thread."""
+        """Return the callback for a watch: `on_change(path)` is called in the loop's thread."""
         return _Watcher(self._inbox, path, on_change)
 
     def _state_changed(self, state: str) -> None:
@@ -317,7 +321,7 @@ class Connection:
 
 
 def _identity(settings: Settings) -> dict[str, Any]:
-    """kazoo's arguments for the credentials."""
+    """Return kazoo's arguments for the credentials."""
     if not settings.credentials:
         return {}
     if not settings.uses_sasl:
@@ -332,7 +336,7 @@ def _client(settings: Settings, hosts: str, last_words: logging.Handler) -> Kazo
     logger = logging.Logger("kazoo", logging.WARNING)
     logger.addHandler(last_words)
     session_s = settings.session_timeout_ms / 1000
-    # Each server has its turn before the session is over, as in ZooKeeper's own client.
+    # As in ZooKeeper's own client, each server gets its turn before the session is over.
     host_timeout_s = min(session_s / len(hosts.split(",")), _LONGEST_SILENCE_S)
     handler = _Handler(host_timeout_s, settings.tls)
     retry = KazooRetry(

@@ -1,9 +1,9 @@
-"""Requests to ZooKeeper beyond kazoo's own: commits of one session, and reads in bulk.
+"""Requests to ZooKeeper in addition to kazoo's: commits in one session, and reads in bulk.
 
-They have the interface of kazoo's own requests: they are encoded in its thread, when they are sent.
-A commit then checks whether the session is still the one in which it was begun, and if not it sends
-nothing that could have an effect: kazoo opens the next session by itself, and sends queued requests
-in that one.
+They have the interface of kazoo's own requests: kazoo's thread encodes them when they are sent. A
+commit then checks whether its session is still the current one; if not, it sends nothing that could
+have an effect. This is needed because kazoo opens the next session by itself, and sends queued
+requests in that session.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _ERRORS: tuple[tuple[type[KazooException], type[MetadataError], str], ...] = (
 )
 
 AclOf = Callable[[str], list[ACL]]
-"""The ACL of a node created at this path."""
+"""Returns the ACL of a node created at this path."""
 
 
 class Commit:
-    """All operations or none, in one session only.
+    """A commit of all operations or none, in one session only.
 
-    `was_sent`: it may have happened, even without an answer. `is_void`: it was not sent, as its
-    session had expired.
+    `was_sent` means that it may have happened, even without an answer. `is_void` means that it was
+    not sent, because its session had expired.
     """
 
     type = wire.Transaction.type
@@ -100,9 +100,9 @@ class Commit:
         return results
 
     def results(self, answers: Sequence[Any]) -> list[str | int]:
-        """The store's results; raises the MetadataError of the operation that failed."""
+        """Return the store's results. Raises the MetadataError of the operation that failed."""
         for operation, answer in zip(self.operations, answers, strict=True):
-            # The other operations have one of these two errors.
+            # The operations that did not fail themselves have one of these two errors.
             if isinstance(answer, Exception) and not isinstance(
                 answer, RolledBackError | RuntimeInconsistency
             ):
@@ -135,7 +135,7 @@ class Commit:
 
 
 class MultiRead:
-    """Data and children of many nodes by one request (ZooKeeper 3.6 and later)."""
+    """Reads data and children of many nodes by one request (ZooKeeper 3.6 and later)."""
 
     type = _MULTI_READ
 
@@ -148,11 +148,11 @@ class MultiRead:
         for path in self._paths:
             for kind in (_GET_DATA, _GET_CHILDREN):
                 parts.append(wire.multiheader_struct.pack(kind, False, -1))
-                parts.append(wire.write_string(path) + b"\0")  # and no watch
+                parts.append(wire.write_string(path) + b"\0")  # and set no watch
         return b"".join([*parts, _END])
 
     def deserialize(self, answer: bytes, offset: int) -> list[tuple[Any, Any]]:
-        """The two answers for each path, for `znode`; an error among them is not raised."""
+        """Return the two answers for each path, for `znode`; an error among them is not raised."""
         results: list[Any] = []
         header, offset = wire.MultiHeader.deserialize(answer, offset)
         while not header.done:
@@ -173,14 +173,14 @@ class MultiRead:
 
 
 def single_reads(path: str) -> tuple[Any, Any]:
-    """The two requests whose answers `znode` combines, for older servers."""
+    """Return the two requests whose answers `znode` combines, for older servers."""
     return wire.GetData(path, None), wire.GetChildren(path, None)
 
 
 def znode(data: Any, children: Any) -> Znode | None:
-    """The node from two answers; None if there is none; raises any other error.
+    """Build the node from two answers; None if there is none. Raises any other error.
 
-    It may have been removed between the two.
+    The node may have been removed between the two answers.
     """
     for answer in (data, children):
         if isinstance(answer, NoNodeError):
@@ -192,7 +192,7 @@ def znode(data: Any, children: Any) -> Znode | None:
 
 
 def metadata_error(path: str, error: Exception) -> MetadataError:
-    """The store's error for one from ZooKeeper."""
+    """Return the store's error that corresponds to ZooKeeper's."""
     for theirs, ours, reason in _ERRORS:
         if isinstance(error, theirs):
             return ours(path, reason)
@@ -201,7 +201,7 @@ def metadata_error(path: str, error: Exception) -> MetadataError:
 
 
 def under(chroot: str, path: str) -> str:
-    """The absolute path of a node below the chroot."""
+    """Return the absolute path of a node under the chroot."""
     return chroot + path if path != "/" else chroot or path
 
 

@@ -21,13 +21,13 @@ class Settings(NamedTuple):
     session_timeout_ms: int = 18_000
     connection_timeout_ms: int | None = None  # for the first connection; None: as for a session
     credentials: str = ""  # user:password
-    uses_sasl: bool = False  # the credentials go by SASL DIGEST-MD5, not by the digest scheme
+    uses_sasl: bool = False  # the credentials are sent by SASL DIGEST-MD5, not by the digest scheme
     is_protected: bool = False  # others may read created nodes, but not change them
     tls: TlsSettings | None = None
 
     @property
     def has_identity(self) -> bool:
-        """ZooKeeper can tell this client from others, so that it may own nodes."""
+        """ZooKeeper can distinguish this client from others, so that it may own nodes."""
         return bool(self.credentials or (self.tls is not None and self.tls.keystore_location))
 
     def __repr__(self) -> str:
@@ -43,7 +43,9 @@ class Settings(NamedTuple):
 
 
 def settings_from(config: BrokerConfig) -> Settings:
-    """The settings from a broker's configs, which include `zookeeper.connect`. ConfigError."""
+    """Read the settings from a broker's configs, which include `zookeeper.connect`. Raises
+    ConfigError.
+    """
     credentials = config.str("barnabas.zookeeper.credentials")
     if credentials and not all(credentials.partition(":")):
         raise ConfigError("barnabas.zookeeper.credentials must have the form user:password")
@@ -95,7 +97,7 @@ def _tls_from(config: BrokerConfig) -> TlsSettings:
         config, "zookeeper.ssl.truststore.location", "zookeeper.ssl.truststore.type"
     )
     password = config.str("zookeeper.ssl.keystore.password")
-    is_pem = key_type == "PEM"  # whose password is that of the key in it
+    is_pem = key_type == "PEM"  # whose password is the password of its key
     versions = config.list("zookeeper.ssl.enabled.protocols")
     if not versions and config.is_set("zookeeper.ssl.protocol"):
         versions = [config.str("zookeeper.ssl.protocol")]
@@ -116,7 +118,9 @@ def _tls_from(config: BrokerConfig) -> TlsSettings:
 
 
 def _store(config: BrokerConfig, location: str, kind: str) -> tuple[str, str]:
-    """The file and the type of a store; without one ZooKeeper goes by the file's ending."""
+    """Return a store's file and type; if no type is set, the file's ending decides, as in
+    ZooKeeper.
+    """
     path, given = config.str(location), config.str(kind).upper()
     known = given or _TYPES.get(Path(path).suffix.lower(), "")
     if path and not known:

@@ -367,9 +367,7 @@ class Connection(asyncio.BufferedProtocol):
         sent.
         """
         assert self._buffer is not None
-        begun = memoryview(self._buffer)[
-            self._start : self._end
-        ]  # the pool refuses it if a view exists
+        begun = memoryview(self._buffer)[self._start : self._end]  # with a view, not reused
         held = len(begun)
         needed = self._buffer_bytes
         if held >= 4:

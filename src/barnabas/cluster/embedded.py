@@ -97,7 +97,7 @@ class EmbeddedStore(MetadataStore):
 
     @property
     def tree(self) -> Tree:
-        """All nodes as the last commit left them, for reading only."""
+        """All nodes as the last commit left them. Read-only."""
         return self._tree
 
     @property

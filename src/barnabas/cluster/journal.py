@@ -1,7 +1,7 @@
 """The embedded store's files: a copy of journal and snapshot in each log directory.
 
 Invariant: the next `open` reads back the frames appended before a `sync` that returned, whole or
-not at all. A crash may leave a torn frame at the journal's end: it was never acknowledged, and is
+not at all. A crash may leave a torn frame at the journal's end: it was never acknowledged and is
 cut off. Anything else that cannot be read was destroyed. It is read from another copy; if no copy
 has it, the store is not opened (`journal_copies`). Nothing is cut or replaced without a copy of it.
 

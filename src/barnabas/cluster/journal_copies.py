@@ -5,7 +5,7 @@
 
 Each log directory has both. The newest snapshot counts, and from there on each commit that any copy
 has: so data damaged in one copy is read from another. The first commit that no copy has is the end.
-Later commits that a crash may have kept were never acknowledged, and are cut. But if some frame
+Later commits that a crash may have kept were never acknowledged and are cut. But if some frame
 proves that a missing commit was on disk, the commit was destroyed, and only the operator may accept
 that.
 

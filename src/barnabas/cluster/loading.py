@@ -101,7 +101,7 @@ async def load_configs_of(
 ) -> dict[str, Mapping[str, str]]:
     """Load these topics' own configs; none if the node is missing or malformed.
 
-    A malformed node is logged, and does not keep the controller from leading the cluster.
+    A malformed node is logged and does not keep the controller from leading the cluster.
     """
     paths = {name: layout.topic_config_path(name) for name in names}
     nodes = await store.read_many(list(paths.values()))

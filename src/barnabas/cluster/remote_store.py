@@ -20,7 +20,7 @@ _NODES_PER_READ = 500  # a request is at most 1 MiB, and a path 300 bytes
 
 
 class RemoteStore(SessionStore):
-    """Sessions, reads and watches that wait for a connection."""
+    """Sessions, and reads and watches that wait until there is a connection."""
 
     def __init__(self, state: SessionState) -> None:
         super().__init__(0, state)

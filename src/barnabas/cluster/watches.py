@@ -4,7 +4,7 @@ A server's own watches die with the connection. So they are set again on the nex
 a changed state reveals a change in the meantime.
 
 Invariant: each callback is called once, after a change or at the end of the session. It may be
-called without a change, and does not learn what has changed.
+called without a change and does not learn what has changed.
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
     socket --recv_into--> buffer --+-- 4-byte length | frame --> reader.frame_received
     socket <--write / sendfile-- pending parts <-- write([bytes, FileSlice, ...])
 
-Owns the receive buffer and the order of writes. Promises: a frame's memory belongs to the reader,
-writable, and is not written by the connection again, so views of it may be kept (each keeps its
-whole buffer alive: copy small parts that are kept for long); an idle connection holds no buffer;
-parts leave in the order of the calls; every FileSlice handed over is released once, sent or not.
-Does not promise that the peer has read anything.
+Owns the receive buffer and the order of writes. It promises that a frame's memory belongs to the
+reader, is writable, and is not written again by the connection, so that views of it may be kept.
+Each view keeps its whole buffer alive: copy small parts that are kept for long. It also promises
+that an idle connection holds no buffer, that parts leave in the order of the calls, and that every
+FileSlice handed over is released once, sent or not. It does not promise that the peer has read
+anything.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def was_opened(self) -> bool:
-        """The reader was notified of the connection, and was or will be notified of its end."""
+        """The reader was notified of the connection and was or will be notified of its end."""
         return self._transport is not None
 
     @property

@@ -56,7 +56,7 @@ class MemoryPool:
         self._free_bytes = size_bytes
         self._spare: list[bytearray] = []
         self._waiting: deque[_Waiting] = deque()
-        self._holders: dict[object, int] = {}  # bytes; those that began first come first
+        self._holders: dict[object, int] = {}  # bytes, in order of first use
         self.when_short: Callable[[], None] | None = None
         """Called whenever a reservation has to wait."""
 

@@ -42,7 +42,7 @@ class Reservation:
         """Memory for frames of some APIs; None if there is no such API."""
         self.size_bytes = 0
         self.is_kept = False
-        """The reservation outlives its frame: the reader still has its bytes, and takes no other
+        """The reservation outlives its frame: the reader still has its bytes and takes no other
         frame.
         """
         self._holder = holder

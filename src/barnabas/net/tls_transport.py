@@ -4,12 +4,12 @@
     socket <-- transport.write <-- outgoing BIO <--SSLObject-- write
 
 A thread's connections share the scratch buffer and both BIOs, so an idle connection holds no buffer
-at all. That works because each use of OpenSSL is one plain call: what is put into a BIO is taken
-out of it again before anything else runs, whatever the call raises. A record that has come in part
-waits inside the SSLObject, and what the protocol has no room for waits in `_held`.
+at all. That works because each use of OpenSSL is one plain call: bytes put into a BIO are taken
+out again before anything else runs, whatever the call raises. A partly received record waits inside
+the SSLObject, and bytes for which the protocol has no room wait in `_held`.
 
-The connection above gets `connection_made` when the handshake is done, and no call at all if it
-fails.
+The connection above gets `connection_made` when the handshake is done, and no call at all if the
+handshake fails.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Record batches: read, checked, built and rewritten, without I/O.
 
-The records of a batch are read in more than one way: one loop that does everything costs a
-microsecond a record, and most readers need less. All of them read the same records, or leave them
-to another, or say `CorruptData` (tests/property/test_record_readers.py compares them all).
+There are several readers for the records of a batch, because one loop that does everything costs a
+microsecond per record, and most callers need less. Each reader either reads the same records,
+leaves them to another reader, or raises `CorruptData` (tests/property/test_record_readers.py
+compares them all).
 
     reader                          of each record           for
     record.walk_records             everything               replay of coordinators, tools, what the

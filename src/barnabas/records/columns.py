@@ -10,12 +10,12 @@ A record of a batch (magic 2; every length and delta is a zigzag varint):
     length | attributes int8 | timestamp delta | offset delta
            | key length, key | value length, value | header count, headers
 
-Records of a batch follow one another without a gap. Where they are of one size, as one producer's
-often are, `record_tables.py` reads them as tables in place. Else the batches of a fetch, stripped
-of their headers and decompressed, are joined into one buffer (`octets`), and a column is computed
-over all of them at once by `fields.py`: per batch Python would pay numpy's call overhead a dozen
-times. The only Python that runs per record is the walk from one length to the next, and even that
-only where records differ in size.
+Records of a batch follow one another without a gap. If they have one size, as one producer's often
+have, `record_tables.py` reads them as tables in place. Otherwise the batches of a fetch are
+stripped of their headers, decompressed and joined into one buffer (`octets`), and `fields.py`
+computes each column over all of them together: per batch, Python would pay numpy's call overhead a
+dozen times. The only Python code that runs per record is the walk from one length to the next, and
+that runs only if records differ in size.
 """
 
 from __future__ import annotations

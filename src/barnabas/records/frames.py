@@ -105,7 +105,7 @@ def _raw_bytes(block: memoryview) -> int:
 
 
 def lz4_bytes(data: Buffer) -> int:
-    """The most that the one frame in `data` unpacks to.
+    """Return the most bytes to which the one frame in `data` can unpack.
 
     magic u32 | FLG (bits 6-7 version 1, 5 independent blocks, 4 block checksums, 3 content size,
     2 content checksum, 1 reserved, 0 dictionary id) | BD (bits 4-6: block size 4^(4+n), n >= 4)
@@ -165,7 +165,7 @@ def _lz4_header(header: bytes) -> tuple[int, int | None, int, int]:
 
 
 def zstd_bytes(data: Buffer) -> int:
-    """The most that the frames in `data` unpack to (RFC 8878, section 3.1.1).
+    """Return the most bytes to which the frames in `data` can unpack (RFC 8878, section 3.1.1).
 
     magic u32 | descriptor (bits 6-7 content size, 5 single segment, 3 reserved, 2 checksum,
     0-1 dictionary id) | [window] | [dictionary id] | [content size]

@@ -8,7 +8,7 @@ A compressed message's value is a set of messages. In magic 0 they have absolute
 read here and never written.
 
 LZ4 in magic 0 has a wrong checksum in its frame header: Kafka then also hashed the frame's magic
-number, and has to keep doing so. The checksum is corrected before the frame is read.
+number and has to keep doing so. The checksum is corrected before the frame is read.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: 
 
 
 def _is_framed(records: memoryview, codec: int, count: int) -> bool:
-    """Return whether compressed records are framed by their codec, and may be `count` records."""
+    """Return whether compressed records are framed by their codec and may be `count` records."""
     try:
         return (
             count * _MIN_RECORD_BYTES

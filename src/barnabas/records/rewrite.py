@@ -195,7 +195,7 @@ def plain_section(records: memoryview, header: BatchHeader, limit_bytes: int) ->
 
 
 def rewrite(header: BatchHeader, plain: bytes, *, codec: int, level: int | None) -> bytes:
-    """The batch with its records in another codec, and otherwise unchanged.
+    """Return the batch with its records in another codec but otherwise unchanged.
 
     `header.max_timestamp` is used as given; length and checksum are computed.
     """

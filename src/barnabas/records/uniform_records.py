@@ -2,10 +2,10 @@
 
     record | record | record | ...      a stretch: `count` rows of `stride` octets each
 
-Where a producer's records are of one size, every octet that says where a field begins is a column
+If a producer's records have one size, every octet that determines where a field begins is a column
 of equal octets, and `bytes` compares, slices and searches columns in C. So only the values
-themselves cost a step of Python each. Anything else (few records, many sizes, headers, offsets with
-gaps, a record that may be damaged) is left to `record.walk_records`, which also has the errors.
+themselves cost a Python step each. Everything else (few records, many sizes, headers, offsets with
+gaps, a record that may be damaged) is left to `record.walk_records`, which also raises the errors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from barnabas.records.batch import BatchHeader
 from barnabas.records.record_layout import Layout, read_layout
 
-_FEWEST = 16  # records to a stretch, on average: with fewer the plain way is as fast
+_FEWEST = 16  # records per stretch, on average: with fewer the plain way is as fast
 _SLACK = 64
 _IS_LONG = bytes(octet >= 0x80 for octet in range(256))
 _ONE_OCTET, _TWO_OCTETS = 64, 8192  # the first offset delta that needs one octet more
@@ -32,7 +32,7 @@ class UniformRecords(NamedTuple):
 
 
 def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
-    """The records of a batch, `data` being all of them uncompressed; None if not worthwhile."""
+    """Return the records of a batch, given uncompressed in `data`; None if not worthwhile."""
     count = header.record_count
     if count < _FEWEST or header.last_offset_delta != count - 1:
         return None
@@ -47,7 +47,7 @@ def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
             return None
         stretches += 1
         done += run
-        # Too many sizes: to go on would cost more than the plain walk.
+        # Too many sizes: continuing would cost more than the plain walk.
         if done + _SLACK < stretches * _FEWEST:
             return None
         end = position + run * layout.size
@@ -62,7 +62,7 @@ def read_uniform(header: BatchHeader, data: bytes) -> UniformRecords | None:
 
 
 def _layout_at(data: bytes, start: int) -> Layout | None:
-    """The layout of the record at `start`; None if it has headers, or is damaged."""
+    """Return the layout of the record at `start`; None if it has headers or is damaged."""
     layout = read_layout(data, start)
     if layout is None or layout.header_count_at + 1 != layout.size:
         return None
@@ -71,7 +71,7 @@ def _layout_at(data: bytes, start: int) -> Layout | None:
 
 
 def _run(data: bytes, position: int, layout: Layout, most: int) -> int:
-    """The number of records from `position` on that have this layout.
+    """Return how many records from `position` on have this layout.
 
     Each start follows from the length of the record before it, which has been compared.
     """
@@ -98,7 +98,7 @@ def _run(data: bytes, position: int, layout: Layout, most: int) -> int:
 
 
 def _offsets_follow(data: bytes, position: int, layout: Layout, first: int, run: int) -> bool:
-    """The offset deltas of `run` records are `first`, `first` + 1 and so on."""
+    """Return whether the offset deltas of `run` records are `first`, `first` + 1 and so on."""
     width = layout.key_length_at - layout.offset_delta
     end = position + run * layout.size
     columns = [
@@ -146,7 +146,7 @@ def _timestamps(header: BatchHeader, data: bytes, starts: range, layout: Layout)
 
 
 def _zigzag(octets: tuple[int, ...]) -> int:
-    """A varint of these octets."""
+    """Return the number that these octets encode as a varint."""
     raw = shift = 0
     for octet in octets:
         raw |= (octet & 0x7F) << shift

@@ -20,7 +20,7 @@ class AppendResult(NamedTuple):
     """True for a retry of a batch that the log already holds: nothing was written."""
 
 
-# One is made for each batch: this takes half the time of naming its fields.
+# An instance is created for each batch: this takes half the time of naming its fields.
 new_result: Callable[[tuple[int, int, int, int, int, bool]], AppendResult] = partial(
     tuple.__new__, AppendResult
 )

@@ -58,7 +58,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         return len(self._logs)
 
     def add(self, name: TopicPartition, log: DamagedLog) -> None:
-        """Log a damaged log that was found, and keep it."""
+        """Log a damaged log that was found and keep it."""
         _log.error(
             "%s is offline: %s; unless another broker has its records, restore the file and "
             "restart the broker, or delete the partition",

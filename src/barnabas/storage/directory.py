@@ -5,23 +5,23 @@
     .kafka_cleanshutdown                {"version":0,"brokerEpoch":-1}; only after a clean stop
     .barnabas_boot                      the machine's boot that wrote here last; in a cluster only
     .barnabas_clock                     the newest wall time that could be trusted (`seen_time`)
-    recovery-point-offset-checkpoint    up to where each partition is on disk for sure
+    recovery-point-offset-checkpoint    the offset below which each partition is certainly on disk
     replication-offset-checkpoint       high watermarks
-    log-start-offset-checkpoint         where each partition begins, if not with its first segment
+    log-start-offset-checkpoint         the start of each partition, if not its first segment's
     .barnabas_pulse                     written now and then in a cluster, to notice a hung disk
     .barnabas_topic_ids                 the topic ids of the newest partitions
     .barnabas_moves                     the partitions that are being moved here
-    cleaner-offset-checkpoint           up to where each compacted partition is clean
+    cleaner-offset-checkpoint           the offset below which each compacted partition is clean
     <topic>-<partition>/                a replica
-    <topic>-<partition>.<32 hex>-delete/     a deleted one that is about to be removed
-    <topic>-<partition>.<32 hex>-stray/      one of another topic of that name: kept, never opened
-    <topic>-<partition>.<32 hex>-future/     one that is being moved here from another directory
+    <topic>-<partition>.<32 hex>-delete/     a deleted replica that is about to be removed
+    <topic>-<partition>.<32 hex>-stray/      a replica of a namesake topic: kept, never opened
+    <topic>-<partition>.<32 hex>-future/     a replica moving here from another directory
 
 Invariant: the marker of a clean stop exists only while nothing in the directory has changed since
 that stop. It is removed, durably, before the first log is opened.
 
-Of the checkpoints only the one of log starts is indispensable: it alone has the records deleted by
-request. The others start empty where they cannot be read.
+Only the checkpoint of log starts is indispensable: nothing else knows which records were deleted by
+request. The other checkpoints start empty if they cannot be read.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class LogDirectory:
         """Return whether records written here may be lost: after a crash of the whole machine.
 
         After a `kill -9` the page cache still holds what the disk does not. `boot_id` identifies
-        the machine's boot, and is empty if it is not known. A new directory counts as having lost
+        the machine's boot and is empty if it is not known. A new directory counts as having lost
         everything.
         """
         if self.was_clean:
@@ -328,7 +328,7 @@ class LogDirectory:
 
         Returns the new path. `sync` makes the rename durable, and `purge` removes deleted replicas.
 
-        `unique` (16 bytes) distinguishes topics of one name, and is incremented if it is taken.
+        `unique` (16 bytes) distinguishes topics of one name and is incremented if it is taken.
         `source` is a directory here that does not have the replica's name.
         """
         number = int.from_bytes(unique)

@@ -83,7 +83,7 @@ class LeaderEpochs:
         committed.
         """
         entries = self._entries
-        # The epoch is already in the list, and keeps its start.
+        # The epoch is already in the list and keeps its start.
         if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
             return
         # Remove epochs that got no record, or an uncommitted one: both columns have to rise.

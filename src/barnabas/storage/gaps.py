@@ -1,6 +1,6 @@
 """Legitimate gaps in a log's offsets, noted in `.barnabas_gaps.deleted` in its directory.
 
-    4711    the log has gaps only below this offset, and is on disk up to it; an empty file means 0
+    4711    the log has gaps only below this offset and is on disk up to it; an empty file means 0
 
 Compaction removes whole batches, so a cleaned segment may end before the next segment begins. A
 segment that lost its end to a power cut looks the same. So the part to be cleaned is made durable

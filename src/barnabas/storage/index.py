@@ -3,14 +3,14 @@
     .index      relative offset int32 | position int32          8 bytes, entry i at byte 8i
     .timeindex  timestamp int64 | relative offset int32        12 bytes, entry i at byte 12i
 
-An offset entry: the batch with this *last* offset begins at that position. A time entry: every
-record before the batch that ends with that offset is no younger than that timestamp. In both the
-first column rises strictly, so a lookup is the greatest entry at or below the target (ST-3); the
-log is then scanned from there.
+An offset entry says that the batch with this *last* offset begins at that position. A time entry
+says that no record before the batch that ends with that offset is younger than that timestamp. In
+both indexes the first column rises strictly, so a lookup finds the greatest entry at or below the
+target (ST-3); the log is then scanned from there.
 
-A lookup anywhere in a full segment is about ten small reads. But nearly every reader is at the end,
-whose entries are in memory, or continues where one was before: so the page of entries of the last
-lookup is kept, and the next one begins with it and the page behind it.
+A lookup anywhere in a full segment takes about ten small reads. But nearly every reader is at the
+end, whose entries are in memory, or continues where a reader was before. So the page of entries of
+the last lookup is kept, and the next lookup begins with it and the page behind it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Truncations of a broker's logs: many together, with one wait for the disk.
 
 A follower that finds its log diverging truncates it on the loop (`begin`), for all partitions of a
-response. The rest waits for the disk or takes long, and is done for all logs together:
+response. The rest waits for the disk or takes long and is done for all logs together:
 
     begin    the log has its new end immediately, also for its readers
     learn    on the loop, in steps: reads the log to find the producers at the new end

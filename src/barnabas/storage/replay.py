@@ -63,7 +63,7 @@ def replay(producers: Producers, segments: Sequence[Segment], offset: int, end_o
 def replay_in_steps(
     producers: Producers, segments: Sequence[Segment], offset: int, end_offset: int
 ) -> Iterator[None]:
-    """Run `replay` in steps; at each `yield` other tasks may run, and may close files."""
+    """Run `replay` in steps; at each `yield` other tasks may run and may close files."""
     if offset >= end_offset:
         return  # a snapshot covers the whole segment: damage in it does not affect this log's end
     for i, segment in enumerate(segments):

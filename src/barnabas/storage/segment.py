@@ -8,7 +8,7 @@ Appends are staged: they count immediately, and `write_staged` writes all of the
 one system call. The log writes them before it reads the file.
 
 Invariant: `size_bytes` is where the last whole batch ends, including staged batches. A segment
-knows nothing about roles, epochs or producers, and does not check what it is given.
+knows nothing about roles, epochs or producers and does not check what it is given.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Owns the order of a start and of a stop; that order makes a stop clean. Start: lock every directory
 and read its metadata, and only then remove the markers and open the logs. Stop: flush and close
 every log, write the checkpoints, and finally write the marker, per directory. A directory with a
-failed log gets no marker, and is scanned at the next start.
+failed log gets no marker and is scanned at the next start.
 
 A directory that is broken, at the start or later, goes offline alone: its logs are dropped here,
 and the broker runs on the others (KIP-112). A log that is damaged is left out alone
@@ -60,7 +60,7 @@ class LogSize(NamedTuple):
 
 
 class LogStore:
-    """The logs by partition. All methods are synchronous; those that wait for a disk say so."""
+    """The logs by partition. All methods are synchronous; if one waits for a disk, it says so."""
 
     __slots__ = (
         "_checkpoints",

@@ -5,7 +5,7 @@
         obsolete, it is rewritten without them; small segments are merged
 
 A pass reads files and writes files with the suffix `.cleaned`; it does not change the log. It is a
-generator: its caller may do other work between steps, and may close it at any time. A finished
+generator: its caller may do other work between steps and may close it at any time. A finished
 group of segments is swapped in while the next group is written, so a pass that ends early has
 cleaned part of the log, and the next pass starts at the same offset.
 """

@@ -368,7 +368,7 @@ class Connection(asyncio.BufferedProtocol):
         sent.
         """
         assert self._buffer is not None
-        begun = memoryview(self._buffer)[self._start : self._end]  # with a view, not reused
+        begun = memoryview(self._buffer)[self._start : self._end]  # a view prevents its reuse
         held = len(begun)
         needed = self._buffer_bytes
         if held >= 4:

@@ -19,11 +19,11 @@ Owns the layout of the 61 bytes (KIP-98) and, as far as a header goes, of the ol
     61  records
 
 Magic 0 and 1, in old directories, are single messages: offset int64, size int32, crc uint32, magic
-int8, attributes int8, in magic 1 timestamp int64, key, value. A compressed one wraps a set of
-messages and carries the offset of the last. Their header says only where the batch *ends*:
-`base_offset` equals `last_offset`, and `record_count` is -1.
+int8, attributes int8, in magic 1 timestamp int64, key, value. A compressed message wraps a set of
+messages and carries the offset of the last message. The header of a message says only where the
+batch *ends*: `base_offset` equals `last_offset`, and `record_count` is -1.
 
-A header that was read has a possible length and a known magic; nothing more holds before
+A header that was read has a possible length and a known magic; nothing more is certain before
 `verify_crc`.
 """
 

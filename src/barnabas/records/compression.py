@@ -6,10 +6,10 @@
     3   lz4     frame, 64 KiB independent blocks          one frame of independent blocks, as Java
     4   zstd    frame                                     frames with or without content size
 
-Invariant: for any bytes `decompress` returns at most `limit_bytes` bytes, needs about three times
-that for a moment, and raises only `CorruptData`. A few hundred bytes can declare gigabytes in each
-of these formats, so it unpacks into a buffer that it allocates itself: of the size that the framing
-allows (`frames`), and never above the limit.
+Invariant: for any bytes `decompress` returns at most `limit_bytes` bytes, briefly needs about three
+times that memory, and raises only `CorruptData`. In each of these formats a few hundred bytes can
+declare gigabytes, so it unpacks into a buffer that it allocates itself. The buffer has the size
+that the framing allows (`frames`), but never exceeds the limit.
 """
 
 from __future__ import annotations

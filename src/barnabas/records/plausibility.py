@@ -1,17 +1,17 @@
-"""A quick check whether the records of a producer's batch match its header.
+"""Quickly checks whether the records of a producer's batch match its header.
 
     header | first record | ... | length | 0 | timestamp delta | count - 1 | ... to the batch's end
              ^ delta 0, offset delta 0                          ^ offset delta
 
-A walk over every record costs a microsecond each, more than all other work on a batch. But a wrong
-record count shows in the last record: its offset delta is its number, and its length reaches to the
-end of the batch. Looking for these bytes from the end is one search. A batch that does not pass is
-not refused yet: `rewrite.Walk` decides.
+A walk costs a microsecond per record, more than all other work on a batch. But a wrong record count
+shows in the last record: its offset delta is its number, and its length reaches to the end of the
+batch. One search from the end finds these bytes. A batch that does not pass is not refused yet:
+`rewrite.Walk` decides.
 
-By its first and last record, a batch that passes has as many records as its header says, and a
-largest timestamp that is one of theirs or at most an hour ahead of the broker's clock. Compressed
-records are framed to their last byte, and state a size that readers can unpack. The records
-between, and what is inside the frames, are not checked (decision 18 has the figures).
+If a batch passes, its first and last record confirm the header's record count. Its largest
+timestamp is either one of theirs or at most an hour ahead of the broker's clock. Compressed records
+are framed to their last byte and state a size that readers can unpack. The records in between and
+the content of the frames are not checked (decision 18 has the figures).
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""Selection of the logs to compact, up to which offset, and their jobs (ST-7).
+"""Selects the logs to compact and the offsets up to which to do so, and builds their jobs (ST-7).
 
     clean           cleaned by earlier passes, up to the first dirty offset, which is in
                     `cleaner-offset-checkpoint`
     dirty           from there on
-    uncleanable     the end of it: the active segment, the one that holds the last stable offset (so
-                    nothing above the high watermark either), the first one that is younger than
-                    `min.compaction.lag.ms`, and all behind any of these
+    uncleanable     the end of the dirty part: the active segment, the segment that holds the last
+                    stable offset (so nothing above the high watermark is cleaned either), the first
+                    segment younger than `min.compaction.lag.ms`, and all segments behind any of
+                    these
 
 A log is cleaned when the share of dirty bytes is above `min.cleanable.dirty.ratio`, or when a dirty
-segment is older than `max.compaction.lag.ms` (KIP-354); the dirtiest first. Always from its first
-segment on: dirty records may make clean ones obsolete.
+segment is older than `max.compaction.lag.ms` (KIP-354); the dirtiest log is cleaned first. Cleaning
+always starts at the log's first segment, because dirty records may make clean ones obsolete.
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ class FutureLogs:
         """Start the move of a log into the files that were laid out. Raises OSError."""
         start = Start(is_clean=True, log_start_offset=new.begin_offset)
         future = open_log(self._files, new.path, new.name, log.config, start)
-        future.first_dirty_offset = max(log.first_dirty_offset, 0)  # never its directory's
+        future.first_dirty_offset = max(log.first_dirty_offset, 0)  # not from the checkpoint
         self._logs[new.name], self._homes[new.name] = future, new.directory
 
     def cut(self, name: TopicPartition, offset: int, lower: Lower, *, is_all: bool = False) -> None:

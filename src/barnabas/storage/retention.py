@@ -1,8 +1,8 @@
 """Retention: how many of a log's oldest segments may go (ST-6), by log start, size and age.
 
 Only whole segments go, oldest first, and no segment that reaches above the high watermark, which
-the log start may never pass. The active segment may go too, but must roll first. In a log that is
-compacted but not deleted, size and age do not count.
+the log start may never pass. The active segment may go too, but must roll first. In a log whose
+policy is compaction alone, size and age do not count.
 """
 
 from __future__ import annotations

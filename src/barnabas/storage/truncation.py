@@ -58,7 +58,7 @@ class Cut:
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
         self._directory = directory
-        self._settling = threading.Lock()  # held by the thread, or by an urgent loop
+        self._settling = threading.Lock()  # held by the thread or loop that settles
         self._is_durable = False
         self._names = 0  # number of names that have changed
         self._ends_at: tuple[Path, int] | None = None

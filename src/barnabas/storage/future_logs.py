@@ -225,9 +225,7 @@ class FutureLogs:
         return NewFuture(name, directory, path, log.topic_id, log.log_start_offset)
 
     def lay_out(self, new: NewFuture) -> None:
-        """Create the future replica's files, as durably as a crash requires of the move. Raises
-        OSError.
-        """
+        """Durably note the move, and create the future replica's files. Raises OSError."""
         for directory, names in list(self._moves.items()):
             # Only one directory may name a partition, or a crash would leave two that count.
             if new.name in names and directory is not new.directory:

@@ -1,7 +1,7 @@
 """A replicated commit log that speaks Apache Kafka's wire protocol.
 
 `Broker` runs a broker inside this process or beside it, `Cluster` several of them;
-`barnabas.client` has the clients, `barnabas.testing` what tests need.
+`barnabas.client` contains the clients, `barnabas.testing` the tools for tests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
         from barnabas.testing.embedded.cluster import Cluster
 
         return Cluster
-    # Documented as barnabas.testing.RemoteBroker, for one, after `import barnabas` alone.
+    # This documents barnabas.testing.RemoteBroker, for example, after just `import barnabas`.
     if name == "client":
         import barnabas.client
 

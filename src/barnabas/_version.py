@@ -1,4 +1,4 @@
-"""Holds the version alone, so that what needs it loads nothing else."""
+"""Holds only the version, so that reading it loads nothing else."""
 
 from __future__ import annotations
 

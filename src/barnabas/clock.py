@@ -1,8 +1,8 @@
 """Clock and Random: the only readers of time and of entropy (one of the four seams).
 
-There are two times, and every use must choose one: an operator, NTP or a virtual machine may set
-the wall clock at any moment, by any amount, and nothing under way may end early or last longer
-because of that.
+There are two clocks, and every use must choose one: an operator, NTP or a virtual machine may set
+the wall clock at any moment, by any amount, and this must not shorten or lengthen anything under
+way.
 """
 
 from __future__ import annotations
@@ -16,18 +16,22 @@ class Clock(Protocol):
     """The time. The simulator has a virtual one."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since some instant; never smaller than an earlier result, whatever happens
-        to the wall clock. For deadlines, sessions and schedules."""
+        """Return milliseconds since some instant; never less than an earlier result, whatever
+        happens to the wall clock. Use it for deadlines, sessions and schedules.
+        """
         ...
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch by the wall clock, which is corrected in both directions.
-        For times that are written into records or compared with those in records."""
+        """Return milliseconds since the epoch by the wall clock, which may be corrected in either
+        direction. Use it for times that are written into records or compared with times in records.
+        """
         ...
 
 
 spent_ns = time.perf_counter_ns
-"""Nanoseconds since some instant, for how long work took: real time in the simulator, too."""
+"""Nanoseconds since some instant, for measuring how long work took: real time, even in the
+simulator.
+"""
 
 
 class SystemClock:
@@ -46,11 +50,11 @@ class Random(Protocol):
     """Entropy. The simulator's is seeded."""
 
     def below(self, limit: int) -> int:
-        """A number in `[0, limit)`; `limit` is positive."""
+        """Return a number in `[0, limit)`; `limit` is positive."""
         ...
 
     def uuid(self) -> bytes:
-        """Sixteen bytes that Kafka accepts as a topic or cluster id."""
+        """Return sixteen bytes that Kafka accepts as a topic or cluster id."""
         ...
 
 
@@ -69,8 +73,9 @@ class SystemRandom:
         return self._source.randrange(limit)
 
     def uuid(self) -> bytes:
-        # Kafka never makes an id whose text starts with "-" (it would look like an option on a
-        # command line), nor one of the two reserved ones. A version-4 UUID, as Java makes them.
+        # Kafka never generates an id whose text starts with "-" (on a command line it would look
+        # like an option), nor either of the two reserved ids. Like Java, this makes a version-4
+        # UUID.
         while True:
             raw = bytearray(self._source.randbytes(16))
             raw[6] = raw[6] & 0x0F | 0x40

@@ -1,4 +1,4 @@
-"""Forcing what was written to a file, or the names in a directory, onto the disk itself."""
+"""Forces a file's written bytes, or the names in a directory, onto the disk."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _UNSUPPORTED = frozenset({errno.ENOTSUP, errno.EINVAL, errno.ENOTTY, errno.ENOTC
 
 
 def sync_descriptor(descriptor: int) -> None:
-    """Make it survive a power cut. Releases the GIL. Raises OSError.
+    """Make the written data survive a power cut. Releases the GIL. Raises OSError.
 
-    On macOS fsync leaves the bytes in the drive's own cache; F_FULLFSYNC does not, and Java uses
-    it, too. Where a file system lacks it (some of a network do) fsync is all there is.
+    On macOS fsync leaves the bytes in the drive's own cache; F_FULLFSYNC does not, and Java uses it
+    too. Some network file systems lack it; then fsync is used.
     """
     full_sync = getattr(fcntl, "F_FULLFSYNC", None)
     if full_sync is not None:

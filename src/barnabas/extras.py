@@ -1,7 +1,7 @@
-"""The line that installs what an extra brings: the one place from which messages take it.
+"""Builds the line that installs an extra's packages; all messages take it from here.
 
-It names the packages themselves, never `barnabas[...]`: whose name that is on an index depends on
-the index, and a package of somebody else may stand there.
+It names the packages themselves, never `barnabas[...]`: on another index the name may belong to
+somebody else's package.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ _NESTED: Final = re.compile(rf"{_DISTRIBUTION}\[(.+)\]")
 
 
 def install_line(extra: str, only: Collection[str] = ()) -> str:
-    """Return `pip install` of an extra's packages with their bounds, or of `only` those."""
+    """Return `pip install` with an extra's packages and their bounds, or only the packages in
+    `only`.
+    """
     import shlex
     from importlib.metadata import PackageNotFoundError, requires  # slow, and rarely needed
 
@@ -31,7 +33,7 @@ def install_line(extra: str, only: Collection[str] = ()) -> str:
 
 
 def _packages(extra: str, lines: Collection[str]) -> Iterator[str]:
-    """Yield an extra's requirements, and those of the extras that it names."""
+    """Yield an extra's requirements, and those of any extras that it names."""
     for line in lines:
         requirement, _, marker = map(str.strip, line.partition(";"))
         if f'extra == "{extra}"' not in marker.replace("'", '"'):

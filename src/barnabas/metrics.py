@@ -1,19 +1,18 @@
 """Metrics: counters, and the registry of families of numbers.
 
-A part of a broker is given the broker's one registry and declares its families there, beside the
-code that counts. What happens is counted: a counter costs one addition. What can be read from state
-is not counted but read when a page is rendered. One event loop writes counters, so there are no
-locks.
+Each part of a broker is given the broker's registry and declares its families there, beside the
+code that counts. Events are counted: a counter costs one addition. Values that can be read from
+state are read when a page is rendered. One event loop writes all counters, so there are no locks.
 
     registry.counter("kafka.server:type=ReplicaManager,name=IsrShrinksPerSec", "ISR shrinks")
     registry.gauge("kafka.server:type=ReplicaManager,name=PartitionCount", "Replicas", self.count)
     registry.declare(self._families)        # several families of one walk, or with labels
 
-A family is declared under the name of Kafka's MBean, and has the name that the JMX exporter's
-example configuration for Kafka (kafka-2_0_0.yml) makes of that, so that dashboards and alerts
-written for it work. All in lower case; `PerSec` becomes `_total`, of which Prometheus takes the
-rate; the MBean's name stands in the help. What Kafka has no MBean for is declared under its own
-name.
+A family is declared under the name of Kafka's MBean, and gets the name that the JMX exporter's
+example configuration for Kafka (kafka-2_0_0.yml) makes of it, so that dashboards and alerts written
+for Kafka work. The name is in lower case; `PerSec` becomes `_total`, from which Prometheus computes
+the rate; the help contains the MBean's name. A family without an MBean in Kafka is declared under a
+name of ours.
 
     kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions
         kafka_server_replicamanager_underreplicatedpartitions
@@ -49,14 +48,14 @@ class Sample(NamedTuple):
     value: float
     labels: tuple[tuple[str, str], ...] = ()
     suffix: str = ""
-    """Follows the family's name: `_sum` and `_count` of a summary."""
+    """Appended to the family's name: `_sum` and `_count` of a summary."""
 
 
 class Family(NamedTuple):
-    """All numbers of one name, as they are at this moment.
+    """All numbers with one name, at this moment.
 
-    `samples` may be a generator: it is asked in slices, between which other tasks run, so it walks
-    a copy of what may change.
+    `samples` may be a generator: it is consumed in slices, between which other tasks run, so it
+    must iterate over a copy of anything that may change.
     """
 
     name: str
@@ -66,11 +65,11 @@ class Family(NamedTuple):
 
 
 Read = Callable[[], Iterable[Family]]
-"""Returns families as they are now. Called for each page, in the broker's loop."""
+"""Returns the current families. Called for each page, in the broker's loop."""
 
 
 class Registry:
-    """All families of one broker. A part declares its own once, when it is made."""
+    """All families of one broker. Each part declares its families once, when it is created."""
 
     __slots__ = ("_reads",)
 
@@ -96,17 +95,17 @@ class Registry:
 
 
 def gauge(name: str, sentence: str, samples: Iterable[Sample]) -> Family:
-    """A family of numbers that rise and fall, by its MBean or by its own name."""
+    """Return a family of numbers that rise and fall, named by its MBean or by its own name."""
     return Family(*_named(name, sentence, "gauge"), samples)
 
 
 def counter(name: str, sentence: str, samples: Iterable[Sample]) -> Family:
-    """A family of numbers that only grow, by its MBean or by its own name."""
+    """Return a family of numbers that only grow, named by its MBean or by its own name."""
     return Family(*_named(name, sentence, "counter"), samples)
 
 
 def summary(name: str, sentence: str, samples: Iterable[Sample]) -> Family:
-    """A family of quantiles, sums and counts, by its MBean or by its own name."""
+    """Return a family of quantiles, sums and counts, named by its MBean or by its own name."""
     return Family(*_named(name, sentence, "summary"), samples)
 
 
@@ -119,7 +118,7 @@ def _read(name: str, sentence: str, read: Callable[[], float]) -> Iterable[Famil
 
 
 def _named(name: str, sentence: str, kind: str) -> tuple[str, str, str]:
-    """The name, the type and the help of a family."""
+    """Return the name, the type and the help of a family."""
     domain, colon, properties = name.partition(":")
     if not colon:
         return name, kind, sentence
@@ -138,14 +137,14 @@ _BUCKETS = 112  # from a microsecond to four minutes; what takes longer is in th
 _BOUNDS = [round(_LOWEST_NS * 2 ** (step / 4)) for step in range(_BUCKETS)]
 QUANTILES = ((0.5, "0.50"), (0.75, "0.75"), (0.95, "0.95"), (0.98, "0.98"), (0.99, "0.99"),
              (0.999, "0.999"))  # fmt: skip
-"""Those of Kafka's histograms, and how the JMX exporter labels them."""
+"""The quantiles in Kafka's histograms, and the JMX exporter's labels for them."""
 
 
 class Durations:
-    """How long something took, each time: counted in buckets, four to each doubling.
+    """The durations of repeated work, counted in buckets, four per doubling.
 
-    Sums and counts are of all times. Quantiles are of the last five to ten minutes, so that they
-    follow what happens, and over a longer time if no page was requested.
+    Sums and counts cover all durations. Quantiles cover the last five to ten minutes, so that they
+    follow changes, or a longer time if no page was requested.
     """
 
     __slots__ = ("_older", "_recent", "_recent_from_ns", "counts", "sum_ns")
@@ -158,12 +157,12 @@ class Durations:
         self._recent_from_ns = 0
 
     def add(self, ns: int, times: int = 1) -> None:
-        """Count a duration that was seen so many times."""
+        """Count a duration that was seen `times` times."""
         self.counts[bisect_right(_BOUNDS, ns)] += times
         self.sum_ns += ns * times
 
     def lately(self, now_ns: int) -> list[int]:
-        """The counts of the window, by bucket."""
+        """Return the counts in the window, by bucket."""
         older = self._older
         found = self.counts if older is None else list(map(sub, self.counts, older))
         if now_ns - self._recent_from_ns >= _WINDOW_NS:
@@ -174,7 +173,9 @@ class Durations:
 
 
 def quantiles(counts: Sequence[int]) -> list[float]:
-    """`QUANTILES` of these counts by bucket, in ms, each between its bucket's bounds; 0 of none."""
+    """Return the `QUANTILES` of these counts by bucket, in ms, each within its bucket's bounds; 0
+    if there are no counts.
+    """
     total, found, below, bucket = sum(counts), [], 0, 0
     for quantile, _ in QUANTILES:
         wanted = quantile * total

@@ -1,4 +1,6 @@
-"""Text from outside, for a log line or a terminal: it stays on its line and controls nothing."""
+"""Makes outside text safe for a log line or a terminal: it stays on its line and controls
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,18 @@ _TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def printable(text: str) -> str:
-    """The text with control characters (line ends and the escape of a terminal's commands among
-    them), invisible and undecodable ones as Python writes them: `\\n`, `\\x1b`, `\\u202e`."""
+    """Return the text with control characters (such as line ends and terminal escapes) and
+    invisible or undecodable characters written as in Python: `\\n`, `\\x1b`, `\\u202e`.
+    """
     if text.isprintable():
         return text  # almost every time
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def has_control_characters(text: str) -> bool:
-    """Whether a name could end its line, turn its direction or control a terminal; what is merely
-    unusual, such as a space that does not break, does not count."""
+    """Return whether a name could end its line, turn its direction or control a terminal.
+    Characters that are merely unusual, such as a non-breaking space, do not count.
+    """
     if text.isprintable():
         return False
     import unicodedata  # almost never

@@ -1,4 +1,4 @@
-"""Waiting for work that goes on, and may fail, when no one waits for it any more, or several do."""
+"""Waits for shared work that continues, and may fail, after its waiters have gone."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ E = TypeVar("E", bound=BaseException)
 
 
 def shielded(future: asyncio.Future[T]) -> asyncio.Future[T]:
-    """A future that ends as another one does, and leaves it alone when it is itself cancelled.
+    """Return a future that ends like `future` but does not cancel it when it is itself cancelled.
 
-    That is `asyncio.shield`, whose Python 3.14 logs an error that comes after the cancellation,
-    with a traceback: of every request that a client has given up. Who starts the work adds
-    `retrieve_error` to it if no one else is sure to await it.
+    This is `asyncio.shield`, but in Python 3.14 that logs an error that comes after the
+    cancellation, with a traceback: for every request that a client has given up. The code that
+    starts the work adds `retrieve_error` to it unless something is sure to await it.
     """
     if future.done():
         return future
@@ -42,14 +42,17 @@ def shielded(future: asyncio.Future[T]) -> asyncio.Future[T]:
 
 
 def retrieve_error(done: asyncio.Future[Any]) -> None:
-    """Retrieve an error that no one may wait for, lest asyncio log it as never retrieved."""
+    """Retrieve an error that may have no waiter, so that asyncio does not log it as never
+    retrieved.
+    """
     if not done.cancelled():
         done.exception()
 
 
 def again(error: E) -> E:
-    """A copy to raise: one object that many raise would collect the tracebacks of all of them, and
-    hold their frames."""
+    """Return a copy to raise: a single object raised by many would collect all their tracebacks and
+    keep their frames alive.
+    """
     try:
         copied = copy(error)
     except Exception:  # of a user's class, which cannot be made of its own arguments

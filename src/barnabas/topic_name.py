@@ -1,5 +1,6 @@
-"""Checks the names of topics. A name is part of the names of directories, too, so it is checked
-where a topic is created, and again where a directory is made for it."""
+"""Checks topic names. A topic's name becomes part of directory names, so it is checked where a
+topic is created, and again where its directory is created.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 
 def check_topic_name(name: str) -> None:
-    """Raises InvalidTopic with the reason; a topic's name is a directory's name, too."""
+    """Raises InvalidTopic with the reason; a topic's name is also a directory's name."""
     if not name:
         raise InvalidTopic("a topic needs a name")
     if name in (".", ".."):
@@ -31,7 +32,8 @@ def check_topic_name(name: str) -> None:
 
 def check_directory_name(name: TopicPartition) -> None:
     """Raises InvalidTopic unless a directory may be named after this partition, wherever the name
-    comes from: one with a slash in it would lie elsewhere."""
+    comes from: a name with a slash would lead to another directory.
+    """
     check_topic_name(name.topic)
     if name.partition < 0:
         raise InvalidTopic(f"topic {name.topic} has no partition {name.partition}")

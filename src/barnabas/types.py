@@ -1,4 +1,4 @@
-"""Small value types that every layer shares.
+"""Small value types shared by every layer.
 
 Nothing here knows a wire format or a file layout; offsets count records, positions count bytes.
 """
@@ -24,7 +24,9 @@ class TopicPartition(NamedTuple):
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Partition numbers by topic, as in most messages; topics and numbers in the given order."""
+    """Return partition numbers by topic, as in most messages; topics and numbers keep the given
+    order.
+    """
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
@@ -32,12 +34,14 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def uuid_text(uuid: bytes) -> str:
-    """Sixteen bytes as Kafka writes an id: base64 for URLs without padding, 22 characters."""
+    """Return sixteen bytes as Kafka writes an id: base64 for URLs without padding, 22
+    characters.
+    """
     return b2a_base64(uuid, newline=False).decode().rstrip("=").translate(_TO_URL)
 
 
 def uuid_from_text(text: str) -> bytes:
-    """The sixteen bytes of such a text; raises ValueError for anything else."""
+    """Return the sixteen bytes of such a text. Raises ValueError for anything else."""
     uuid = a2b_base64(text.translate(_FROM_URL) + "==", strict_mode=True)
     if len(uuid) != 16:
         raise ValueError(f"{text!r} is not an id of 22 characters")
@@ -45,11 +49,11 @@ def uuid_from_text(text: str) -> bytes:
 
 
 class SharedFile(Protocol):
-    """A file that stays open as long as it is referenced (a reference count).
+    """A reference-counted file, which stays open as long as it is referenced.
 
-    A closed descriptor's number is reused by the next open, so a slice that is still on its way
-    to a socket would send another file's bytes. Creating a `FileSlice` acquires the file; sending
-    or dropping the slice releases it.
+    A closed descriptor's number is reused by the next open, so a slice still waiting for a socket
+    would send another file's bytes. Creating a `FileSlice` acquires the file; sending or dropping
+    the slice releases it.
     """
 
     def acquire(self) -> None: ...
@@ -64,7 +68,7 @@ class SharedFile(Protocol):
 class FileSlice:
     """`size` bytes of a file from `position` on, to be sent without passing through Python.
 
-    Creating one acquires the file; `release()` (once) gives it back.
+    Creating a slice acquires the file; calling `release()` once gives it back.
     """
 
     __slots__ = ("file", "position", "size")
@@ -79,7 +83,7 @@ class FileSlice:
         return self.size
 
     def read(self) -> bytes:
-        """The bytes themselves; shorter than `size` only if the file ends early."""
+        """Return the bytes; shorter than `size` only if the file ends early."""
         return self.file.pread(self.size, self.position)
 
     def release(self) -> None:

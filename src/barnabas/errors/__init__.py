@@ -5,10 +5,10 @@ one. The classes are named after Kafka's codes: NOT_CONTROLLER is `NotController
 `OSError` are never sent: on disk they take a log directory offline, on the wire they close the
 connection. The rows are those of Kafka 3.9; a row's docstring is its meaning.
 
-The rows stand in a file for each area, and every name is imported from here.
+Each area has a file with its rows, and every name is imported from here.
 """
 
-# The files have no other public names than their rows and what these are made of.
+# The only public names in these files are the rows and their base classes.
 from barnabas.errors.cluster import *  # noqa: F403
 from barnabas.errors.coordination import *  # noqa: F403
 from barnabas.errors.kafka_error import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Errors of any request, and of brokers, controllers, log directories and settings as a whole."""
+"""Errors of any request, and of brokers, controllers, log directories and settings in general."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from barnabas.errors.kafka_error import KafkaError
 
 
 class RequestTimedOut(KafkaError, code=7, retriable=True):
-    """The time given in the request was over before it could be completed."""
+    """The time given in the request ran out before the request was completed."""
 
 
 class BrokerNotAvailable(KafkaError, code=8):
@@ -14,7 +14,7 @@ class BrokerNotAvailable(KafkaError, code=8):
 
 
 class StaleControllerEpoch(KafkaError, code=11):
-    """A newer controller has been elected than the one that sent this."""
+    """A controller newer than the sender has been elected."""
 
 
 class NetworkException(KafkaError, code=13, retriable=True):
@@ -22,7 +22,7 @@ class NetworkException(KafkaError, code=13, retriable=True):
 
 
 class UnsupportedVersion(KafkaError, code=35):
-    """The broker does not speak that version of the API."""
+    """The broker does not support that version of the API."""
 
 
 class InvalidConfig(KafkaError, code=40):
@@ -42,7 +42,7 @@ class PolicyViolation(KafkaError, code=44):
 
 
 class OperationNotAttempted(KafkaError, code=55):
-    """Not tried, since another part of the same request failed."""
+    """Not attempted, since another part of the same request failed."""
 
 
 class KafkaStorageError(KafkaError, code=56, retriable=True):
@@ -53,14 +53,14 @@ class LogDirNotFound(KafkaError, code=57):
     """The broker has no such log directory."""
 
 
-# KIP-380: the request was meant for the broker's former life, or comes from it.
+# KIP-380: the request was meant for, or comes from, the broker's previous registration.
 class StaleBrokerEpoch(KafkaError, code=77):
-    """The broker has registered again since this was sent."""
+    """The broker has re-registered since this was sent."""
 
 
-# KIP-599: topics created and deleted, partitions added.
+# KIP-599: creating and deleting topics, adding partitions.
 class ThrottlingQuotaExceeded(KafkaError, code=89, retriable=True):
-    """The quota for such requests is used up; wait and ask again."""
+    """The quota for such requests is used up; wait and try again."""
 
 
 class ResourceNotFound(KafkaError, code=91):
@@ -71,14 +71,14 @@ class DuplicateResource(KafkaError, code=92):
     """The request creates something that exists, or names it twice."""
 
 
-# A broker with ZooKeeper sends none of the rows of KRaft's quorum: here and below those of voters,
-# features, registrations and controllers. A client may meet them at another cluster.
+# A broker with ZooKeeper never sends the rows of KRaft's quorum: these, and those below about
+# voters, features, registrations and controllers. A client may meet them at another cluster.
 class InconsistentVoterSet(KafkaError, code=94):
-    """Sender and receiver do not agree on the set of voters."""
+    """Sender and receiver have different sets of voters."""
 
 
 class InvalidUpdateVersion(KafkaError, code=95):
-    """The update is based on an older version than the stored one."""
+    """The update is based on a version older than the stored one."""
 
 
 class FeatureUpdateFailed(KafkaError, code=96):
@@ -86,11 +86,11 @@ class FeatureUpdateFailed(KafkaError, code=96):
 
 
 class DuplicateBrokerRegistration(KafkaError, code=101):
-    """A live broker is registered under the same id."""
+    """A live broker is already registered with the same id."""
 
 
 class BrokerIdNotRegistered(KafkaError, code=102):
-    """No broker is registered under that id."""
+    """No broker is registered with that id."""
 
 
 class InconsistentClusterId(KafkaError, code=104):
@@ -106,7 +106,7 @@ class UnsupportedEndpointType(KafkaError, code=115):
 
 
 class UnknownControllerId(KafkaError, code=116):
-    """There is no controller of that id."""
+    """No controller has that id."""
 
 
 # 117 and 118 are client metrics (KIP-714).
@@ -127,7 +127,7 @@ class InvalidVoterKey(KafkaError, code=125):
 
 
 class DuplicateVoter(KafkaError, code=126):
-    """The voter is in the set of voters already."""
+    """The voter is already in the set of voters."""
 
 
 class VoterNotFound(KafkaError, code=127):

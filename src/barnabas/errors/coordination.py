@@ -10,11 +10,11 @@ class OffsetMetadataTooLarge(KafkaError, code=12):
 
 
 class CoordinatorLoadInProgress(KafkaError, code=14, retriable=True):
-    """The coordinator is still loading its state; ask again."""
+    """The coordinator is still loading its state; try again."""
 
 
 class CoordinatorNotAvailable(KafkaError, code=15, retriable=True):
-    """There is no coordinator at the moment; ask again."""
+    """There is no coordinator at the moment; try again."""
 
 
 class NotCoordinator(KafkaError, code=16, retriable=True):
@@ -22,11 +22,11 @@ class NotCoordinator(KafkaError, code=16, retriable=True):
 
 
 class IllegalGeneration(KafkaError, code=22):
-    """The group has moved on to another generation than the member's."""
+    """The member's generation is not the group's current generation."""
 
 
 class InconsistentGroupProtocol(KafkaError, code=23):
-    """The member shares no assignment protocol with the rest of its group."""
+    """The member shares no assignment protocol with the other members of its group."""
 
 
 class InvalidGroupId(KafkaError, code=24):
@@ -42,7 +42,7 @@ class InvalidSessionTimeout(KafkaError, code=26):
 
 
 class RebalanceInProgress(KafkaError, code=27):
-    """The group is rebalancing; join it again."""
+    """The group is rebalancing; rejoin it."""
 
 
 class InvalidCommitOffsetSize(KafkaError, code=28):
@@ -54,7 +54,7 @@ class InvalidTxnState(KafkaError, code=48):
 
 
 class InvalidProducerIdMapping(KafkaError, code=49):
-    """The producer id is not the one that the transactional id has now."""
+    """The producer id is not the transactional id's current one."""
 
 
 class InvalidTransactionTimeout(KafkaError, code=50):
@@ -62,7 +62,7 @@ class InvalidTransactionTimeout(KafkaError, code=50):
 
 
 class ConcurrentTransactions(KafkaError, code=51, retriable=True):
-    """The last transaction of this transactional id is not completed yet."""
+    """The previous transaction of this transactional id is not yet complete."""
 
 
 class TransactionCoordinatorFenced(KafkaError, code=52):
@@ -74,17 +74,17 @@ class NonEmptyGroup(KafkaError, code=68):
 
 
 class GroupIdNotFound(KafkaError, code=69):
-    """There is no such group."""
+    """The group does not exist."""
 
 
-# KIP-394: the first join of a dynamic member gets a member id and has to be repeated with it, so
-# that joins of clients that died do not fill the group.
+# KIP-394: the first join of a dynamic member gets a member id and must be repeated with it, so that
+# joins of clients that died do not fill the group.
 class MemberIdRequired(KafkaError, code=79):
-    """Join again with the member id of this answer."""
+    """Join again with the member id in this answer."""
 
 
 class GroupMaxSizeReached(KafkaError, code=81):
-    """The group has as many members as the broker allows."""
+    """The group already has as many members as the broker allows."""
 
 
 # KIP-345: static members.
@@ -101,17 +101,17 @@ class UnstableOffsetCommit(KafkaError, code=88, retriable=True):
     """Offsets of open transactions are pending for the partition."""
 
 
-# KIP-588: newer clients get it where older ones get InvalidProducerEpoch.
+# KIP-588: newer clients get this where older clients get InvalidProducerEpoch.
 class ProducerFenced(KafkaError, code=90):
     """A newer producer with the same transactional id has taken over."""
 
 
 class TransactionalIdNotFound(KafkaError, code=105):
-    """The coordinator knows no such transactional id."""
+    """The coordinator does not know that transactional id."""
 
 
 # 110 to 113 belong to the consumer protocol of KIP-848, which our coordinator does not offer: only
-# a client that talks to a newer broker meets them.
+# a client of a newer broker meets them.
 class FencedMemberEpoch(KafkaError, code=110):
     """The group coordinator has fenced the member's epoch."""
 
@@ -121,7 +121,7 @@ class UnreleasedInstanceId(KafkaError, code=111):
 
 
 class UnsupportedAssignor(KafkaError, code=112):
-    """The coordinator has no assignor of that name that all members know."""
+    """The coordinator has no assignor with that name that all members know."""
 
 
 class StaleMemberEpoch(KafkaError, code=113):
@@ -134,17 +134,17 @@ class TransactionAbortable(KafkaError, code=120):
     """The transaction failed in a way that only an abort can settle."""
 
 
-# 121 to 124 are share groups (KIP-932), which came with Kafka 4: for clients alone, as above.
+# 121 to 124 are share groups (KIP-932), new in Kafka 4: only for clients, as above.
 class InvalidRecordState(KafkaError, code=121):
     """The share group does not hold the record in that state."""
 
 
 class ShareSessionNotFound(KafkaError, code=122, retriable=True):
-    """The broker has no such share session."""
+    """The broker does not have that share session."""
 
 
 class InvalidShareSessionEpoch(KafkaError, code=123, retriable=True):
-    """The epoch is not the next one of the share session."""
+    """The epoch is not the share session's next one."""
 
 
 class FencedStateEpoch(KafkaError, code=124):

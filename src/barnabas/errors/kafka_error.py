@@ -28,16 +28,18 @@ class CorruptData(BarnabasError):
 
 
 class ConfigError(BarnabasError):
-    """An invalid setting; the message names it, the reason and what to do."""
+    """An invalid setting; the message names the setting, the reason and what to do."""
 
 
 def is_out_of_descriptors(error: OSError) -> bool:
-    """Return whether the process or the machine has too many open files: no failure of a disk."""
+    """Return whether the process or the machine has too many open files, which is not a disk
+    failure.
+    """
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def in_one_line(error: Exception) -> str:
-    """An error's text and its causes, without the stack that a library appends."""
+    """Return an error's text and its causes, without the stack that a library appends."""
     first, *rest = str(error).splitlines() or [type(error).__name__]
     plain = (re.sub(_COLOUR, "", line).strip() for line in rest)
     causes = [line.removeprefix(_CAUSE).strip() for line in plain if line.startswith(_CAUSE)]
@@ -45,10 +47,10 @@ def in_one_line(error: Exception) -> str:
 
 
 class KafkaError(BarnabasError):
-    """An error of Kafka's protocol; without a message of its own its text is its `meaning`.
+    """An error of Kafka's protocol; if it has no message, its text is its `meaning`.
 
-    `retriable`: the same request may succeed later without any change to it. `record_errors`: the
-    indexes of the invalid records of a produced batch, with the problems (KIP-467).
+    `retriable` says that the same request may succeed later, unchanged. `record_errors` holds the
+    indexes of the invalid records in a produced batch, with the problems (KIP-467).
     """
 
     code: ClassVar[int]
@@ -68,24 +70,24 @@ class KafkaError(BarnabasError):
 
 
 def _constant_case(class_name: str) -> str:
-    """`NotController` -> "NOT_CONTROLLER"."""
+    """Return "NOT_CONTROLLER" for `NotController`."""
     return "".join([f"_{c}" if c.isupper() else c for c in class_name]).lstrip("_").upper()
 
 
 class UnknownServerError(KafkaError, code=-1):
-    """The broker met an error that it has no code for; its log says more."""
+    """The broker met an error for which it has no code; its log says more."""
 
 
 @cache
 def _by_code() -> dict[int, type[KafkaError]]:
-    # Asked for after the import of the package only, so every row is a subclass by then.
+    # Called only after the package has been imported, so every row is a subclass by then.
     return {error.code: error for error in KafkaError.__subclasses__()}
 
 
 def error_for_code(code: int) -> type[KafkaError]:
-    """The row of `code`; `UnknownServerError` for an unknown code, from a newer peer.
+    """Return the row of `code`, or `UnknownServerError` for an unknown code from a newer peer.
 
-    0 is no error and must not be passed.
+    0 is not an error and must not be passed.
     """
     assert code != NONE
     return _by_code().get(code, UnknownServerError)

@@ -1,4 +1,4 @@
-"""Errors of topics and partitions: of names, replicas, leaders, and of records and offsets."""
+"""Errors of topics and partitions: names, replicas, leaders, records and offsets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class OffsetOutOfRange(KafkaError, code=1):
 
 
 class CorruptMessage(KafkaError, code=2, retriable=True):
-    """The record batch fails its checksum, or its size or fields cannot be right."""
+    """The record batch fails its checksum, or has an impossible size or field."""
 
 
 class UnknownTopicOrPartition(KafkaError, code=3, retriable=True):
@@ -18,7 +18,7 @@ class UnknownTopicOrPartition(KafkaError, code=3, retriable=True):
 
 
 class InvalidFetchSize(KafkaError, code=4):
-    """The number of bytes asked for in the fetch is not a possible one."""
+    """The number of bytes requested in the fetch is not valid."""
 
 
 class LeaderNotAvailable(KafkaError, code=5, retriable=True):
@@ -38,7 +38,7 @@ class MessageTooLarge(KafkaError, code=10):
 
 
 class InvalidTopic(KafkaError, code=17, name="INVALID_TOPIC_EXCEPTION"):
-    """The topic's name is not allowed, or the operation is not on this topic."""
+    """The topic's name is not allowed, or the operation is not allowed on this topic."""
 
 
 class RecordListTooLarge(KafkaError, code=18):
@@ -46,13 +46,13 @@ class RecordListTooLarge(KafkaError, code=18):
 
 
 class NotEnoughReplicas(KafkaError, code=19, retriable=True):
-    """Fewer replicas are in sync than acks=all demands; nothing was appended."""
+    """Fewer replicas are in sync than acks=all requires; nothing was appended."""
 
 
-# The records stay in the log: consumers may see them, and a producer without idempotence that sends
-# them again writes them twice.
+# The records stay in the log: consumers may see them, and a producer without idempotence that
+# resends them writes them twice.
 class NotEnoughReplicasAfterAppend(KafkaError, code=20, retriable=True):
-    """Appended, but fewer replicas are in sync than acks=all demands."""
+    """Appended, but fewer replicas are in sync than acks=all requires."""
 
 
 class InvalidRequiredAcks(KafkaError, code=21):
@@ -64,11 +64,11 @@ class InvalidTimestamp(KafkaError, code=32):
 
 
 class TopicAlreadyExists(KafkaError, code=36):
-    """A topic of that name exists."""
+    """A topic with that name already exists."""
 
 
 class InvalidPartitions(KafkaError, code=37):
-    """The number of partitions is not a possible one."""
+    """The number of partitions is not valid."""
 
 
 class InvalidReplicationFactor(KafkaError, code=38):
@@ -76,11 +76,11 @@ class InvalidReplicationFactor(KafkaError, code=38):
 
 
 class InvalidReplicaAssignment(KafkaError, code=39):
-    """The replicas named for a partition are not a possible assignment."""
+    """The replicas named for a partition are not a valid assignment."""
 
 
 class UnsupportedForMessageFormat(KafkaError, code=43):
-    """The stored or sent message format cannot do what is asked."""
+    """The stored or sent message format does not support the request."""
 
 
 class OutOfOrderSequenceNumber(KafkaError, code=45):
@@ -88,41 +88,41 @@ class OutOfOrderSequenceNumber(KafkaError, code=45):
 
 
 class DuplicateSequenceNumber(KafkaError, code=46):
-    """The producer has sent that sequence number before."""
+    """The producer has already sent that sequence number."""
 
 
 class InvalidProducerEpoch(KafkaError, code=47):
-    """A producer of the same id with a newer epoch has taken over."""
+    """A producer with the same id and a newer epoch has taken over."""
 
 
 class UnknownProducerId(KafkaError, code=59):
-    """The log holds nothing of that producer any more."""
+    """The log no longer holds anything from that producer."""
 
 
 class ReassignmentInProgress(KafkaError, code=60):
     """The partition's replicas are being reassigned."""
 
 
-# 70 and 71 end an incremental fetch session (KIP-227): the consumer begins a new one with a full
+# 70 and 71 end an incremental fetch session (KIP-227): the consumer starts a new one with a full
 # fetch.
 class FetchSessionIdNotFound(KafkaError, code=70, retriable=True):
-    """The broker has no fetch session of that id."""
+    """The broker has no fetch session with that id."""
 
 
 class InvalidFetchSessionEpoch(KafkaError, code=71, retriable=True):
-    """The epoch is not the next one of the fetch session."""
+    """The epoch is not the fetch session's next one."""
 
 
 class ListenerNotFound(KafkaError, code=72, retriable=True):
-    """The partition's leader has no listener of the name that was used."""
+    """The partition's leader has no listener with the name that was used."""
 
 
 class TopicDeletionDisabled(KafkaError, code=73):
     """`delete.topic.enable` is false."""
 
 
-# 74 and 75 compare the leader epoch of a request with the broker's (KIP-320). Either side may be
-# the one that lags, so a client refreshes its metadata for both.
+# 74 and 75 compare the leader epoch in a request with the broker's (KIP-320). Either side may lag,
+# so a client refreshes its metadata for both.
 class FencedLeaderEpoch(KafkaError, code=74, retriable=True):
     """The leader epoch sent is older than the broker's."""
 
@@ -131,13 +131,13 @@ class UnknownLeaderEpoch(KafkaError, code=75, retriable=True):
     """The leader epoch sent is newer than the broker's."""
 
 
-# KIP-110: zstd for a client whose version of Produce or Fetch came before it.
+# KIP-110: zstd for a client whose version of Produce or Fetch is older than zstd support.
 class UnsupportedCompressionType(KafkaError, code=76):
     """The client's version cannot read that compression."""
 
 
-# KIP-207: an answer that a new leader gives to ListOffsets, rather than an offset below one that
-# its predecessor has given.
+# KIP-207: a new leader answers ListOffsets with this rather than with an offset below one that its
+# predecessor has returned.
 class OffsetNotAvailable(KafkaError, code=78, retriable=True):
     """The new leader's high watermark has not caught up with its epoch yet."""
 
@@ -152,7 +152,7 @@ class EligibleLeadersNotAvailable(KafkaError, code=83, retriable=True):
 
 
 class ElectionNotNeeded(KafkaError, code=84, retriable=True):
-    """The partition has the leader already that was to be elected."""
+    """The partition already has the leader that was to be elected."""
 
 
 class NoReassignmentInProgress(KafkaError, code=85):
@@ -164,35 +164,35 @@ class InvalidRecord(KafkaError, code=87):
 
 
 class SnapshotNotFound(KafkaError, code=98):
-    """There is no such snapshot."""
+    """The snapshot does not exist."""
 
 
 class PositionOutOfRange(KafkaError, code=99):
     """The position is negative or past the end of the snapshot."""
 
 
-# 100, 103 and 106 came with topic ids (KIP-516): a topic that was deleted and created again under
-# its name has another id, so a stale request finds no topic in place of the wrong one.
+# 100, 103 and 106 came with topic ids (KIP-516): a topic that was deleted and recreated under its
+# name has a different id, so a stale request finds no topic instead of the wrong one.
 class UnknownTopicId(KafkaError, code=100, retriable=True):
-    """This broker knows no topic of that id."""
+    """This broker knows no topic with that id."""
 
 
 class InconsistentTopicId(KafkaError, code=103, retriable=True):
-    """The topic id is not the one that the log has."""
+    """The topic id is not the log's topic id."""
 
 
 class FetchSessionTopicIdError(KafkaError, code=106, retriable=True):
-    """The fetch session changed between topic names and topic ids."""
+    """The fetch session switched between topic names and topic ids."""
 
 
-# 107 and 108 answer AlterPartition: a replica whose broker is fenced or shuts down (KIP-841), and
-# an election that came with the change (KIP-704).
+# 107 and 108 answer AlterPartition: a replica whose broker is fenced or shutting down (KIP-841),
+# and an election that came with the change (KIP-704).
 class IneligibleReplica(KafkaError, code=107):
-    """The replica may not join the ISR now."""
+    """The replica may not join the ISR at present."""
 
 
 class NewLeaderElected(KafkaError, code=108):
-    """The change of the partition elected another leader."""
+    """The change to the partition elected another leader."""
 
 
 class OffsetMovedToTieredStorage(KafkaError, code=109):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.errors.kafka_error import KafkaError
 
 
-# 29 to 31 name what the principal lacks, as Kafka does: a client reads the topic or group from the
+# 29 to 31 name what the principal lacks, as in Kafka: a client reads the topic or group from the
 # row that carries the code. Where a name must stay secret, the code is UnknownTopicOrPartition.
 class TopicAuthorizationFailed(KafkaError, code=29):
     """The principal may not do this to the topic."""
@@ -23,8 +23,8 @@ class UnsupportedSaslMechanism(KafkaError, code=33):
     """The broker does not offer that SASL mechanism."""
 
 
-# Raised for a request before the exchange is over, and for a second handshake within it. A client
-# cannot recover from it on this connection, which Kafka closes as well.
+# Raised for a request that comes before the exchange is over, and for a second handshake within it.
+# A client cannot recover from it on this connection, which Kafka also closes.
 class IllegalSaslState(KafkaError, code=34):
     """The request is not allowed at this point of the SASL exchange."""
 
@@ -37,19 +37,19 @@ class SecurityDisabled(KafkaError, code=54):
     """The broker has no authorizer, so there are no ACLs to work on."""
 
 
-# KIP-152: a client whose authentication failed gets the reason with this code, in place of a closed
-# connection. Its message must not tell an unknown user from a wrong password.
+# KIP-152: a client whose authentication failed gets the reason with this code before the connection
+# is closed. The message must not distinguish an unknown user from a wrong password.
 class SaslAuthenticationFailed(KafkaError, code=58):
     """The credentials were refused."""
 
 
 # 61 to 66 are delegation tokens (KIP-48).
 class DelegationTokenAuthDisabled(KafkaError, code=61):
-    """The broker has delegation tokens switched off."""
+    """The broker has delegation tokens disabled."""
 
 
 class DelegationTokenNotFound(KafkaError, code=62):
-    """The broker knows no such delegation token."""
+    """The broker does not know that delegation token."""
 
 
 class DelegationTokenOwnerMismatch(KafkaError, code=63):
@@ -57,7 +57,7 @@ class DelegationTokenOwnerMismatch(KafkaError, code=63):
 
 
 class DelegationTokenRequestNotAllowed(KafkaError, code=64):
-    """Tokens cannot be asked for over this kind of connection."""
+    """Tokens cannot be requested over this kind of connection."""
 
 
 class DelegationTokenAuthorizationFailed(KafkaError, code=65):

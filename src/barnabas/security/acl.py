@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Operation(IntEnum):
-    """Operations on resources. ANY is for filters, ALL for rules."""
+    """Operations on resources. ANY is used only in filters, ALL in rules."""
 
     ANY = 1
     ALL = 2
@@ -28,7 +28,7 @@ class Operation(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """Types of resources to which access is given. ANY is for filters."""
+    """Types of resources to which access is granted. ANY is used only in filters."""
 
     ANY = 1
     TOPIC = 2
@@ -66,7 +66,7 @@ SUPPORTED_OPERATIONS: Mapping[ResourceType, tuple[Operation, ...]] = MappingProx
         ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
     }
 )
-"""What can be done with each type of resource, besides ALL."""
+"""The operations that exist for each type of resource, without ALL."""
 
 CLUSTER_NAME = "kafka-cluster"
 """The name of the only resource of type CLUSTER."""

@@ -1,11 +1,11 @@
 """Rules of access control (ACLs): the pattern of a resource, the entry, and filters of both.
 
     pattern    TOPIC, "orders", LITERAL: the topic `orders`
-               TOPIC, "orders-", PREFIXED: the topics whose names begin so
+               TOPIC, "orders-", PREFIXED: the topics whose names start with it
                TOPIC, "*", LITERAL: all topics
     entry      "User:alice" from the host "*" may (ALLOW) or may not (DENY) READ it
 
-Nothing here decides anything: see `acl_rules`.
+This module does not decide anything: see `acl_rules`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ WILDCARD = "*"
 """The literal name that stands for all resources of a type, and the host that stands for all."""
 
 WILDCARD_PRINCIPAL = "User:*"
-"""The principal that stands for all."""
+"""The principal that stands for all principals."""
 
 C = TypeVar("C", bound=IntEnum)
 
 
 class PatternType(IntEnum):
-    """How a pattern's name is read. ANY and MATCH are for filters."""
+    """Says how a pattern's name is matched. ANY and MATCH are used only in filters."""
 
     ANY = 1
     MATCH = 2
@@ -36,7 +36,7 @@ class PatternType(IntEnum):
 
 
 class PermissionType(IntEnum):
-    """Types of entries. ANY is for filters."""
+    """Types of entries. ANY is used only in filters."""
 
     ANY = 1
     DENY = 2
@@ -71,10 +71,10 @@ class AclBinding(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Rules of which each given part matches; None and ANY match all.
+    """Selects the rules that match each given part; None and ANY match all.
 
-    The pattern type MATCH selects the patterns that are about the resource `name`: those with that
-    name, the wildcard, and prefixes of the name.
+    The pattern type MATCH selects the patterns that cover the resource `name`: the pattern with
+    that name, the wildcard, and prefixes of the name.
     """
 
     resource_type: ResourceType = ResourceType.ANY
@@ -86,10 +86,10 @@ class AclFilter(NamedTuple):
     permission: PermissionType = PermissionType.ANY
 
     def matches_pattern(self, pattern: Pattern) -> bool:
-        """Return whether it matches rules of this pattern, whatever their entries are."""
+        """Return whether the filter matches rules with this pattern, whatever their entries."""
         if self.resource_type not in (ResourceType.ANY, pattern.resource_type):
             return False
-        # KIP-290: rules are selected by a resource, whose name has to be known; without one, all
+        # KIP-290: rules are selected by a resource, whose name must be known; without a name, all
         # are.
         if self.pattern_type is PatternType.MATCH:
             return self.name is None or _is_about(pattern, self.name)
@@ -98,22 +98,23 @@ class AclFilter(NamedTuple):
         return self.name in (None, pattern.name)
 
     def matches_entry(self, entry: AclEntry) -> bool:
-        """Return whether it matches rules with this entry, whatever their pattern is."""
+        """Return whether the filter matches rules with this entry, whatever their pattern."""
         return (
             self.principal in (None, entry.principal)
-            # Two texts may be one address.
+            # Two different texts may be the same address.
             and (self.host in (None, entry.host) or java_host(self.host) == java_host(entry.host))
             and self.operation in (Operation.ANY, entry.operation)
             and self.permission in (PermissionType.ANY, entry.permission)
         )
 
     def matches(self, binding: AclBinding) -> bool:
-        """Return whether it matches this rule."""
+        """Return whether the filter matches this rule."""
         return self.matches_pattern(binding.pattern) and self.matches_entry(binding.entry)
 
     def named_patterns(self) -> tuple[Pattern, ...]:
-        """The patterns that this filter names, whether there are rules of them or not; none if it
-        leaves something open."""
+        """The patterns that this filter names, even if they have no rules; none if the filter
+        leaves something open.
+        """
         if (
             self.resource_type is ResourceType.ANY
             or self.name is None
@@ -135,7 +136,7 @@ def _is_about(pattern: Pattern, name: str) -> bool:
 
 
 def by_pattern(bindings: Iterable[AclBinding]) -> dict[Pattern, list[AclEntry]]:
-    """The entries of each pattern, both in the given order."""
+    """Return the entries of each pattern; patterns and entries keep the given order."""
     grouped: dict[Pattern, list[AclEntry]] = {}
     for pattern, entry in bindings:
         grouped.setdefault(pattern, []).append(entry)
@@ -143,12 +144,12 @@ def by_pattern(bindings: Iterable[AclBinding]) -> dict[Pattern, list[AclEntry]]:
 
 
 def pascal_name(code: IntEnum) -> str:
-    """`ClusterAction`, as Kafka writes it into its tree and its log."""
+    """Return `ClusterAction`, the form that Kafka writes into its tree and its log."""
     return code.name.title().replace("_", "")
 
 
 def parse_code(kind: type[C], text: str) -> C:
-    """The member that `ClusterAction`, `CLUSTERACTION` or `CLUSTER_ACTION` names.
+    """Return the member that `ClusterAction`, `CLUSTERACTION` or `CLUSTER_ACTION` names.
 
     Raises ValueError for anything else.
     """
@@ -161,7 +162,7 @@ def parse_code(kind: type[C], text: str) -> C:
 
 
 def parse_principal(text: str) -> Principal:
-    """`User:alice` as a principal; raises ValueError for what has no type."""
+    """Return `User:alice` as a principal. Raises ValueError if the text has no type."""
     kind, colon, name = text.partition(":")
     if not colon:
         raise ValueError(f"{text!r} is not a principal: write it as User:name")

@@ -1,6 +1,6 @@
-"""Why a request is allowed or denied, by rules that were read from a cluster. Pure.
+"""Explains why a request is allowed or denied by rules that were read from a cluster. Pure.
 
-The decision is that of `AclRules`; who is in `super.users` is not in the rules.
+`AclRules` makes the decision; members of `super.users` are not in the rules.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class Access(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """A decision and its reason."""
+    """A decision and the reason for it."""
 
     is_allowed: bool | None
-    """None: no rule is about the resource, so `allow.everyone.if.no.acl.found` decides."""
+    """None: no rule covers the resource, so `allow.everyone.if.no.acl.found` decides."""
     rule: AclBinding | None
-    """The one that decides; None if it is that none matches."""
+    """The rule that decides; None if the decision is due to no rule matching."""
     about: tuple[AclBinding, ...]
-    """All rules about the resource."""
+    """All rules that cover the resource."""
 
 
 def explain(access: Access, rules: Iterable[AclBinding]) -> Explanation:
-    """Decide by the rules, and name the first that decides: a DENY before any ALLOW."""
+    """Decide by the rules, and name the first rule that decides: a DENY before any ALLOW."""
     resource, host = access.resource, java_host(access.host)
     wanted = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
     about = tuple(sorted(each for each in rules if wanted.matches(each)))

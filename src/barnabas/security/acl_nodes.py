@@ -8,7 +8,7 @@
     /kafka-acl-extended-changes/acl_changes_<n>
         {"version":1,"resourceType":"TOPIC","name":"orders-","patternType":"PREFIXED"}
 
-A change node only asks to read that pattern's node again.
+A change node only tells brokers to reread that pattern's node.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RESOURCE_TYPES = tuple(each for each in ResourceType if each is not ResourceType
 
 
 def type_path(pattern_type: PatternType, resource_type: ResourceType) -> str:
-    """The parent of a type's patterns."""
+    """Return the parent node of a type's patterns."""
     return f"{ROOTS[pattern_type]}/{pascal_name(resource_type)}"
 
 
@@ -50,7 +50,7 @@ def pattern_path(pattern: Pattern) -> str:
 
 
 def change_path(pattern_type: PatternType) -> str:
-    """The path of a sequential change node, without its number."""
+    """Return the path of a sequential change node, without its number."""
     return f"{CHANGES[pattern_type]}/acl_changes_"
 
 
@@ -63,11 +63,11 @@ BASE_PATHS = (
     ),
     *CHANGES.values(),
 )
-"""Nodes that a broker with an authorizer creates at its start if missing, parents first."""
+"""The nodes that a broker with an authorizer creates at startup if missing, parents first."""
 
 
 def encode_entries(entries: Iterable[AclEntry]) -> bytes:
-    """The node of a pattern, its entries in a fixed order."""
+    """Encode the node of a pattern, with its entries in a fixed order."""
     acls = [
         {
             "principal": entry.principal,
@@ -81,15 +81,15 @@ def encode_entries(entries: Iterable[AclEntry]) -> bytes:
 
 
 def decode_entries(path: str, data: bytes | None) -> frozenset[AclEntry]:
-    """The entries of a pattern's node; one without data has none.
+    """Return the entries in a pattern's node; a node without data has none.
 
-    Raises CorruptData for what is not understood whole: a rule that denies may be in it.
+    Raises CorruptData if any part is not understood: it may hold a deny rule.
     """
     if not data:
         return frozenset()
     try:
         node = json.loads(data)
-        # A later version may have fields that restrict a rule, so it is not read in part.
+        # A later version may have fields that restrict a rule, so the node is not read in part.
         if node["version"] != 1:
             raise ValueError(f"version {node['version']}")
         return frozenset(map(_entry, node["acls"]))
@@ -108,7 +108,7 @@ def _entry(node: Any) -> AclEntry:
 
 
 def encode_change(pattern: Pattern) -> bytes:
-    # Brokers before KIP-290 (Kafka 2.0) watch these nodes, and know this form alone.
+    # Brokers before KIP-290 (Kafka 2.0) watch these nodes and know only this form.
     if pattern.pattern_type is PatternType.LITERAL:
         return f"{pattern.resource_type.name}:{pattern.name}".encode()
     return _encode(
@@ -122,7 +122,7 @@ def encode_change(pattern: Pattern) -> bytes:
 
 
 def decode_change(path: str, data: bytes | None) -> Pattern:
-    """The pattern whose rules have changed; raises CorruptData that names the path."""
+    """Return the pattern whose rules have changed. Raises CorruptData with the path."""
     try:
         text = (data or b"").decode()
         if path.startswith(f"{CHANGES[PatternType.LITERAL]}/"):

@@ -7,8 +7,8 @@
                                     DESCRIBE_CONFIGS by ALTER_CONFIGS
     else                            denied
 
-Rules of a resource are masks of operations by principal and host, so the time of a decision does
-not depend on how many rules there are.
+The rules of a resource are bit masks of operations by principal and host, so the time for a
+decision does not depend on the number of rules.
 """
 
 from __future__ import annotations
@@ -41,32 +41,32 @@ IMPLIED_BY = {
 
 
 def allowing(operation: Operation) -> tuple[Operation, ...]:
-    """The operations of which an ALLOW allows this one too."""
+    """Return the operations for which an ALLOW also allows this one."""
     return (operation, Operation.ALL, *IMPLIED_BY.get(operation, ()))
 
 
-# A set: ALL is allowed by ALL, and twice its bit would be READ's.
+# A set, since ALL is allowed by ALL, and adding its bit twice would give READ's bit.
 _ALLOWING = {each: sum(1 << other for other in {*allowing(each)}) for each in Operation}
 
 _Masks = dict[tuple[str, str], tuple[int, int]]
-"""Operations allowed and denied, by principal and host (`java_host`)."""
+"""The operations allowed and denied, by principal and host (`java_host`)."""
 
 _Kind = tuple[ResourceType, PatternType, PermissionType, str, str, Operation]
-"""Of rules that differ by the name of their resource alone."""
+"""The common part of rules that differ only in the name of their resource."""
 
 
 V = TypeVar("V")
 
 
 class _Prefixes(Generic[V]):
-    """A map of texts in which all keys are found that another text begins with.
+    """A map from texts that finds all keys with which another text starts.
 
         "a" <- "ab" <- "abc"      each key's parent is the longest other key that it begins with
              \\ "ad"
 
-    Of the keys that a name begins with the longest is the name's predecessor in sorted order or one
-    of that key's ancestors, and the others are its ancestors. So a search takes a bisection, and a
-    step per ancestor. The first search after a change sorts again.
+    The longest key with which a name starts is the name's predecessor in sorted order or an
+    ancestor of that predecessor; the other keys are ancestors of the longest. So a search takes a
+    bisection and one step per ancestor. The first search after a change sorts the keys again.
     """
 
     __slots__ = ("_keys", "_parents", "_values")
@@ -82,12 +82,12 @@ class _Prefixes(Generic[V]):
         self._values[prefix] = value
 
     def remove(self, prefix: str) -> None:
-        """Does nothing if there is no such prefix."""
+        """Remove a prefix; do nothing if it does not exist."""
         if self._values.pop(prefix, None) is not None:
             self._keys = None
 
     def of(self, name: str) -> list[V]:
-        """The values of all prefixes of `name`, the longest first."""
+        """Return the values of all prefixes of `name`, the longest first."""
         values = self._values
         if not values:
             return []
@@ -120,8 +120,9 @@ class AclRules:
     __slots__ = ("_entries", "_literal", "_names", "_prefixed", "allows_unruled", "super_users")
 
     def __init__(self, super_users: Iterable[str] = (), *, allows_unruled: bool = False) -> None:
-        """`super_users`: principals as `User:alice`, who may do everything. `allows_unruled`:
-        whether every client may use resources without rules."""
+        """`super_users` are principals such as `User:alice`, who may do everything.
+        `allows_unruled` says whether every client may use resources without rules.
+        """
         self.super_users = frozenset(super_users)
         self.allows_unruled = allows_unruled
         self._entries: dict[Pattern, frozenset[AclEntry]] = {}
@@ -133,7 +134,7 @@ class AclRules:
 
     @classmethod
     def of(cls, bindings: Iterable[AclBinding], super_users: Iterable[str] = ()) -> AclRules:
-        """Make the rules of a cluster that has these and no others."""
+        """Build the rules of a cluster that has exactly these rules."""
         rules = cls(super_users)
         for pattern, entry in bindings:
             rules.replace(pattern, rules.entries_of(pattern) | {entry})
@@ -152,7 +153,7 @@ class AclRules:
         return self._entries.get(pattern, _NO_ENTRIES)
 
     def bindings(self, wanted: AclFilter) -> Iterator[AclBinding]:
-        """The rules that a filter matches."""
+        """Yield the rules that a filter matches."""
         for pattern, entries in self._entries.items():
             if wanted.matches_pattern(pattern):
                 for entry in entries:
@@ -160,18 +161,20 @@ class AclRules:
                         yield AclBinding(pattern, entry)
 
     def about(self, resource_type: ResourceType, name: str) -> list[Pattern]:
-        """The patterns with rules that are about this resource: prefixes, wildcard, its own."""
+        """Return the patterns with rules that cover this resource: prefixes, the wildcard, its own
+        name.
+        """
         wanted = AclFilter(resource_type, name, PatternType.MATCH)
         found = [pattern for pattern in self._entries if wanted.matches_pattern(pattern)]
         return sorted(found, key=lambda each: (-each.pattern_type, each.name == name, each.name))
 
     def replace(self, pattern: Pattern, entries: Iterable[AclEntry]) -> None:
-        """Put these in the place of all rules of the pattern; none removes it."""
+        """Replace all rules of the pattern with these; with no entries, remove the pattern."""
         after = frozenset(entries)
-        # Of kinds, not of entries: two may differ by the way in which they write a host.
+        # Count kinds, not entries: two entries may differ only in how they write a host.
         before_kinds = {_kind(pattern, entry) for entry in self.entries_of(pattern)}
         after_kinds = {_kind(pattern, entry) for entry in after}
-        # `_names` answers `allows_somewhere` without a walk over all patterns.
+        # `_names` answers `allows_somewhere` without walking over all patterns.
         for kind in before_kinds - after_kinds:
             names = self._names[kind]
             names.discard(pattern.name)
@@ -204,7 +207,9 @@ class AclRules:
         resource_type: ResourceType,
         name: str,
     ) -> bool:
-        """Return whether this principal may do this from this host on the resource of this name."""
+        """Return whether this principal may do this from this host on the resource with this
+        name.
+        """
         if principal in self.super_users:
             return True
         found = self._prefixed[resource_type].of(name)
@@ -214,8 +219,8 @@ class AclRules:
         wildcard = self._literal.get((resource_type, WILDCARD))
         if wildcard is not None:
             found.append(wildcard)
-        # Kafka asks whether any rule is about the resource, not whether one is about the client: a
-        # topic with a rule for bob alone is closed to alice.
+        # Kafka asks whether any rule covers the resource, not whether one names the client: a topic
+        # with a rule only for bob is closed to alice.
         if not found:
             return self.allows_unruled
         clients = _clients(principal, host)
@@ -234,7 +239,7 @@ class AclRules:
     ) -> bool:
         """Return whether the principal may do this on some resource of this type (KIP-679).
 
-        As in Kafka only rules of this very operation, or of ALL, count here.
+        As in Kafka, only rules for this exact operation, or for ALL, count here.
         """
         if principal in self.super_users:
             return True
@@ -247,7 +252,7 @@ class AclRules:
             return [self._names[kind] for kind in kinds if kind in self._names]
 
         denied = names(PermissionType.DENY, PatternType.LITERAL)
-        # A DENY on the wildcard covers whatever an ALLOW could open.
+        # A DENY on the wildcard covers everything that an ALLOW could open.
         if _has(denied, WILDCARD):
             return False
         # There are always resources without rules.
@@ -260,7 +265,7 @@ class AclRules:
                 _has(denied_prefixes, name[:length]) for length in range(1, len(name) + 1)
             )
 
-        # An ALLOW opens something unless a DENY covers all of it: the same name, or a prefix of it.
+        # An ALLOW opens something unless a DENY covers all of it: the same name or a prefix of it.
         prefixes = chain.from_iterable(names(PermissionType.ALLOW, PatternType.PREFIXED))
         literals = chain.from_iterable(names(PermissionType.ALLOW, PatternType.LITERAL))
         return any(map(is_open, prefixes)) or any(

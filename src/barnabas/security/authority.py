@@ -1,7 +1,7 @@
-"""A certificate authority of one's own, for a cluster without one (SE-2).
+"""A private certificate authority, for a cluster that has none (SE-2).
 
-Its certificates are for TLS alone, with keys on the curve P-256. Times of validity reach an hour
-into the past, so that a client whose clock is late accepts a new one.
+Its certificates are only for TLS, with keys on the curve P-256. Validity starts an hour in the
+past, so that a client whose clock is slow accepts a new certificate.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _USAGES = (
 
 
 class Issued(NamedTuple):
-    """A private key and its certificate, as PEM; the key is not encrypted."""
+    """A private key and its certificate in PEM; the key is not encrypted."""
 
     key: bytes
     certificate: bytes
 
 
 class Authority:
-    """Issues certificates; keeps its key in memory only."""
+    """Issues certificates; keeps its key only in memory."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
         """Use `new` or `load`."""
@@ -48,12 +48,12 @@ class Authority:
 
     @classmethod
     def new(cls, common_name: str, life: timedelta) -> Authority:
-        """A new authority, which signs its own certificate."""
+        """Create an authority, which signs its own certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
         builder = (
             _builder(name, name, key, life)
-            # It signs certificates of hosts and users, and no other authority.
+            # It signs certificates for hosts and users, but not for other authorities.
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage("key_cert_sign", "crl_sign"), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
@@ -62,7 +62,9 @@ class Authority:
 
     @classmethod
     def load(cls, issued: Issued) -> Authority:
-        """The authority whose key and certificate these are. Raises ValueError for others."""
+        """Return the authority with this key and certificate. Raises ValueError if they are not an
+        authority's.
+        """
         try:
             key = serialization.load_pem_private_key(issued.key, password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -81,18 +83,20 @@ class Authority:
 
     @property
     def certificate(self) -> bytes:
-        """Its certificate, as PEM: what those who trust it need."""
+        """The CA certificate in PEM: the file that clients need in order to trust this CA."""
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     @property
     def key(self) -> bytes:
-        """Its key, as PEM: who has it can issue any certificate."""
+        """The CA key in PEM: its holder can issue any certificate."""
         return _key_pem(self._key)
 
     def issue(self, common_name: str, life: timedelta, names: Sequence[str] = ()) -> Issued:
-        """A certificate for a host with these names and addresses, or for a user without any."""
+        """Issue a certificate for a host with these names and addresses, or for a user if there are
+        none.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
-        # Brokers connect to each other, so a host's certificate is one of a client as well.
+        # Brokers connect to each other, so a host's certificate is also valid for a client.
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
         if names:
             usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
@@ -106,7 +110,7 @@ class Authority:
             )
         )
         if names:
-            # RFC 6125: clients compare these, and no longer the common name.
+            # RFC 6125: clients compare these names and ignore the common name.
             alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
             builder = builder.add_extension(alternatives, critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
@@ -114,7 +118,7 @@ class Authority:
 
 
 class Described(NamedTuple):
-    """The parts of a certificate that decide whether it still serves."""
+    """The parts of a certificate that decide whether it can still be used."""
 
     ends_at: datetime
     names: frozenset[str]
@@ -122,7 +126,9 @@ class Described(NamedTuple):
 
 
 def describe(certificate: bytes) -> Described:
-    """The end and the names of a certificate in PEM. Raises ValueError if it is none."""
+    """Return the expiry and the names of a certificate in PEM. Raises ValueError if it is not
+    one.
+    """
     parsed = x509.load_pem_x509_certificate(certificate)
     try:
         extension = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName)

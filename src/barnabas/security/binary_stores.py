@@ -1,4 +1,4 @@
-"""Keystores in Java's forms, PKCS12 and JKS, turned into PEM; PKCS12 by the extra `security`."""
+"""Turns Java's keystores, PKCS12 and JKS, into PEM; PKCS12 needs the extra `security`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _KEYTOOL = "keytool -importkeystore -srckeystore OLD -destkeystore NEW -deststor
 
 
 def pkcs12_key(content: bytes, password: str, key_password: str) -> tuple[str, str]:
-    """The private key and the chain of a PKCS12 store as PEM. Raises ValueError, ConfigError."""
-    # As Java has it: keytool gives the key no password of its own.
+    """Return the private key and the chain of a PKCS12 store as PEM. Raises ValueError or
+    ConfigError.
+    """
+    # As in Java: keytool gives the key no separate password.
     if key_password and key_password != password:
         raise ValueError("in a PKCS12 store the key has the store's password")
     store = _pkcs12(content, password)
@@ -35,7 +37,7 @@ def pkcs12_key(content: bytes, password: str, key_password: str) -> tuple[str, s
 
 
 def pkcs12_certificates(content: bytes, password: str) -> str:
-    """All certificates of a PKCS12 store as PEM."""
+    """Return all certificates of a PKCS12 store as PEM."""
     store = _pkcs12(content, password)
     found = [*store.additional_certs, *([store.cert] if store.cert is not None else [])]
     if not found:
@@ -44,7 +46,7 @@ def pkcs12_certificates(content: bytes, password: str) -> str:
 
 
 def jks_key(content: bytes, password: str, key_password: str) -> tuple[str, str]:
-    """The private key and the chain of a JKS store as PEM. Raises ValueError."""
+    """Return the private key and the chain of a JKS store as PEM. Raises ValueError."""
     keys = read_jks(content, password).keys
     if len(keys) != 1:
         raise ValueError(f"the store must have one private key, and has {len(keys)}")
@@ -56,7 +58,7 @@ def jks_key(content: bytes, password: str, key_password: str) -> tuple[str, str]
 
 
 def jks_certificates(content: bytes, password: str) -> str:
-    """The trusted certificates of a JKS store as PEM. Raises ValueError."""
+    """Return the trusted certificates of a JKS store as PEM. Raises ValueError."""
     trusted = read_jks(content, password).trusted
     if not trusted:
         raise ValueError("the store has no trusted certificate")
@@ -64,13 +66,15 @@ def jks_certificates(content: bytes, password: str) -> str:
 
 
 def _in_order(own: Any, others: list[Any]) -> list[Any]:
-    """The chain from the issuer of `own` on; a store keeps it in any order."""
+    """Return the chain that starts with the issuer of `own`; a store keeps its certificates in any
+    order.
+    """
     chain: list[Any] = []
     left = list(others)
     last = own.certificate
     while last.issuer != last.subject:
         issuer = next((each for each in left if each.certificate.subject == last.issuer), None)
-        # The authority at the end need not come along: the peer has it.
+        # The authority at the end need not be included: the peer has it.
         if issuer is None:
             break
         left.remove(issuer)

@@ -1,4 +1,4 @@
-"""The little of DER that a certificate's names need: elements, and what is where (RFC 5280)."""
+"""Parses the parts of DER in which a certificate's names are found (RFC 5280)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SUBJECT = 4  # behind serial number, algorithm, issuer and validity
 
 
 class Element(NamedTuple):
-    """One element, and what it is made of."""
+    """One element and its content."""
 
     tag: int
     content: bytes
@@ -31,7 +31,7 @@ def subject_element(certificate: bytes) -> Element:
 
 
 class End(NamedTuple):
-    """The end of a certificate."""
+    """The expiry of a certificate."""
 
     at_s: int  # seconds since 1970
     text: str  # 2027-11-26 14:50 UTC
@@ -43,7 +43,7 @@ def end_of(certificate: bytes) -> End:
     if len(fields) <= _VALIDITY or fields[_VALIDITY].tag != SEQUENCE:
         raise ValueError("the certificate has no time of validity")
     *_, end = elements(fields[_VALIDITY].content)
-    # RFC 5280: years of two digits until 2049, which strptime would end at 2068.
+    # RFC 5280: two-digit years run from 1950 to 2049, those of strptime from 1969 to 2068.
     text = end.content.decode("ascii", "replace")
     if end.tag == _UTC_TIME:
         text = f"{'19' if text[:2] >= '50' else '20'}{text}"
@@ -52,7 +52,9 @@ def end_of(certificate: bytes) -> End:
 
 
 def alternative_names(certificate: bytes) -> frozenset[bytes]:
-    """The subject's alternative names, each as it is encoded: to compare, not to read."""
+    """Return the subject's alternative names, each in its encoding: for comparing, not for
+    reading.
+    """
     for field in _fields(certificate):
         if field.tag != _EXPLICIT_EXTENSIONS:
             continue
@@ -64,7 +66,9 @@ def alternative_names(certificate: bytes) -> frozenset[bytes]:
 
 
 def elements(content: bytes) -> Iterator[Element]:
-    """The elements that stand one behind the other. Raises ValueError if the last is incomplete."""
+    """Yield the elements that follow one another. Raises ValueError if the last one is
+    incomplete.
+    """
     position = 0
     while position < len(content):
         start = position
@@ -72,7 +76,7 @@ def elements(content: bytes) -> Iterator[Element]:
             raise ValueError("the certificate ends in the middle of an element")
         tag, size = content[position], content[position + 1]
         position += 2
-        # The long form: the low bits say how many bytes the length has.
+        # The long form: the low bits give the number of bytes of the length.
         if size & 0x80:
             count = size & 0x7F
             size = int.from_bytes(content[position : position + count], "big")
@@ -85,7 +89,7 @@ def elements(content: bytes) -> Iterator[Element]:
 
 
 def oid_text(oid: bytes) -> str:
-    """The number of an object identifier, as 2.5.4.3."""
+    """Return the text of an object identifier, such as 2.5.4.3."""
     if not oid:
         raise ValueError("an object identifier is empty")
     arcs: list[int] = []
@@ -95,16 +99,16 @@ def oid_text(oid: bytes) -> str:
         if not byte & 0x80:
             arcs.append(value)
             value = 0
-    # X.690: the first two numbers share an arc, 40 * first + second. The first is at most 2, and
-    # below 2 the second is at most 39.
+    # X.690: the first two numbers share an arc, 40 * first + second. The first is at most 2; if it
+    # is less than 2, the second is at most 39.
     first = min(arcs[0] // 40, 2)
     return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
 
 
 def _fields(certificate: bytes) -> list[Element]:
-    """The fields of a certificate, without its version."""
+    """Return the fields of a certificate, without its version."""
     fields = list(elements(_only(_only(certificate).content).content))
-    # Version 1 has no such field, since it is the default.
+    # Version 1 is the default and has no such field.
     return fields[1:] if fields and fields[0].tag == _EXPLICIT_VERSION else fields
 
 

@@ -1,4 +1,6 @@
-"""Stamps of files, which change when one is written or replaced; of a directory, any file in it."""
+"""Stamps of files, which change when a file is written or replaced; for a directory, when any file
+in it changes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ Stamps = tuple[Stamp | None, ...]
 
 
 def stamps_of(paths: Iterable[str]) -> Stamps:
-    """Return a stamp for each file, None for one that cannot be read."""
+    """Return a stamp for each file, or None if the file cannot be read."""
     stamps: list[Stamp | None] = []
     for path in map(Path, paths):
         stamps.append(_stamp(path))
@@ -20,7 +22,9 @@ def stamps_of(paths: Iterable[str]) -> Stamps:
 
 
 def files_in(directory: Path) -> list[Path]:
-    """Its files, without hidden ones: those are being written, or an editor's. Raises OSError."""
+    """Return its files without the hidden ones, which are temporary files or an editor's. Raises
+    OSError.
+    """
     return sorted(
         path for path in directory.iterdir() if path.is_file() and not path.name.startswith(".")
     )

@@ -1,10 +1,10 @@
-"""Credentials in Java's JAAS form, as Kafka's properties have them.
+"""Parses credentials in Java's JAAS form, as they appear in Kafka's properties.
 
     org.apache.kafka.common.security.plain.PlainLoginModule required
         username="broker" password="b-secret"
         user_alice="a-secret";
 
-One module per setting. Errors name the setting and what is wrong, and never show a value.
+Each setting has one module. Errors name the setting and the fault, and never show a value.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "f": "\f", 
 
 
 class LoginModule(NamedTuple):
-    """A module's name, and its options, which may hold secrets."""
+    """A module's name and its options, which may hold secrets."""
 
     name: str
     options: Mapping[str, str]
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """The SASL mechanisms that it is for."""
+        """The SASL mechanisms that the module is for."""
         return _MODULES[self.name]
 
     @property
     def users(self) -> dict[str, str]:
-        """The passwords of `user_<name>` options, by user."""
+        """Return the passwords in `user_<name>` options, by user."""
         prefix = "user_"
         return {
             name.removeprefix(prefix): value
@@ -60,7 +60,7 @@ class LoginModule(NamedTuple):
 
     @property
     def extensions(self) -> dict[str, str]:
-        """The extensions of an authentication by a token, from `extension_<name>` options."""
+        """Return the extensions for an authentication by token, from `extension_<name>` options."""
         prefix = "extension_"
         return {
             name.removeprefix(prefix): value
@@ -73,9 +73,9 @@ class LoginModule(NamedTuple):
 
 
 def parse_jaas(setting: str, text: str) -> LoginModule:
-    """The module of a `sasl.jaas.config`; `setting` is its full name, for errors.
+    """Return the module in a `sasl.jaas.config`; `setting` is the setting's full name, for errors.
 
-    Raises ConfigError for another syntax, an unknown module, and several modules.
+    Raises ConfigError for invalid syntax, an unknown module, or several modules.
     """
     if len(text) > _MOST_CHARACTERS:
         raise ConfigError(f"{setting}: longer than {_MOST_CHARACTERS} characters")
@@ -83,7 +83,7 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     if len(tokens) < 2:
         raise _malformed(setting, "it has no login module")
     name, flag = tokens[0][1], tokens[1][1]
-    # Java would load any class of this name. None is run here.
+    # Java would load any class with this name. None is run here.
     if name not in _MODULES:
         raise ConfigError(
             f"{setting}: login module {_named(name)} is not supported; there are "
@@ -92,7 +92,7 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     if flag.lower() not in _FLAGS:
         raise _malformed(setting, f"the word behind {name} is none of {', '.join(_FLAGS)}")
     options, at = _options(setting, tokens, 2)
-    # As Kafka: several modules would need a rule of which one counts.
+    # As in Kafka: several modules would need a rule that says which of them applies.
     if at != len(tokens):
         raise _malformed(setting, "there is more behind the first semicolon; one module is allowed")
     return LoginModule(name, MappingProxyType(options))
@@ -108,7 +108,7 @@ def check_mechanism(setting: str, module: LoginModule, mechanism: str) -> None:
 
 
 def _options(setting: str, tokens: list[tuple[str, str]], at: int) -> tuple[dict[str, str], int]:
-    """The options from this token to the semicolon, and the position behind it."""
+    """Return the options from this token to the semicolon, and the position after it."""
     options: dict[str, str] = {}
     while at < len(tokens):
         kind, name = tokens[at]
@@ -145,7 +145,7 @@ def _unquote(text: str) -> str:
 
 
 def _named(name: str) -> str:
-    """A module's name for an error; a text of another kind may be a secret."""
+    """Return a module's name for an error; any other text may be a secret."""
     return name if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name) else "of that name"
 
 

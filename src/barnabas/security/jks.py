@@ -5,10 +5,10 @@
            2 | alias | time | certificate
     certificate: its type (version 2 only) | length, DER
 
-Numbers have four bytes, a time has eight, and a text has its length in two. A key is protected by
-Sun's own algorithm: salt, the key XORed with a chain of SHA-1 digests that begins with the salt,
-and a digest of the plain key. That hides little from someone who guesses passwords, which is why
-Java writes PKCS12 instead since Java 9; reading it is all that happens here.
+Numbers have four bytes, times have eight, and a text starts with a two-byte length. A key is
+protected by Sun's own algorithm: salt, the key XORed with a chain of SHA-1 digests that starts with
+the salt, and a digest of the plain key. It is weak against password guessing, which is why Java has
+written PKCS12 since Java 9; this module only reads it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ _VERSIONS = (1, 2)
 
 
 class JksKey(NamedTuple):
-    """A private key as it is stored, and its certificates in DER, the own one first."""
+    """A private key as it is stored, and its certificates in DER, its own certificate first."""
 
     protected: bytes
     chain: list[bytes]
 
     def plain(self, password: str) -> bytes:
-        """The key in PKCS8's DER. Raises ValueError for a wrong password or a damaged key."""
+        """Return the key in PKCS8's DER. Raises ValueError if the password is wrong or the key is
+        damaged.
+        """
         blob = _protected_octets(self.protected)
         salt, hidden, check = (
             blob[:_DIGEST_BYTES],
@@ -44,7 +46,7 @@ class JksKey(NamedTuple):
         )
         secret = password.encode("utf-16-be")
         stream, last = bytearray(), salt
-        # Each digest is of the password and the digest before; the first is of the salt.
+        # Each digest covers the password and the previous digest; the first one covers the salt.
         while len(stream) < len(hidden):
             last = _digest(secret, last)
             stream += last
@@ -55,20 +57,22 @@ class JksKey(NamedTuple):
 
 
 class JksStore(NamedTuple):
-    """Holds a store's keys and its trusted certificates in DER, in their order."""
+    """Holds a store's keys and its trusted certificates in DER, in the store's order."""
 
     keys: list[JksKey]
     trusted: list[bytes]
 
 
 def read_jks(content: bytes, password: str) -> JksStore:
-    """A store's entries; without a password it is not checked, as in Java. Raises ValueError."""
+    """Return a store's entries. Without a password the digest is not checked, as in Java. Raises
+    ValueError.
+    """
     reader = _Reader(content[:-_DIGEST_BYTES])
     reader.skip(len(MAGIC))
     version = reader.number()
     if version not in _VERSIONS:
         raise ValueError(f"a JKS store of version {version} is not supported; 1 and 2 are")
-    # Java reads a truststore without its password as well: certificates are no secret.
+    # Java also reads a truststore without its password: certificates are not secret.
     if password:
         found = _digest(password.encode("utf-16-be"), _PHRASE + content[:-_DIGEST_BYTES])
         if not hmac.compare_digest(found, content[-_DIGEST_BYTES:]):
@@ -123,7 +127,7 @@ class _Reader:
 
 
 def _protected_octets(der: bytes) -> bytes:
-    """Salt, hidden key and digest out of an EncryptedPrivateKeyInfo (PKCS8)."""
+    """Return the salt, hidden key and digest from an EncryptedPrivateKeyInfo (PKCS8)."""
     try:
         algorithm, octets = elements(_single(der, SEQUENCE).content)
         oid = next(elements(algorithm.content))

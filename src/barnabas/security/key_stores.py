@@ -1,10 +1,10 @@
-"""Keystores and truststores by Kafka's settings, whatever their form, as PEM.
+"""Reads keystores and truststores by Kafka's settings, in any form, and returns them as PEM.
 
     PEM      in the settings themselves, or a file
     PKCS12   a file, read by `cryptography`
     JKS      a file; since Java 9 it is mostly PKCS12 in truth, and read as such
 
-What is wrong with the settings is said as Kafka says it. No error contains a secret.
+Faults in the settings are reported in Kafka's words. No error contains a secret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _PEM_MARK = b"-----BEGIN "
 
 
 class KeyStore(NamedTuple):
-    """A private key and its certificates, the own one first. `password` is the key's, if any."""
+    """A private key and its certificates, its own certificate first. `password` is the key's, if it
+    has one.
+    """
 
     key: str
     chain: str
@@ -33,9 +35,9 @@ class KeyStore(NamedTuple):
 
 
 def load_key_store(settings: TlsSettings) -> KeyStore | None:
-    """The key store of `ssl.keystore.*`; None if none is set. Raises ConfigError."""
+    """Return the key store of `ssl.keystore.*`, or None if it is not set. Raises ConfigError."""
     kind = _kind("ssl.keystore.type", settings.keystore_type)
-    # KIP-651: key and certificates in the settings themselves, as PEM alone.
+    # KIP-651: key and certificates in the settings themselves, only as PEM.
     if settings.keystore_key:
         _refuse_key_store_mix(settings, kind)
         return _pem_key_store(
@@ -68,15 +70,16 @@ def load_key_store(settings: TlsSettings) -> KeyStore | None:
 
     with _Naming("ssl.keystore", settings.keystore_location):
         _refuse_pem("keystore", settings.keystore_location, content)
-        # By its first bytes: Java writes PKCS12 under the type JKS since Java 9, and reads both.
+        # Recognized by its first bytes: since Java 9 Java writes PKCS12 under the type JKS, and
+        # reads both.
         load = binary_stores.jks_key if _is_jks(content) else binary_stores.pkcs12_key
         key, chain = load(content, settings.keystore_password, settings.key_password)
-        # The key was decrypted with the store.
+        # The key was decrypted together with the store.
         return KeyStore(key, chain, "")
 
 
 def load_trust_store(settings: TlsSettings) -> str | None:
-    """The certificates of `ssl.truststore.*` as PEM, or None. Raises ConfigError."""
+    """Return the certificates of `ssl.truststore.*` as PEM, or None. Raises ConfigError."""
     kind = _kind("ssl.truststore.type", settings.truststore_type)
     if settings.truststore_certificates:
         if kind != "PEM":
@@ -115,7 +118,7 @@ def load_trust_store(settings: TlsSettings) -> str | None:
 
 
 class _Naming:
-    """Turns what a store's reader raises into a ConfigError that names setting and file."""
+    """Turns errors from a store's reader into a ConfigError that names the setting and the file."""
 
     def __init__(self, prefix: str, path: str) -> None:
         self._prefix = prefix
@@ -154,7 +157,7 @@ def _pem_key_store(text: str, password: str, where: str) -> KeyStore:
         )
     if not chain:
         raise ConfigError(f"{where}: there is no certificate in PEM")
-    # PKCS8 says it in the label, OpenSSL's older form in a header line.
+    # PKCS8 says so in the label, OpenSSL's older form in a header line.
     is_encrypted = keys[0].label.startswith("ENCRYPTED") or "ENCRYPTED" in keys[0].text
     if is_encrypted and not password:
         raise ConfigError(f"{where}: the private key is encrypted; set ssl.key.password")

@@ -5,7 +5,7 @@
     \\x01 (the error was understood)   -->
                                       <--  refused
 
-Extensions (`traceId=...`) are accepted, as in Kafka, and decide nothing.
+Extensions (`traceId=...`) are accepted, as in Kafka, but have no effect.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class OAuthBearerServer:
         self.identity: Identity | None = None
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
-        # RFC 7628: after an error the client sends a single byte, and only then the exchange fails.
+        # RFC 7628: after an error the client sends a single byte, and only then does the exchange
+        # fail.
         if self._error:
             if message == _UNDERSTOOD:
                 raise TokenRefused(self._error, self._reason)
@@ -62,7 +63,7 @@ class OAuthBearerServer:
         pairs = [pair.partition("=")[::2] for pair in found["pairs"].split(_SEPARATOR) if pair]
         values = dict(pairs)
         auth = _AUTH.fullmatch(values.get("auth", ""))
-        # A key that is repeated leaves open which of its values counts.
+        # With a repeated key it would be unclear which value applies.
         if auth is None or len(values) < len(pairs):
             raise InvalidCredentials("Invalid OAUTHBEARER client first message: 'auth'")
         return self._judge(auth["token"], found["authzid"] or "")
@@ -73,7 +74,7 @@ class OAuthBearerServer:
         except InvalidCredentials as error:
             self._error, self._reason = _INVALID, str(error)
             return _INVALID.encode()
-        # Acting for others is not offered, as in Kafka.
+        # Acting for another user is not offered, as in Kafka.
         if authorization_id not in ("", identity.principal.name):
             raise SaslAuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different "
@@ -95,5 +96,5 @@ class OAuthBearerClient:
         return f"n,,\x01auth=Bearer {self._token}\x01{more}\x01".encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """An error of the broker is acknowledged; then it refuses with a text."""
+        """Acknowledge an error from the broker, which then refuses with a text."""
         return _UNDERSTOOD if challenge else None

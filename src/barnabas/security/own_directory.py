@@ -1,9 +1,10 @@
-"""Directories that hold secrets: made for their owner alone, and refused if others may write there.
+"""Directories that hold secrets: created for their owner alone, and refused if others may write
+there.
 
-What is in such a directory is believed at the next start, so a user who may write to it chooses the
-passwords. Therefore it must belong to the user that runs this or to root, no one else may write to
-it, and not everyone may put another directory in its place. A user who may only read it sees names,
-since each file with a secret is readable by its owner alone.
+The contents of such a directory are trusted at the next start, so a user who may write to it
+chooses the passwords. Therefore it must belong to root or to the user that runs this process, no
+other user may write to it, and not everyone may replace it with another directory. A user who may
+only read it sees file names, since each file with a secret is readable only by its owner.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ _ROOT: Final = 0
 
 
 def own_directory(path: Path) -> None:
-    """Make the directory, with mode 0700, unless it exists. Raises ConfigError, OSError."""
+    """Create the directory, with mode 0700, unless it exists. Raises ConfigError or OSError."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_directory(path)
 
 
 def check_directory(path: Path) -> None:
-    """Raise ConfigError for a directory whose secrets another user may choose. Raises OSError."""
+    """Raise ConfigError for a directory in which another user may choose the secrets. Raises
+    OSError.
+    """
     if not hasattr(os, "geteuid"):  # on Windows others have no rights in a user's directories
         return
     _check_owner(path, path.lstat())  # of a link: who made it, chose where it leads
@@ -43,10 +46,10 @@ def check_directory(path: Path) -> None:
             f"{path}: other users may write to this directory, and so choose the secrets in it: "
             f"chmod go-w {path}, if you trust what is there"
         )
-    # Who may write to a parent can rename this directory and put another in its place.
+    # A user who may write to a parent can rename this directory and put another in its place.
     for parent in whole.parents:
         mode = parent.stat().st_mode
-        # With the sticky bit, as /tmp has it, only its owner can rename or remove what is there.
+        # With the sticky bit, as on /tmp, only an entry's owner can rename or remove it.
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise ConfigError(
                 f"{path}: all users may write to {parent}, and so put another directory in its "
@@ -55,7 +58,9 @@ def check_directory(path: Path) -> None:
 
 
 def check_secrets(paths: Iterable[Path]) -> None:
-    """Refuse files that others may write to; warn of those that they may read. ConfigError."""
+    """Refuse files that others may write to; warn of files that others may read. Raises
+    ConfigError.
+    """
     if not hasattr(os, "geteuid"):
         return
     for path in paths:
@@ -68,8 +73,8 @@ def check_secrets(paths: Iterable[Path]) -> None:
             raise ConfigError(
                 f"{path}: other users may write to this file: chmod 600 {path}, if you trust it"
             )
-        # A warning only: a secret that was shown cannot be hidden any more, and a group may be
-        # meant.
+        # Only a warning: a secret that has been exposed cannot be hidden again, and a group may be
+        # intended.
         if found.st_mode & _OTHERS_READ:
             _log.warning("%s: other users may read this secret: chmod 600 %s", path, path)
 

@@ -3,8 +3,8 @@
     keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,keyLength:128,
     salt:...,iterations:4096,initializationVector:...,encryptedPassword:...,passwordLength:6
 
-A password is encrypted by the key that is derived from `password.encoder.secret`; what it was
-encrypted by stands with it, so a change of algorithm leaves older ones readable.
+A password is encrypted with a key derived from `password.encoder.secret`; the algorithms are stored
+with it, so passwords stay readable after a change of algorithm.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_ITERATIONS: Final = 10_000_000
 
 
 class Encryption(NamedTuple):
-    """How passwords are encrypted from now on, under the names `password.encoder.*`."""
+    """The settings `password.encoder.*` for encrypting new passwords."""
 
     keyfactory_algorithm: str = "PBKDF2WithHmacSHA512"
     cipher_algorithm: str = _CBC
@@ -42,16 +42,16 @@ class Encryption(NamedTuple):
 
 
 class PasswordEncoder:
-    """`encode` and `decode` by one secret."""
+    """Encodes and decodes passwords with one secret."""
 
     def __init__(self, secret: str, encryption: Encryption | None = None) -> None:
-        """Raises ConfigError for what cannot be had, and if the library is not there."""
+        """Raises ConfigError if an algorithm is not available or the library is missing."""
         self._secret = secret.encode()
         self._encryption = encryption or Encryption()
         _check(self._encryption)
 
     def encode(self, password: str) -> str:
-        """Encrypt a password, each time with a new salt and a new vector."""
+        """Encrypt a password, each time with a new salt and initialization vector."""
         kind = self._encryption
         salt = secrets.token_bytes(_SALT)
         is_gcm = kind.cipher_algorithm == _GCM
@@ -75,7 +75,7 @@ class PasswordEncoder:
         return ",".join(f"{name}:{value}" for name, value in parts.items())
 
     def decode(self, text: str) -> str:
-        """Decrypt a password. Raises ValueError if it is not encrypted by this secret."""
+        """Decrypt a password. Raises ValueError if it was not encrypted with this secret."""
         parts = dict(part.strip().rpartition(":")[::2] for part in text.split(","))
         try:
             kind = Encryption(
@@ -95,10 +95,10 @@ class PasswordEncoder:
             _check(kind)
         except ConfigError as error:
             raise ValueError(str(error)) from None
-        # By the algorithms that the text names, not by those of the settings.
+        # Use the algorithms that the text names, not those in the settings.
         password = self._open(kind, salt, vector, sealed)
-        # With CBC a wrong key can leave a valid padding, once in 256 times; the length finds nearly
-        # all of these.
+        # With CBC a wrong key leaves a valid padding about once in 256 times; the length check
+        # catches nearly all of these.
         if _java_length(password) != length:
             raise _wrong_secret()
         return password
@@ -137,7 +137,7 @@ class PasswordEncoder:
 
 
 def _check(encryption: Encryption) -> None:
-    """Raises ConfigError, which names the setting."""
+    """Raises ConfigError with the setting's name."""
     key, cipher, bits, iterations = encryption
     prefix = "password.encoder"
     if key not in _HASHES:
@@ -146,7 +146,7 @@ def _check(encryption: Encryption) -> None:
         raise _not_among(f"{prefix}.cipher.algorithm", cipher, (_CBC, _GCM))
     if bits not in _KEY_BITS:
         raise _not_among(f"{prefix}.key.length", bits, _KEY_BITS)
-    # The count may come from the tree, and a large one would hold the broker up.
+    # The count may come from the tree, and a large count would block the broker.
     if not 1 <= iterations <= _MOST_ITERATIONS:
         raise ConfigError(f"{prefix}.iterations: {iterations} is above {_MOST_ITERATIONS}")
     from importlib.util import find_spec
@@ -166,7 +166,7 @@ def _not_among(setting: str, value: object, known: tuple[object, ...]) -> Config
 
 
 def _java_length(text: str) -> int:
-    # Java counts units of UTF-16.
+    # Java counts UTF-16 code units.
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 

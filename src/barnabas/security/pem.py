@@ -1,4 +1,6 @@
-"""Blocks of PEM, as people paste them: among other text, in one line, with spaces for line ends."""
+"""Finds PEM blocks as people paste them: inside other text, on one line, with spaces for line
+ends.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOT
 _LINE_CHARACTERS = 64
 
 LIFE_DAYS = 397
-"""Is the longest life of a server's certificate that clients accept."""
+"""The longest life of a server's certificate that clients accept."""
 
 CERTIFICATES = ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
 _KEY = "PRIVATE KEY"
 
 
 class PemBlock(NamedTuple):
-    """One block: its label, and itself with proper lines."""
+    """One block: its label, and its text with proper lines."""
 
     label: str
     text: str
@@ -34,18 +36,18 @@ class PemBlock(NamedTuple):
 
 
 def pem_blocks(text: str) -> list[PemBlock]:
-    """All blocks in a text, in their order; raises ValueError for one that is no base64."""
+    """Return all blocks in a text, in their order. Raises ValueError if a block is not base64."""
     return [PemBlock(found[1], _proper(found[1], found[2])) for found in _BLOCK.finditer(text)]
 
 
 def pem_of(label: str, content: bytes) -> str:
-    """The block that holds these bytes (DER)."""
+    """Return the block that holds these bytes (DER)."""
     lines = wrap(b64encode(content).decode(), _LINE_CHARACTERS)
     return "\n".join((f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""))
 
 
 def der_of(block: PemBlock) -> bytes:
-    """The bytes that a block without header lines holds."""
+    """Return the bytes in a block without header lines."""
     return b64decode("".join(block.text.splitlines()[1:-1]))
 
 

@@ -1,4 +1,5 @@
-"""SASL PLAIN (RFC 4616): user and password in one message, so only over TLS or a private network.
+"""SASL PLAIN (RFC 4616): user and password in one message, so use it only over TLS or a private
+network.
 
 authzid NUL user NUL password
 """
@@ -15,10 +16,10 @@ from barnabas.security.sasl import Identity, InvalidCredentials
 
 
 class PlainServer:
-    """The server's end. An unknown user costs the same comparison as a wrong password."""
+    """The server's end. Checking an unknown user costs the same as checking a wrong password."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
-        """`passwords`: by user."""
+        """`passwords` holds the passwords by user."""
         self._passwords = passwords
         self.identity: Identity | None = None
 
@@ -37,11 +38,11 @@ class PlainServer:
         if not password:
             raise SaslAuthenticationFailed("Authentication failed: password not specified")
         known = self._passwords.get(user)
-        # Digests: a comparison of texts of two lengths would show the length.
+        # Compare digests: comparing texts of different lengths would reveal the length.
         is_right = compare_digest(_digest(password), _digest(known or ""))
         if known is None or not is_right:
             raise SaslAuthenticationFailed("Authentication failed: Invalid username or password")
-        # Acting for others is not offered, as in Kafka.
+        # Acting for another user is not offered, as in Kafka.
         if authorization_id not in ("", user):
             raise SaslAuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different "

@@ -1,14 +1,15 @@
-"""From a certificate to its user's name: the subject, and `ssl.principal.mapping.rules` (KIP-371).
+"""Maps a certificate to its user's name, by the subject and `ssl.principal.mapping.rules`
+(KIP-371).
 
     CN=alice,OU=Sales,O=Acme\\, Inc.,C=DE              a subject
     RULE:^CN=(.*?),OU=Sales.*$/$1@sales/L,DEFAULT     rules
 
-A subject is written as Java's X500Principal.getName() does (RFC 2253), the specific part first.
-Attributes that RFC 2253 has no word for stand as their number and the hexadecimal DER of their
-value, so that rules and ACLs written for Kafka match.
+A subject is written as Java's X500Principal.getName() does (RFC 2253), the specific part first. An
+attribute without a name in RFC 2253 is written as its number and the hexadecimal DER of its value,
+so that rules and ACLs written for Kafka match.
 
-The first rule whose pattern matches the whole subject decides; DEFAULT takes it as it is. `L` and
-`U` change the result to lower or upper case.
+The first rule whose pattern matches the whole subject decides; DEFAULT takes the subject unchanged.
+`L` and `U` change the result to lower or upper case.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _BLANKS = " \r"
 
 
 class NoRuleMatches(ValueError):
-    """A certificate whose name no rule maps: its owner is not a user here."""
+    """No rule maps the certificate's name: its owner is not a user here."""
 
 
 class _Rule(NamedTuple):
@@ -56,8 +57,8 @@ class _Rule(NamedTuple):
     def apply(self, name: str) -> str | None:
         if self.pattern is None:
             return name
-        # Java's Matcher.matches() wants the whole name, and its replaceAll() then replaces each
-        # match.
+        # Java's Matcher.matches() requires a match of the whole name, and its replaceAll() then
+        # replaces each match.
         if self.pattern.fullmatch(name) is None:
             return None
         mapped = self.pattern.sub(self._replacement, name)
@@ -75,11 +76,11 @@ class PrincipalNames:
     __slots__ = ("_rules",)
 
     def __init__(self, rules: str) -> None:
-        """Raises ConfigError with the rule that is wrong."""
+        """Raises ConfigError with the faulty rule."""
         self._rules: Sequence[_Rule] = _parse(rules)
 
     def name_of(self, subject: str) -> str:
-        """The user's name for a certificate's subject. Raises NoRuleMatches."""
+        """Return the user's name for a certificate's subject. Raises NoRuleMatches."""
         for rule in self._rules:
             mapped = rule.apply(subject)
             if mapped is not None:
@@ -115,8 +116,9 @@ def _rule(pattern: str, replacement: str, case: str) -> _Rule:
 
 
 def _expand(part: re.Match[str], match: re.Match[str]) -> str:
-    """`\\x` is x, `$1` a group; a number without a group stays as it is, but for digits behind it
-    that make one."""
+    """Expand one escape or reference: `\\x` becomes x and `$1` a group; digits after a group's
+    number belong to it as long as such a group exists.
+    """
     literal, number, name = part.groups()
     if literal is not None:
         return literal
@@ -136,7 +138,7 @@ def subject_of(certificate: bytes) -> str:
 
 
 def _relative_name(content: bytes) -> str:
-    """One step of the name, usually of one attribute."""
+    """Return one step of the name, usually a single attribute."""
     return "+".join(_attribute(each.content) for each in elements(content))
 
 
@@ -146,7 +148,7 @@ def _attribute(content: bytes) -> str:
         raise ValueError("an attribute of the certificate's subject has no type")
     number = oid_text(oid)
     keyword = _KEYWORDS.get(number)
-    # RFC 2253, 2.4: the value as it is encoded, behind a number sign.
+    # RFC 2253, 2.4: the encoded value, after a number sign.
     if keyword is None or tag not in _STRINGS:
         return f"{keyword or number}=#{whole.hex()}"
     return f"{keyword}={_escape(value.decode('utf-8', 'replace'))}"
@@ -156,7 +158,7 @@ def _escape(text: str) -> str:
     escaped = "".join(
         f"\\{each}" if each in _ESCAPED else "\\00" if each == "\0" else each for each in text
     )
-    # Only blanks at the ends are escaped, each by a backslash.
+    # Only blanks at the ends are escaped, each with a backslash.
     inner = escaped.strip(_BLANKS)
     if not inner:
         return "".join(f"\\{each}" for each in escaped)

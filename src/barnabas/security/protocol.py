@@ -1,4 +1,6 @@
-"""Kafka's security protocols: whether a connection has encryption, and authentication by SASL."""
+"""Kafka's security protocols: whether a connection is encrypted, and whether it authenticates with
+SASL.
+"""
 
 from __future__ import annotations
 
@@ -23,5 +25,5 @@ class SecurityProtocol(Enum):
 
     @property
     def is_open(self) -> bool:
-        """A client may connect without any proof of its identity."""
+        """Whether a client may connect without proving its identity."""
         return self is SecurityProtocol.PLAINTEXT

@@ -1,7 +1,8 @@
-"""Lists of revoked certificates (CRLs, RFC 5280): read from a file, or from each of a directory.
+"""Reads lists of revoked certificates (CRLs, RFC 5280) from a file, or from every file in a
+directory.
 
-With them a certificate is accepted only if every authority above it has a list, and none names it.
-What cannot be read, or is older than its authority says, is an error and never an empty list.
+With these lists a certificate is accepted only if every authority above it has a list and no list
+names it. A list that cannot be read, or is out of date, is an error and never an empty list.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _TIMES = {0x17: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}  # UTCTime, GeneralizedT
 
 
 def load_revocation_lists(setting: str, location: str) -> str:
-    """The lists at a setting's location, as PEM. Raises ConfigError, which names both."""
+    """Return the lists at a setting's location, as PEM. Raises ConfigError with the setting and
+    location.
+    """
     try:
         path = Path(location)
         files = files_in(path) if path.is_dir() else [path]
@@ -37,7 +40,7 @@ def load_revocation_lists(setting: str, location: str) -> str:
 
 
 def next_update(revocation_list: bytes) -> datetime | None:
-    """Return when a list in DER has to be replaced, if it says so. Raises ValueError."""
+    """Return when a list in DER must be replaced, if it says so. Raises ValueError."""
     try:
         (whole,) = elements(revocation_list)
         body = next(elements(whole.content))
@@ -46,7 +49,7 @@ def next_update(revocation_list: bytes) -> datetime | None:
         raise ValueError("this is no list of revoked certificates") from None
     if whole.tag != SEQUENCE or not times:
         raise ValueError("this is no list of revoked certificates")
-    # RFC 5280 demands nextUpdate, but some authorities leave it out: such a list never expires.
+    # RFC 5280 requires nextUpdate, but some authorities omit it: such a list never expires.
     if len(times) == 1:
         return None
     _, last = times
@@ -54,7 +57,7 @@ def next_update(revocation_list: bytes) -> datetime | None:
 
 
 def _lists(content: bytes, where: str) -> Iterator[PemBlock]:
-    """Read the lists of a file, which is PEM, or DER as authorities publish it."""
+    """Yield the lists in a file, which is PEM, or DER as authorities publish it."""
     if content[:1] == bytes((SEQUENCE,)):
         yield PemBlock(_LABEL, pem_of(_LABEL, content))
         return
@@ -70,7 +73,7 @@ def _check(block: PemBlock, where: str) -> str:
         end = next_update(der_of(block))
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from None
-    # An old list may lack the very certificate that was stolen since.
+    # An old list may lack exactly the certificate that has since been stolen.
     if end is not None and end <= datetime.now(UTC):
         raise ConfigError(
             f"{where}: this list of revoked certificates was to be replaced by {end:%Y-%m-%d %H:%M}"

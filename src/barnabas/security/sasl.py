@@ -1,10 +1,10 @@
-"""One SASL exchange as its two ends see it, whatever the mechanism.
+"""Defines both ends of a SASL exchange, for any mechanism.
 
     client   initial message --> | server
              challenge       <-- |
              response        --> |   ... until the server is complete
 
-A mechanism is a pair of small machines without input or output of their own.
+A mechanism is a pair of small state machines that do no input or output themselves.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 
 
 class InvalidCredentials(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTICATION_FAILED"):
-    """A message of the exchange is malformed or proves nothing. Its reason is for this side's log:
-    the peer learns no more than that it failed."""
+    """A message in the exchange is malformed or proves nothing. The reason is for this side's log:
+    the peer learns only that it failed.
+    """
 
 
 class TokenUnavailable(BarnabasError):
-    """A provider of tokens does not answer as it should; it may do so the next time."""
+    """A token provider does not answer correctly; it may do so the next time."""
 
 
 class Identity(NamedTuple):
-    """A principal that a complete exchange has proved."""
+    """A principal that a completed exchange has proved."""
 
     principal: Principal
     expires_at_ms: int | None = None
-    """When the credentials end, by the wall clock; None: they do not."""
+    """The time when the credentials expire, by the wall clock; None: they do not expire."""
     by_token: bool = False
-    """Whether a delegation token was the proof."""
+    """True if the proof was a delegation token."""
 
 
 class SaslServer(Protocol):
@@ -50,10 +51,10 @@ class SaslServer(Protocol):
         ...
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
-        """The answer to a client's message, empty if there is none.
+        """Return the answer to a client's message, or empty bytes if there is no answer.
 
-        Raises SaslAuthenticationFailed with the text for the client, InvalidCredentials with a text
-        for the log.
+        Raises SaslAuthenticationFailed with the text for the client, or InvalidCredentials with a
+        text for the log.
         """
         ...
 
@@ -62,12 +63,12 @@ class SaslClient(Protocol):
     """The client's end of one exchange."""
 
     def first(self) -> bytes:
-        """The first message."""
+        """Return the first message."""
         ...
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """The answer to a challenge; None once the exchange is complete for this end.
+        """Return the answer to a challenge, or None once the exchange is complete for this end.
 
-        Raises SaslAuthenticationFailed if the server cannot prove itself, or refuses.
+        Raises SaslAuthenticationFailed if the server cannot prove its identity or refuses.
         """
         ...

@@ -6,13 +6,13 @@
                          <--   v=<signature of the server>
 
 Passwords are taken as UTF-8 without SASLprep, which Kafka does not apply either: a user whom
-Kafka's tools created must be able to authenticate here, and the reverse. The same exchange proves a
-delegation token, by the extension `tokenauth=true` (KIP-48): its id is the user, its HMAC the
-password.
+Kafka's tools created must be able to authenticate here, and the reverse. With the extension
+`tokenauth=true` the same exchange proves a delegation token (KIP-48): its id is the user, its HMAC
+the password.
 
-The server keeps no password, and the client sends none: each proves that it knows the keys that are
-derived from it. An exchange that is overheard can still be tried against a list of passwords, so
-without TLS only a long password is safe.
+The server stores no password and the client sends none: each proves that it knows the keys derived
+from the password. An overheard exchange can still be tested against a list of passwords, so without
+TLS only a long password is safe.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from barnabas.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, Identity, Inval
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16_384
-"""The iterations of new credentials, as in Kafka: a client computes them at each authentication."""
+"""The most iterations for a new credential, as in Kafka: a client computes them at each
+authentication.
+"""
 
 _MOST_CLIENT_ITERATIONS: Final = 1_000_000  # a second of work: no server may ask for more
 _SALT_BYTES: Final = 26  # as long as Kafka's own
@@ -58,7 +60,9 @@ _CHALLENGE: Final = re.compile(
 
 
 class ScramCredential(NamedTuple):
-    """The keys that a server keeps of a password: it can verify it, and prove that it can."""
+    """The keys that a server stores instead of a password: it can verify the password, and prove
+    that it knows the keys.
+    """
 
     salt: bytes
     stored_key: bytes
@@ -69,7 +73,7 @@ class ScramCredential(NamedTuple):
         return f"ScramCredential({self.iterations} iterations, hidden)"
 
     def text(self) -> str:
-        """Kafka's form in the metadata tree."""
+        """Return Kafka's form in the metadata tree."""
         return (
             f"salt={_base64(self.salt)},stored_key={_base64(self.stored_key)},"
             f"server_key={_base64(self.server_key)},iterations={self.iterations}"
@@ -91,24 +95,26 @@ class ScramAccount(NamedTuple):
 
 
 def mechanism_of(kind: int) -> str | None:
-    """The mechanism of a number on the wire; None if there is none."""
+    """Return the mechanism with this number on the wire, or None."""
     return _TYPES.get(kind)
 
 
 def kind_of(mechanism: str) -> int:
-    """The number on the wire of a mechanism."""
+    """Return the number of a mechanism on the wire."""
     return next(kind for kind, name in _TYPES.items() if name == mechanism)
 
 
 def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """PBKDF2 of a password: milliseconds of work."""
+    """Return the PBKDF2 of a password, which takes milliseconds."""
     return pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, iterations)
 
 
 def credential_from_salted(
     mechanism: str, salted: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """The credential of a salted password, as an AlterUserScramCredentials request has it."""
+    """Build the credential from a salted password, as an AlterUserScramCredentials request carries
+    it.
+    """
     name = _HASHES[mechanism]
     stored = _hash(name, hmac_digest(salted, b"Client Key", name))
     return ScramCredential(salt, stored, hmac_digest(salted, b"Server Key", name), iterations)
@@ -117,14 +123,14 @@ def credential_from_salted(
 def new_credential(
     mechanism: str, password: str, iterations: int = MIN_ITERATIONS
 ) -> ScramCredential:
-    """A credential for a password, with a new salt."""
+    """Create a credential for a password, with a new salt."""
     salt = new_salt()
     salted = salted_password(mechanism, password, salt, iterations)
     return credential_from_salted(mechanism, salted, salt, iterations)
 
 
 def is_of_password(mechanism: str, credential: ScramCredential, password: str) -> bool:
-    """Return whether a credential was made of this password."""
+    """Return whether a credential was derived from this password."""
     salted = salted_password(mechanism, password, credential.salt, credential.iterations)
     return credential == credential_from_salted(
         mechanism, salted, credential.salt, credential.iterations
@@ -132,10 +138,11 @@ def is_of_password(mechanism: str, credential: ScramCredential, password: str) -
 
 
 def decoy_credential(key: bytes, name: str, iterations: int) -> ScramCredential:
-    """A credential that nothing proves, for an unknown name: always the same salt, which
-    follows from a secret key, so that asking twice does not show it."""
+    """Return a credential that nothing proves, for an unknown name. Its salt is derived from a
+    secret key and is always the same, so that asking twice does not reveal it.
+    """
     salt = hmac_digest(key, name.encode("utf-8", "surrogatepass"), "sha256")[:_SALT_BYTES]
-    # No key is known whose hash is zeros, and for SHA-512 not even the length fits.
+    # No known key has a hash of zeros, and for SHA-512 not even the length fits.
     return ScramCredential(salt, bytes(32), bytes(32), iterations)
 
 
@@ -144,7 +151,9 @@ def new_salt() -> bytes:
 
 
 def parse_credential(mechanism: str, text: str) -> ScramCredential:
-    """A credential in Kafka's form. Raises CorruptData, which does not show it."""
+    """Parse a credential in Kafka's form. Raises CorruptData, which does not show the
+    credential.
+    """
     parts = dict(part.partition("=")[::2] for part in text.split(","))
     try:
         salt, stored, server = (
@@ -163,7 +172,7 @@ def parse_credential(mechanism: str, text: str) -> ScramCredential:
 
 
 def asked_user(message: bytes) -> ScramUser | None:
-    """Return the user that a first message is about; None for any other message."""
+    """Return the user in a first message, or None for any other message."""
     found = _FIRST.fullmatch(message.decode("utf-8", "replace"))
     return None if found is None else _user(found)
 
@@ -171,8 +180,8 @@ def asked_user(message: bytes) -> ScramUser | None:
 class ScramServer:
     """The server's end of one exchange.
 
-    An unknown user goes through the same exchange as a wrong password, with the same
-    answers: `decoy` makes a credential for the name that nothing can prove.
+    An unknown user goes through the same exchange as a wrong password, with the same answers:
+    `decoy` makes a credential for the name, which nothing can prove.
     """
 
     def __init__(
@@ -206,7 +215,8 @@ class ScramServer:
     def _first(self, text: str) -> str:
         found = _FIRST.fullmatch(text)
         if found is None:
-            # Also a channel binding (p=) or one that the client misses (y): neither is offered.
+            # Also refuses a channel binding (p=) and the claim that the client supports one (y):
+            # channel binding is not offered.
             raise InvalidCredentials("Invalid SCRAM client first message format")
         wanted = _user(found)
         authorization_id = unescape(found["authzid"] or "")
@@ -231,7 +241,8 @@ class ScramServer:
         found = _FINAL.fullmatch(text)
         if found is None:
             raise InvalidCredentials("Invalid SCRAM client final message format")
-        # Not "is": librdkafka before 2.6.1 repeats its own nonce in front, and Kafka 3.9 lets it.
+        # Not equality: librdkafka before 2.6.1 repeats its own nonce in front, and Kafka 3.9
+        # accepts that.
         if not found["nonce"].endswith(self._nonce):
             raise InvalidCredentials("Invalid client nonce in the final client message")
         if _unbase64(found["binding"])[:2] != b"n,":
@@ -240,8 +251,8 @@ class ScramServer:
         signature = hmac_digest(credential.stored_key, signed, self._hash_name)
         client_key = _xor(_unbase64(found["proof"]), signature)
         is_right = compare_digest(_hash(self._hash_name, client_key), credential.stored_key)
-        # Only here, after all of the work: a refusal in the first message would name the users that
-        # exist.
+        # Refuse only here, after all of the work: a refusal of the first message would reveal which
+        # users exist.
         if self._found is None or not is_right:
             raise InvalidCredentials("Invalid client credentials")
         self.identity = self._found
@@ -249,7 +260,7 @@ class ScramServer:
 
 
 class ScramClient:
-    """The client's end of one exchange; verifies the server's signature as well."""
+    """The client's end of one exchange; it also verifies the server's signature."""
 
     def __init__(self, mechanism: str, user: str, password: str, *, is_token: bool = False) -> None:
         self._mechanism = mechanism
@@ -276,7 +287,7 @@ class ScramClient:
         # A server that adds nothing could replay an exchange that it has seen.
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise InvalidCredentials("the broker's SCRAM challenge is for another exchange")
-        # Few iterations would give a server that poses as the broker a proof that is quick to
+        # With few iterations a server posing as the broker would get a proof that is quick to
         # guess.
         if not MIN_ITERATIONS <= iterations <= _MOST_CLIENT_ITERATIONS:
             raise InvalidCredentials(
@@ -300,7 +311,7 @@ def new_nonce() -> str:
 
 
 def escape(name: str) -> str:
-    """A user's name as SCRAM writes it."""
+    """Escape a user's name for a SCRAM message."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 

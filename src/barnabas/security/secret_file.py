@@ -13,11 +13,13 @@ _OWNER_ONLY: Final = 0o600
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """Replace a file by one that only its owner can read, whole or not at all. Raises OSError."""
+    """Replace a file with one that only its owner can read, either completely or not at all. Raises
+    OSError.
+    """
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            # mkstemp makes this mode as well, but subject to the umask.
+            # mkstemp sets this mode too, but subject to the umask.
             os.fchmod(file.fileno(), _OWNER_ONLY)
             file.write(content)
             file.flush()

@@ -1,7 +1,7 @@
-"""TLS contexts by Kafka's settings `ssl.*`, of servers and of clients.
+"""Builds TLS contexts for servers and clients from Kafka's settings `ssl.*`.
 
-TLS 1.2 is the lowest version, renegotiation is off, and every certificate of a truststore is
-trusted by itself, as in Java: OpenSSL alone would want the authority at the chain's end.
+TLS 1.2 is the lowest version, renegotiation is off, and every certificate in a truststore is
+trusted by itself, as in Java: OpenSSL alone would require the authority at the chain's end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CLIENT_AUTH = {
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """The context of a listener. Raises ConfigError, which names the setting."""
+    """Return the context of a listener. Raises ConfigError with the setting's name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     key_store = load_key_store(settings)
     if key_store is None:
@@ -64,14 +64,14 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
             "ssl.truststore.location (and ssl.truststore.type), or ssl.truststore.certificates"
         )
     _refuse_revoked(context, BROKERS_CRL_LOCATION, settings)
-    # A client could renegotiate again and again, at more cost for the broker than for itself.
+    # A client could renegotiate repeatedly, at a higher cost for the broker than for itself.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     _restrict(context, settings)
     return context
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """The context of a client; without a truststore the system's authorities are trusted."""
+    """Return the context of a client; without a truststore the system's authorities are trusted."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = _checks_host(settings)
     trusted = load_trust_store(settings)
@@ -89,13 +89,16 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def allowed_suites(settings: TlsSettings) -> frozenset[str]:
-    """The suites of TLS 1.3 that a connection may have: Python cannot choose among them before."""
+    """Return the suites of TLS 1.3 that a connection may use: Python cannot choose among them
+    beforehand.
+    """
     names = [name for name in _items(settings.cipher_suites) if _is_of_tls_1_3(name)]
     return frozenset(names) if names else _SUITES_1_3
 
 
 def openssl_name(name: str) -> str:
-    """OpenSSL's name of a suite of TLS 1.2; a name that is not IANA's is returned as it is.
+    """Return OpenSSL's name for a suite of TLS 1.2; a name that is not IANA's is returned
+    unchanged.
 
     TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256
     """
@@ -111,7 +114,8 @@ def openssl_name(name: str) -> str:
 
 
 def _is_of_tls_1_3(name: str) -> bool:
-    # Such a suite names no key exchange, and has one name everywhere: TLS_AES_256_GCM_SHA384.
+    # Suites of TLS 1.3 do not name a key exchange and have one name everywhere:
+    # TLS_AES_256_GCM_SHA384.
     return _TLS_1_3.match(name) is not None
 
 
@@ -125,7 +129,7 @@ def _checks_host(settings: TlsSettings) -> bool:
 
 
 def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    """Apply versions and suites."""
+    """Restrict versions and suites."""
     if settings.protocol.strip() not in _PREFERRED:
         raise ConfigError(
             f"ssl.protocol: {settings.protocol!r} is not one of {', '.join(_PREFERRED)}"
@@ -149,13 +153,13 @@ def _version(name: str) -> ssl.TLSVersion:
 def _restrict_suites(
     context: ssl.SSLContext, suites: list[str], versions: list[ssl.TLSVersion]
 ) -> list[ssl.TLSVersion]:
-    """Allow these suites alone. Returns the versions that have one of them."""
+    """Allow only these suites. Returns the versions that have at least one of them."""
     newer = {name for name in suites if _is_of_tls_1_3(name)}
     older = [openssl_name(name) for name in suites if name not in newer]
     for name in (*(newer - _SUITES_1_3), *(each for each in older if not _is_known(each))):
         raise ConfigError(f"ssl.cipher.suites: {name} is unknown to {ssl.OPENSSL_VERSION}")
-    # OpenSSL has all suites of 1.3 enabled, in its order. If the wanted ones begin with its first,
-    # peers that know it agree on that.
+    # OpenSSL enables all suites of 1.3, in its own order. If the wanted suites start with OpenSSL's
+    # first, peers that support it agree on it.
     if newer and _FIRST_1_3 not in newer:
         raise ConfigError(
             "ssl.cipher.suites: suites of TLS 1.3 cannot be chosen one by one with this Python; "
@@ -187,7 +191,7 @@ def _trust(context: ssl.SSLContext, certificates: str) -> None:
         context.load_verify_locations(cadata=certificates)
     except ssl.SSLError as error:
         raise ConfigError(f"ssl.truststore: a certificate cannot be read: {error.reason}") from None
-    # Java trusts each certificate of a truststore by itself, even without the authority that signed
+    # Java trusts each certificate in a truststore by itself, even without the authority that signed
     # it.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
@@ -206,14 +210,14 @@ def _refuse_revoked(context: ssl.SSLContext, setting: str, settings: TlsSettings
             raise ConfigError(
                 f"{setting}={settings.crl_location}: a list cannot be read: {error.reason}"
             ) from None
-    # From here on a certificate without a list of its authority is refused as well.
+    # From here on a certificate whose authority has no list is refused as well.
     context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
 
 
 def _load(context: ssl.SSLContext, store: KeyStore) -> None:
     with _file_of(store.chain + store.key) as path:
         try:
-            # With a password in any case: without, OpenSSL would ask for one at the terminal.
+            # Always pass a password: without one OpenSSL would prompt for it on the terminal.
             context.load_cert_chain(path, password=store.password)
         except ssl.SSLError as error:
             raise ConfigError(f"ssl.keystore: {_load_reason(error, store)}") from None
@@ -229,7 +233,9 @@ def _load_reason(error: ssl.SSLError, store: KeyStore) -> str:
 
 @contextmanager
 def _file_of(text: str) -> Iterator[str]:
-    """A path at which OpenSSL finds the text, which never reaches a disk where that can be had."""
+    """Yield a path at which OpenSSL can read the text; where the system allows it, the text never
+    reaches a disk.
+    """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("keystore", os.MFD_CLOEXEC)
         path = f"/proc/self/fd/{descriptor}"

@@ -1,4 +1,6 @@
-"""The TLS settings of one side, under Kafka's names: `ssl.keystore.type` is `keystore_type`."""
+"""Reads the TLS settings of one side, under Kafka's names: `ssl.keystore.type` is
+`keystore_type`.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +8,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 BROKERS_CRL_LOCATION = "barnabas.ssl.crl.location"
-"""A broker's setting of `crl_location`, which is none of Kafka's."""
+"""A broker's setting for `crl_location`, which Kafka does not have."""
 
 CLIENTS_CRL_LOCATION = "ssl.crl.location"
-"""A client's, which librdkafka has as well."""
+"""A client's setting for `crl_location`, which librdkafka has as well."""
 
 _SECRETS = frozenset({"key_password", "keystore_key", "keystore_password", "truststore_password"})
 
 
 class TlsSettings(NamedTuple):
-    """Empty text stands for a setting that is not there; lists are separated by commas."""
+    """An empty text stands for a missing setting; lists are separated by commas."""
 
     keystore_type: str = "JKS"
     keystore_location: str = ""
@@ -36,7 +38,9 @@ class TlsSettings(NamedTuple):
 
     @classmethod
     def read(cls, value_of: Callable[[str], str]) -> TlsSettings:
-        """Read the settings by a broker's names: Kafka's, with `ssl.` in front, and our own."""
+        """Read the settings under a broker's names: Kafka's, with the prefix `ssl.`, and our
+        own.
+        """
         kafkas = (field for field in cls._fields if field != "crl_location")
         return cls(
             **{field: value_of(f"ssl.{field.replace('_', '.')}") for field in kafkas},
@@ -45,12 +49,12 @@ class TlsSettings(NamedTuple):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that they name; a directory among them stands for what is in it."""
+        """Return the files that the settings name; a directory among them stands for its files."""
         own = (self.keystore_location, self.truststore_location, self.crl_location)
         return tuple(filter(None, own))
 
     def __repr__(self) -> str:
-        """Leave out the secrets, so that it may be logged."""
+        """Omit the secrets, so that the settings may be logged."""
         shown = ", ".join(
             f"{name}={'[hidden]' if name in _SECRETS else repr(value)}"
             for name, value in zip(self._fields, self, strict=True)

@@ -3,9 +3,9 @@
     org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required
         clientId="orders" clientSecret="..." scope="kafka";
 
-A token is used until a part of its life is over (`sasl.login.refresh.*`), then the next one is
-fetched by the next authentication; if that fails, the old one serves as long as it lives. A `file:`
-URL names a file with a token that others renew.
+A token is used for part of its life (`sasl.login.refresh.*`); then the next authentication fetches
+a new token. If that fails, the old token is used until it expires. A `file:` URL names a file with
+a token that another program renews.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SENDERS: Final = 16  # with different settings, in one process
 
 
 class Refresh(NamedTuple):
-    """When a token is replaced: `sasl.login.refresh.*`."""
+    """The settings `sasl.login.refresh.*`, which say when a token is replaced."""
 
     window_factor: float = 0.8  # of its life
     window_jitter: float = 0.05  # the random part
@@ -48,7 +48,7 @@ class Refresh(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """A client's right to tokens: its credentials, and the URL where it asks."""
+    """A client's right to tokens: its credentials and the provider's URL."""
 
     url: str
     client_id: str = ""
@@ -62,7 +62,7 @@ class Grant(NamedTuple):
 
 
 def grant_of(url: str, options: Mapping[str, str], refresh: Refresh) -> Grant:
-    """The grant of a JAAS line's options. Raises ConfigError."""
+    """Return the grant described by a JAAS line's options. Raises ConfigError."""
     if urllib.parse.urlsplit(url).scheme == "file":
         return Grant(url)
     for name in ("clientId", "clientSecret"):
@@ -85,12 +85,12 @@ def grant_of(url: str, options: Mapping[str, str], refresh: Refresh) -> Grant:
 
 @lru_cache(maxsize=_SENDERS)
 def token_endpoint(grant: Grant) -> TokenEndpoint:
-    """Return the endpoint of a grant, the same for equal ones: all connections share a token."""
+    """Return the endpoint of a grant, the same for equal grants: all connections share a token."""
     return TokenEndpoint(grant, SystemClock(), SystemRandom())
 
 
 class TokenEndpoint:
-    """Fetches the tokens of one provider. `token` blocks, and is called by threads."""
+    """Fetches the tokens of one provider. `token` blocks, so it is called in threads."""
 
     def __init__(self, grant: Grant, clock: Clock, random: Random) -> None:
         """Raises ConfigError."""
@@ -105,15 +105,15 @@ class TokenEndpoint:
         self._renewed_at_ms = 0
 
     def token(self) -> str:
-        """Return a token that is valid. Raises TokenUnavailable, SaslAuthenticationFailed."""
+        """Return a valid token. Raises TokenUnavailable or SaslAuthenticationFailed."""
         with self._lock:
             now_ms = self._clock.wall_ms()
             if not self._token or now_ms >= self._renewed_at_ms:
                 try:
                     self._take(_fetch(self._opener, self._grant), now_ms)
                 except TokenUnavailable as error:
-                    # A provider that is down for a moment must not cost connections while the old
-                    # token lives.
+                    # A provider that is briefly down must not cost connections while the old token
+                    # is valid.
                     if not self._token or now_ms >= self._ends_at_ms:
                         raise
                     _log.warning("the old token stays in use: %s", error)
@@ -134,13 +134,14 @@ class TokenEndpoint:
 
 
 def renewal_ms(life: tuple[int, int], now_ms: int, refresh: Refresh, chance: float) -> int:
-    """When to replace a token of this life that has come now; `chance`: from 0 to 1. As Kafka: the
-    pause and the reserve count only where both find room."""
+    """Return when to replace a token with this life that arrived now; `chance` lies between 0 and
+    1. As in Kafka, the pause and the reserve apply only if the life has room for both.
+    """
     begins_ms, ends_ms = life
     part = refresh.window_factor + refresh.window_jitter * chance
     wanted_ms = begins_ms + int((ends_ms - begins_ms) * part)
     pause_ms, reserve_ms = 1000 * refresh.min_period_s, 1000 * refresh.buffer_s
-    # KIP-255, as ExpiringCredentialRefreshingLogin: a short life has no room for both.
+    # KIP-255, like ExpiringCredentialRefreshingLogin: a short life has no room for both.
     if now_ms + pause_ms + reserve_ms > ends_ms:
         return wanted_ms
     return max(min(wanted_ms, ends_ms - reserve_ms), now_ms + pause_ms)
@@ -169,7 +170,7 @@ def _fetch(opener: urllib.request.OpenerDirector, grant: Grant) -> str:
     except urllib.error.HTTPError as error:
         with error:
             reason = f"HTTP {error.code}{_oauth_error(error.read(_MOST_BYTES))}"
-        # A wrong secret stays wrong: the client fails, rather than try until its timeout.
+        # A wrong secret stays wrong: fail now instead of retrying until the client's timeout.
         if 400 <= error.code < 500 and error.code not in _MAY_PASS:
             raise SaslAuthenticationFailed(f"{SETTING}={grant.url} refuses: {reason}") from None
         raise TokenUnavailable(f"{SETTING}={grant.url}: {reason}") from None
@@ -210,7 +211,7 @@ def _token_in(grant: Grant, token: object) -> str:
 
 
 def _oauth_error(body: bytes) -> str:
-    """The code of an error in a provider's answer, which is no secret (RFC 6749, 5.2)."""
+    """Return the code of an error in a provider's answer, which is not secret (RFC 6749, 5.2)."""
     try:
         code = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -220,7 +221,9 @@ def _oauth_error(body: bytes) -> str:
 
 
 def _life(token: str) -> tuple[int | None, int | None]:
-    """When a JSON web token was issued and when it ends, in milliseconds, as it says itself."""
+    """Return when a JSON web token was issued and when it expires, in milliseconds, by its own
+    claims.
+    """
     parts = token.split(".")
     try:
         padded = parts[1] + "=" * (-len(parts[1]) % 4)

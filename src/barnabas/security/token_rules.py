@@ -1,9 +1,9 @@
 """The verification of JSON web tokens: signature, issuer, audience, times, scope. Pure.
 
-Only signatures by a private key count: `none` proves nothing, and HS256 with a public key as its
-secret would let everybody sign. Reasons are for the broker's log, and show nothing of the token.
+Only signatures by a private key are accepted: `none` proves nothing, and HS256 with a public key as
+its secret would let anyone sign. Reasons are for the broker's log and show nothing of the token.
 
-A token that passes counts until its own end: a provider that withdraws it sooner is not asked.
+A valid token is accepted until it expires: the provider is not asked whether it has been withdrawn.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_BYTES: Final = 64 * 1024
 
 
 class UnknownKey(InvalidCredentials, code=58, name="SASL_AUTHENTICATION_FAILED"):
-    """The token is signed by a key that is not among those known: new ones may have come."""
+    """The token is signed by an unknown key: the provider may have added keys."""
 
 
 class TokenRules(NamedTuple):
@@ -41,7 +41,7 @@ class TokenRules(NamedTuple):
 
 
 def check_library() -> None:
-    """Raises ConfigError without the library that verifies signatures."""
+    """Raises ConfigError if the library that verifies signatures is missing."""
     try:
         import joserfc  # noqa: F401  (an optional dependency, loaded by those who need it)
     except ImportError:
@@ -50,7 +50,7 @@ def check_library() -> None:
 
 
 def parse_keys(text: bytes) -> list[Any]:
-    """The public keys of a JWKS document. Raises ValueError."""
+    """Return the public keys in a JWKS document. Raises ValueError."""
     from joserfc.jwk import JWKRegistry
 
     document = json.loads(text)
@@ -65,7 +65,7 @@ def parse_keys(text: bytes) -> list[Any]:
 
 
 def verify_token(token: str, keys: Sequence[Any], rules: TokenRules, now_ms: int) -> Identity:
-    """Return the identity that a token proves. Raises InvalidCredentials, UnknownKey."""
+    """Return the identity that a token proves. Raises InvalidCredentials or UnknownKey."""
     if len(token) > _MOST_BYTES:
         raise InvalidCredentials(f"a token of more than {_MOST_BYTES} bytes")
     return _identity(_claims(token, keys), rules, now_ms)
@@ -76,10 +76,10 @@ def _claims(token: str, keys: Sequence[Any]) -> Mapping[str, Any]:
     from joserfc.errors import JoseError
 
     header = _header(token)
-    # Before any key is used: the header is the attacker's to choose.
+    # Check this before any key is used: the attacker chooses the header.
     if header.get("alg") not in ALGORITHMS:
         raise InvalidCredentials("a token that is not signed by a private key's algorithm")
-    # Without a key id every key is tried; RFC 7515 leaves it optional.
+    # Without a key id every key is tried; the id is optional in RFC 7515.
     wanted = header.get("kid")
     found = [key for key in keys if wanted is None or key.kid in (None, wanted)]
     for key in found:
@@ -93,7 +93,7 @@ def _claims(token: str, keys: Sequence[Any]) -> Mapping[str, Any]:
 
 
 def _header(token: str) -> Mapping[str, Any]:
-    """The header of a token, before anything of it is believed."""
+    """Return the header of a token, before any of it is trusted."""
     parts = token.split(".")
     if len(parts) != 3:
         raise InvalidCredentials("a token that is no signed JSON web token")
@@ -118,7 +118,7 @@ def _identity(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Iden
     begins_ms = max(issued_ms, _time_ms(claims, "nbf") or issued_ms)
     if begins_ms - skew_ms > now_ms:
         raise InvalidCredentials("a token of the future")
-    # KIP-768: only what is configured is demanded of issuer and audience.
+    # KIP-768: issuer and audience are required only if they are configured.
     if rules.issuer and claims.get("iss") != rules.issuer:
         raise InvalidCredentials("a token of another issuer")
     audience = claims.get("aud")

@@ -1,9 +1,9 @@
 """AclAuthorizer: decides by the ACLs in the metadata tree (SE-4), and keeps its decisions.
 
-A decision depends on the rules, the principal, its host, the operation and the resource alone, so
-each is made once until a rule changes; a request like the one before costs a look-up. Denials are
-logged at INFO and grants at DEBUG, by a logger of their own, in the words of Kafka's; many of one
-kind from one client at once by a few lines and their number.
+A decision depends only on the rules, the principal, its host, the operation and the resource, so it
+is kept until a rule changes; a request like the previous one costs a look-up. A separate logger
+writes denials at INFO and grants at DEBUG, in Kafka's wording; many decisions of one kind for one
+client become a few lines and a count.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AclAuthorizer:
     def __init__(
         self, config: BrokerConfig, store: MetadataStore, clock: Clock, random: Random
     ) -> None:
-        """Raises ConfigError for super users that are no principals."""
+        """Raises ConfigError if a super user is not a principal."""
         self._rules = AclRules(
             super_users(config.str("super.users")),
             allows_unruled=config.bool("allow.everyone.if.no.acl.found"),
@@ -57,7 +57,7 @@ class AclAuthorizer:
         client = context.client
         question = (client.principal, client.address, needs, resource_name)
         answer = self._decisions.get(question)
-        # Asked each time: the level may be changed while the broker runs (KIP-412).
+        # Checked each time: the level may be changed while the broker runs (KIP-412).
         logs_grants = _audit.isEnabledFor(logging.DEBUG)
         if answer and not logs_grants:
             return True  # almost every time
@@ -65,11 +65,10 @@ class AclAuthorizer:
             answer = self._rules.allows(
                 str(client.principal), java_host(client.address), *needs, resource_name
             )
-            # A group or transactional id may have 32 KiB, and twenty thousand of them would be
-            # kept.
+            # A group or transactional id may have 32 KiB, and up to twenty thousand would be kept.
             if len(resource_name) <= _LONGEST_NAME:
                 self._keep(question, answer)
-        # While grants are logged, none is kept by a connection.
+        # While grants are logged, connections do not keep them.
         self.grants = None if logs_grants else self.grants or object()
         level = _level(audit, answer)
         if level and _audit.isEnabledFor(level):
@@ -95,15 +94,17 @@ class AclAuthorizer:
         return answer
 
     def _keep(self, question: object, answer: bool) -> None:
-        # All of them, not the oldest: the table is full only where clients keep asking about new
-        # names, and then no single decision is worth the order in which they came.
+        # Drop all of them, not the oldest: the table is full only if clients keep asking about new
+        # names, and then tracking the order of the decisions is not worth its cost.
         if len(self._decisions) >= _MOST_DECISIONS:
             self._decisions.clear()
         self._decisions[question] = answer
 
 
 def super_users(text: str) -> list[str]:
-    """The principals of `User:alice;User:CN=broker,O=x`. Raises ConfigError for other texts."""
+    """Return the principals in `User:alice;User:CN=broker,O=x`. Raises ConfigError for other
+    texts.
+    """
     from barnabas.errors import ConfigError
 
     principals = []
@@ -116,7 +117,7 @@ def super_users(text: str) -> list[str]:
 
 
 def _level(audit: Audit, is_allowed: bool) -> int:
-    """Return the level at which a decision is logged; 0: it is not."""
+    """Return the level at which a decision is logged, or 0 if it is not logged."""
     if is_allowed:
         return logging.DEBUG if audit.logs_grant else 0
     return logging.INFO if audit.logs_denial else 0

@@ -1,7 +1,7 @@
-"""Rules and filters of requests about ACLs, made of the codes on the wire.
+"""Builds the rules and filters in requests about ACLs from the codes on the wire.
 
-A request with the code 0 (unknown) closes its connection, as Kafka cannot parse it either. A code
-that is not known at all passes as a filter, and matches nothing.
+A request with the code 0 (unknown) closes its connection, since Kafka cannot parse it either. An
+undefined code is accepted in a filter and matches nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ C = TypeVar("C", bound=IntEnum)
 
 
 class FilterMessage(Protocol):
-    """The fields of a filter, alike in DescribeAcls and DeleteAcls."""
+    """The fields of a filter, the same in DescribeAcls and DeleteAcls."""
 
     resource_type_filter: int
     resource_name_filter: str | None
@@ -37,7 +37,7 @@ class FilterMessage(Protocol):
 
 
 def filter_of(message: FilterMessage) -> AclFilter | None:
-    """The filter; None for one that can match nothing, as a code in it is not known.
+    """Return the filter, or None if it can match nothing because it has an undefined code.
 
     Raises CorruptData for a code 0.
     """
@@ -66,8 +66,9 @@ def filter_of(message: FilterMessage) -> AclFilter | None:
 
 
 def check_creations(creations: list[AclCreation]) -> None:
-    """Raises CorruptData for a code 0, UnknownServerError for one that is for filters only: both
-    fail a request as a whole, in Kafka too."""
+    """Raises CorruptData for a code 0, or UnknownServerError for a code that only filters may have:
+    both fail the whole request, as in Kafka.
+    """
     for each in creations:
         codes = (
             each.resource_type,
@@ -82,8 +83,8 @@ def check_creations(creations: list[AclCreation]) -> None:
 
 
 def binding_of(creation: AclCreation) -> AclBinding:
-    """The rule to create. Raises InvalidRequest for one that cannot be."""
-    # The one cluster has the name `kafka-cluster`; a rule about another name would never count.
+    """Return the rule to create. Raises InvalidRequest if the rule is not allowed."""
+    # The only cluster is named `kafka-cluster`; a rule about another name would never apply.
     if creation.resource_type == ResourceType.CLUSTER and creation.resource_name != CLUSTER_NAME:
         raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not creation.resource_name:

@@ -1,14 +1,15 @@
-"""AclStore: ACLs in the metadata tree, read at the start, followed, and changed (SE-4).
+"""AclStore: ACLs in the metadata tree, which are read at the start, kept up to date, and changed
+(SE-4).
 
     request -> read -> compare and set, with a change node -> rules here -> answer
     watch on the change nodes -> read the patterns again that they name -> rules here
 
-Invariant: the rules here never allow more than the tree does. A tree that cannot be read
-whole stops the start; a node that can no longer be understood denies everything on its pattern.
+Invariant: the rules here never allow more than the tree does. If part of the tree cannot be read,
+the broker does not start; a node that can no longer be understood denies everything on its pattern.
 
-Any broker writes. A node is set only in the version that was read, and the change node belongs to
-the same commit: after a lost answer the work begins again, and finds nothing left to do if the
-commit happened.
+Any broker may write. A node is set only if it still has the version that was read, and the change
+node is part of the same commit: after a lost answer the work restarts, and finds nothing to do if
+the commit succeeded.
 """
 
 from __future__ import annotations
@@ -73,21 +74,21 @@ Entries = frozenset[AclEntry]
 
 
 class _Known(NamedTuple):
-    """A pattern's node as it was read. Version None: there is none."""
+    """A pattern's node as it was read; the version is None if the node does not exist."""
 
     entries: Entries
     version: int | None
 
 
 class Deleted(NamedTuple):
-    """A rule that a filter matched, and why it is still there; None: it is not."""
+    """A rule that a filter matched, with the error that kept it from being deleted, or None."""
 
     binding: AclBinding
     error: KafkaError | None
 
 
 class AclStore:
-    """Keeps a broker's rules as the tree has them. Call `open` and `close` once each."""
+    """Keeps a broker's rules as they are in the tree. Call `open` and `close` once each."""
 
     __slots__ = (
         "_changed",
@@ -110,7 +111,9 @@ class AclStore:
         clock: Clock,
         random: Random,
     ) -> None:
-        """`rules`: kept as the tree has them. `changed`: called after each change of them."""
+        """`rules` is kept as it is in the tree; `changed` is called after each change of the
+        rules.
+        """
         self._store = store
         self._rules = rules
         self._changed = changed
@@ -123,7 +126,7 @@ class AclStore:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Create missing base nodes, read all rules, and follow them from here on.
+        """Create missing base nodes, read all rules, and follow their changes from then on.
 
         Raises MetadataError or CorruptData if they cannot be read whole.
         """
@@ -140,7 +143,7 @@ class AclStore:
             with suppress(NodeExists):
                 await self._store.commit([Create(path)])
         self._watch()
-        # Changes up to here are in what is read below.
+        # Changes up to this point are included in what is read below.
         for path in await self._change_paths():
             self._seen_at_ms[path] = self._clock.monotonic_ms()
         for pattern, node in await self._read_all():
@@ -162,11 +165,11 @@ class AclStore:
         return by_pattern(self._rules.bindings(wanted))
 
     async def create(self, bindings: Sequence[AclBinding]) -> list[KafkaError | None]:
-        """Add rules; for each the error, or None."""
+        """Add rules; return an error or None for each."""
         errors: dict[AclBinding, KafkaError] = {}
         valid = []
         for binding in bindings:
-            # A name is the last part of a node's path here, so a slash in it would make another
+            # The name is the last part of a node's path, so a slash in it would make a different
             # node.
             if "/" in binding.pattern.name:
                 errors[binding] = InvalidRequest(
@@ -184,13 +187,15 @@ class AclStore:
         return [errors.get(binding) for binding in bindings]
 
     async def delete(self, filters: Sequence[AclFilter]) -> list[list[Deleted]]:
-        """Remove the rules that filters match; each is named by the first that does."""
+        """Remove the rules that filters match; each is listed under the first filter that matches
+        it.
+        """
         results: list[list[Deleted]] = [[] for _ in filters]
         async with self._lock:
             patterns = dict.fromkeys(self._rules.patterns())
             for each in filters:
-                # A rule of this moment may not have come here by a watch yet, so patterns that a
-                # filter names are read whether they are known or not.
+                # A rule added just now may not have arrived through a watch yet, so the patterns
+                # that a filter names are read even if they are not known here.
                 patterns.update(dict.fromkeys(each.named_patterns()))
             for pattern in patterns:
                 matching = [
@@ -228,7 +233,7 @@ class AclStore:
             results[number].append(Deleted(AclBinding(pattern, entry), failure))
 
     async def _update(self, pattern: Pattern, edit: Callable[[Entries], Entries]) -> None:
-        """Replace a pattern's rules by what `edit` makes of them. The lock is held.
+        """Replace a pattern's rules with what `edit` makes of them. The caller holds the lock.
 
         Raises UnknownServerError if the tree cannot be read or written.
         """
@@ -241,8 +246,8 @@ class AclStore:
                     return
                 try:
                     await self._commit(pattern, known.version, after)
-                # Another broker was faster, or the answer was lost. What is there now decides: if
-                # the commit happened, `edit` finds nothing left to do.
+                # Another broker was faster, or the answer was lost. The node as it is now decides:
+                # if the commit succeeded, `edit` finds nothing to do.
                 except (BadVersion, NoNode, NodeExists, OutcomeUnknown):
                     await asyncio.sleep((_BACKOFF_MS + self._random.below(_JITTER_MS)) / 1000)
                     known = await self._load(pattern)
@@ -263,7 +268,7 @@ class AclStore:
         operation: Operation
         if not after:
             assert version is not None, f"{pattern} without a node had rules"
-            # Kafka deletes the node of a pattern with its last rule.
+            # Kafka deletes a pattern's node together with its last rule.
             operation = Delete(path, version)
         elif version is None:
             operation = Create(path, acl_nodes.encode_entries(after))
@@ -290,7 +295,7 @@ class AclStore:
         while True:
             await self._due.wait()
             self._due.clear()
-            # A watch fires when its session ends, too. Reads would fail until the next one.
+            # A watch also fires when its session ends. Reads would fail until the next session.
             if self._store.session_state is SessionState.EXPIRED:
                 continue  # the next session begins with reading all
             try:
@@ -301,7 +306,7 @@ class AclStore:
             except Exception as error:
                 _log_failure(error)
                 self._is_stale = True
-                # The next attempt reads all: how far this one came is not known.
+                # The next attempt reads everything, since it is unknown how far this one got.
                 await asyncio.sleep(_RETRY_S)
                 self._due.set()
 
@@ -311,7 +316,7 @@ class AclStore:
         self._due.set()
 
     def _watch(self) -> None:
-        """Watch first, read then: what changes in between makes another round."""
+        """Set the watch before reading, so that a change in between causes another round."""
         for path in acl_nodes.CHANGES.values():
             self._store.watch(path, self._due.set)
 
@@ -346,7 +351,7 @@ class AclStore:
             entries = _decode(pattern, node).entries
         except CorruptData as error:
             _log.error("%s is denied to all, since its rules are unreadable: %s", pattern, error)
-            # Not knowing a rule that denies must not allow what it denies (SE-4).
+            # A deny rule that cannot be read must still deny (SE-4).
             entries = frozenset({_DENY_ALL})
         self._apply(pattern, entries)
 
@@ -354,8 +359,7 @@ class AclStore:
         async with self._lock:
             self._is_stale = False
             found = await self._read_all()
-            # A pattern whose node was deleted while nothing was followed has no change node any
-            # more.
+            # A pattern whose node was deleted while no watch was set no longer has a change node.
             gone = set(self._rules.patterns()) - {pattern for pattern, _ in found}
             for pattern, node in found:
                 self._take_up(pattern, node)

@@ -1,8 +1,8 @@
-"""AuditTrail: the log lines of an authorizer's decisions, as many as someone can read.
+"""AuditTrail: the log lines of an authorizer's decisions, in a readable number.
 
 One request may name a hundred thousand resources, and each line is written before the next
-decision. So of one kind (client, operation, type of resource, API) the first few of a second have
-lines of their own, and the others are counted; their number is the last line.
+decision. So for each kind of decision (client, operation, type of resource, API) only the first few
+in a second are logged; the rest are counted, and a final line gives their number.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from barnabas.clock import Clock
 
 LINES: Final = 1_000
-"""Limits the lines of one kind within a second: more than separate requests cause, each of which
-an auditor wants to see, and a hundredth of what one request may name."""
+"""Limits the lines for one kind within a second: more than separate requests cause, since an
+auditor wants to see each of those, and a hundredth of what one request may name.
+"""
 
 _SECOND_MS = 1000
 _MOST_KINDS = 1000
@@ -42,12 +43,12 @@ class AuditTrail:
     ) -> None:
         """Log a decision, or count it: a denial at INFO, a grant at DEBUG."""
         client = context.client
-        # Not by the resource: a stranger chooses as many names as it likes.
+        # The resource is not part of the kind: a stranger can choose any number of names.
         key = (level, client.principal, client.address, needs, context.api.key)
         now_ms = self._clock.monotonic_ms()
         kind = self._kinds.get(key)
         if kind is None or (not kind.rest and now_ms - kind.began_at_ms >= _SECOND_MS):
-            # Those that still owe a line with their number have to stay.
+            # Kinds whose count has not been logged yet must stay.
             if len(self._kinds) >= _MOST_KINDS:
                 self._kinds = {one: each for one, each in self._kinds.items() if each.rest}
             kind = self._kinds[key] = _Kind(now_ms)

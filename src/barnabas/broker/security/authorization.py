@@ -1,7 +1,7 @@
 """Authorization: THE table of the operation and resource that each API needs, and the authorizer.
 
 Every handler checks before it touches a resource (SE-1). Without `authorizer.class.name` everything
-is allowed, as in Kafka; with it `acl_authorizer` decides, which is loaded only then.
+is allowed, as in Kafka; with it `acl_authorizer`, which is only then loaded, decides.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REQUIRED: dict[str, Needs | None] = {
     "add_partitions_to_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     "allocate_producer_ids": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "alter_client_quotas": Needs(Operation.ALTER_CONFIGS, ResourceType.CLUSTER),
-    # For brokers and their loggers the handlers ask for the same on the cluster.
+    # For brokers and their loggers the handlers require the same operation on the cluster.
     "alter_configs": Needs(Operation.ALTER_CONFIGS, ResourceType.TOPIC),
     "alter_partition": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "alter_partition_reassignments": Needs(Operation.ALTER, ResourceType.CLUSTER),
@@ -38,7 +38,7 @@ REQUIRED: dict[str, Needs | None] = {
     "api_versions": None,
     "controlled_shutdown": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "create_acls": Needs(Operation.ALTER, ResourceType.CLUSTER),
-    # KIP-48: every client that has proved who it is, and not by a token, may have one of its own.
+    # KIP-48: any client that has authenticated, except by a token, may have its own token.
     "create_delegation_token": None,
     "create_partitions": Needs(Operation.ALTER, ResourceType.TOPIC),
     # Or CREATE on the cluster, which covers every topic.
@@ -54,7 +54,7 @@ REQUIRED: dict[str, Needs | None] = {
     "describe_delegation_token": None,
     "describe_groups": Needs(Operation.DESCRIBE, ResourceType.GROUP),
     "describe_log_dirs": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
-    # KIP-664 asks for READ, as for a fetch: the answer tells of records.
+    # KIP-664 requires READ, as for a fetch, because the answer reveals something about records.
     "describe_producers": Needs(Operation.READ, ResourceType.TOPIC),
     "describe_transactions": Needs(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
     "describe_user_scram_credentials": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
@@ -62,16 +62,16 @@ REQUIRED: dict[str, Needs | None] = {
     "end_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     "expire_delegation_token": None,
     "fetch": Needs(Operation.READ, ResourceType.TOPIC),
-    # For a transactional id the handler asks for DESCRIBE on that.
+    # For a transactional id the handler requires DESCRIBE on that id.
     "find_coordinator": Needs(Operation.DESCRIBE, ResourceType.GROUP),
     "heartbeat": Needs(Operation.READ, ResourceType.GROUP),
     "incremental_alter_configs": Needs(Operation.ALTER_CONFIGS, ResourceType.TOPIC),
-    # Or WRITE on any topic (KIP-679); with a transactional id WRITE on that instead.
+    # Or WRITE on any topic (KIP-679); with a transactional id, WRITE on that id instead.
     "init_producer_id": Needs(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER),
     "join_group": Needs(Operation.READ, ResourceType.GROUP),
     "leader_and_isr": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "leave_group": Needs(Operation.READ, ResourceType.GROUP),
-    # Or DESCRIBE on single groups, which are then all that is listed.
+    # Or DESCRIBE on single groups; then only those groups are listed.
     "list_groups": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
     "list_offsets": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "list_partition_reassignments": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
@@ -84,7 +84,7 @@ REQUIRED: dict[str, Needs | None] = {
     "offset_for_leader_epoch": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "produce": Needs(Operation.WRITE, ResourceType.TOPIC),
     "renew_delegation_token": None,
-    # By these two a client shows who it is, so no rule can be about it yet.
+    # A client authenticates with these two, so no rule can apply to it yet.
     "sasl_authenticate": None,
     "sasl_handshake": None,
     "stop_replica": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
@@ -99,7 +99,7 @@ BETWEEN_BROKERS: frozenset[str] = frozenset(
     for stem, needs in REQUIRED.items()
     if needs == Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 )
-"""The stems of the APIs that brokers and controllers send to each other, and clients never."""
+"""The stems of the APIs that only brokers and controllers send, to each other."""
 
 
 class Audit(NamedTuple):
@@ -108,7 +108,7 @@ class Audit(NamedTuple):
     logs_grant: bool = True
     logs_denial: bool = True
     references: int = 1
-    """How often the request names the resource."""
+    """The number of times that the request names the resource."""
 
 
 ASKED = Audit()
@@ -117,7 +117,7 @@ SHOWN = Audit(logs_grant=False, logs_denial=False)
 
 
 class Asking(Protocol):
-    """A request, as far as an authorizer looks at it."""
+    """The parts of a request that an authorizer looks at."""
 
     @property
     def client(self) -> ClientConnection: ...
@@ -131,13 +131,14 @@ class Authorizer(Protocol):
 
     @property
     def acls(self) -> AclStore | None:
-        """The rules by which it decides; None if there are none to decide by."""
+        """The rules by which it decides; None if it decides without rules."""
         ...
 
     @property
     def grants(self) -> object | None:
-        """The same object for as long as all that was granted is granted still, and needs no line
-        in a log: until then a connection may keep that it may do something. None: it may not."""
+        """An object that stays the same as long as every grant stays valid and needs no log line. A
+        connection may keep its grants until the object changes; with None it must not keep any.
+        """
         ...
 
     def allows(
@@ -147,7 +148,7 @@ class Authorizer(Protocol):
         ...
 
     def allows_somewhere(self, context: Asking, needs: Needs) -> bool:
-        """Return whether there may be a resource of this type on which the client may do this."""
+        """Return whether the client may do this on at least one resource of this type."""
         ...
 
 

@@ -1,6 +1,7 @@
-"""The operations that a client may do on a topic, a group or the cluster, as one number (KIP-430).
+"""Returns the operations that a client may do on a topic, a group or the cluster, as one number
+(KIP-430).
 
-Bit n stands for the ACL operation of code n. Clients display it; nothing is decided by it.
+Bit n stands for the ACL operation with code n. Clients display the number; it decides nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:
-    """The bits of the operations that the client may do on this topic, group or cluster."""
+    """Return the bits of the operations that the client may do on this topic, group or cluster."""
     return sum(
         1 << operation
         for operation in SUPPORTED_OPERATIONS[resource_type]

@@ -1,8 +1,7 @@
-"""Checks of the requests that brokers, or the controller, send to a broker: is the sender a broker
-of the cluster, and is this registration meant?
+"""Checks requests that brokers or the controller send to a broker: the sender must be a broker of
+the cluster, and the request must be meant for this registration.
 
-A broker without peers refuses all of them: a controller's requests to its own broker need no
-connection.
+A broker without peers refuses all of them: the controller needs no connection to its own broker.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ _ANY_EPOCH = -1
 
 
 def is_broker(context: Context) -> bool:
-    """The client may act as a broker of this cluster, or as its controller, if the rules allow it
-    and it came by a listener of brokers."""
+    """Return whether the client may act as a broker of this cluster or as its controller: the rules
+    allow it, and it connected to a listener for brokers.
+    """
     return (
         context.node.view.has_peers
         and _comes_by_their_listener(context)
@@ -37,8 +37,8 @@ def is_broker(context: Context) -> bool:
 
 
 def _comes_by_their_listener(context: Context) -> bool:
-    # Where brokers have a listener of their own, a client must not pose as one by that for clients,
-    # which may be open to many.
+    # If brokers have a separate listener, a client must not pose as a broker on the listener for
+    # clients, which may be open to many.
     config = context.node.config
     theirs = (inter_broker_listener(config)[0], control_plane_listener(config))
     return context.client.listener in theirs
@@ -47,16 +47,16 @@ def _comes_by_their_listener(context: Context) -> bool:
 def check_order(context: Context, broker_epoch: int) -> None:
     """Check that a request of the controller may be carried out here.
 
-    `broker_epoch`: of the registration that it is meant for. A higher one than this broker's own is
-    accepted: the controller may see a registration before the broker does. Raises
-    ClusterAuthorizationFailed, StaleBrokerEpoch.
+    `broker_epoch` is that of the registration for which the request is meant. An epoch higher than
+    this broker's own is accepted: the controller may see a registration before the broker does.
+    Raises ClusterAuthorizationFailed or StaleBrokerEpoch.
     """
     node = context.node
     if not is_broker(context):
         raise ClusterAuthorizationFailed(
             f"only brokers of this cluster may send {context.api.name}"
         )
-    # KIP-380: the order was meant for this broker's former registration.
+    # KIP-380: the request was meant for this broker's previous registration.
     if broker_epoch != _ANY_EPOCH and broker_epoch < node.view.broker_epoch:
         raise StaleBrokerEpoch(
             f"{context.api.name} is meant for broker {node.broker_id} in epoch {broker_epoch}; it "
@@ -67,8 +67,8 @@ def check_order(context: Context, broker_epoch: int) -> None:
 async def check_order_once_registered(context: Context, broker_epoch: int) -> None:
     """Wait until this broker knows its own epoch, then `check_order`.
 
-    Requests arrive before: one for its previous registration must not pass then, and one for this
-    registration would be lost if it were refused.
+    Requests can arrive earlier: a request for the previous registration must not pass, and a
+    request for this registration would be lost if it were refused.
     """
     await context.node.view.until_registered()
     check_order(context, broker_epoch)
@@ -77,8 +77,8 @@ async def check_order_once_registered(context: Context, broker_epoch: int) -> No
 async def configs_of(
     context: Context, topics: Mapping[str, bytes]
 ) -> Mapping[str, Mapping[str, str]]:
-    """The own configs of these topics (by name, with their ids), which the controller's requests
-    do not carry: as this broker knows them, unless it knows another topic under the name.
+    """Return the topic configs that the controller's requests do not carry (`topics`: ids by name),
+    as this broker knows them. A topic is left out if the broker knows another topic by that name.
 
     Raises BrokerNotAvailable if the metadata store cannot be read: the request then gets no answer,
     so that the controller sends it again.
@@ -87,7 +87,7 @@ async def configs_of(
     unknown = []
     for name, topic_id in topics.items():
         known = context.node.image.topics.get(name)
-        # Another topic may have had the name; its configs would be those of a deleted topic.
+        # Another topic may have had this name; its configs would be those of a deleted topic.
         if known is not None and known.topic_id == topic_id:
             configs[name] = known.config
         else:
@@ -103,8 +103,8 @@ async def configs_of(
 async def missed_deletions(
     context: Context, controller_epoch: int, broker_epoch: int
 ) -> Mapping[str, TopicImage]:
-    """The topics of the image that were deleted while this broker could not be notified; none if
-    it has checked that under this controller, in the registration with this epoch.
+    """Return the topics in the image that were deleted while this broker could not be notified;
+    none if the broker has already checked this under this controller and this registration.
 
     Raises like `configs_of`.
     """

@@ -1,10 +1,12 @@
-"""DelegationTokens: secrets by which clients authenticate as the user who asked for them (KIP-48).
+"""DelegationTokens: secrets with which clients authenticate as the user who requested them
+(KIP-48).
 
     HMAC-SHA-512(delegation.token.secret.key, token id)  = the secret, a password for SCRAM
 
-A token is read from the metadata tree whenever it is needed, so that one that was made, renewed or
-ended at any broker counts at every broker at once. Expired tokens prove nothing; they are removed
-when the next one is made, which reads only those that the broker does not know yet.
+A token is read from the metadata tree whenever it is needed, so creating, renewing or expiring it
+at any broker takes effect at every broker immediately. Expired tokens prove nothing; they are
+removed when the next token is created, which reads only the tokens that the broker does not know
+yet.
 """
 
 from __future__ import annotations
@@ -64,13 +66,13 @@ _KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
 
 
 def token_key(config: BrokerConfig) -> bytes | None:
-    """The key from which secrets are made; None: there are no tokens."""
-    # The first name is the newer one; Kafka prefers it if both are set.
+    """Return the key from which secrets are derived; None if tokens are disabled."""
+    # The first name is the newer name; Kafka prefers it if both are set.
     return next((config.str(name).encode() for name in _KEYS if config.str(name)), None)
 
 
 class DelegationTokens:
-    """The tokens of a cluster, as one broker uses them; made for each request."""
+    """The tokens of a cluster, as one broker uses them; created for each request."""
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class DelegationTokens:
         clock: WatchedClock,
         known: KnownTokens | None = None,
     ) -> None:
-        """`known`: what the broker has read before; None: nothing."""
+        """`known` holds what the broker has read so far; None if it has read nothing."""
         self._known = KnownTokens() if known is None else known
         self._store = store
         self._config = config
@@ -99,15 +101,18 @@ class DelegationTokens:
     # --- authentication --------------------------------------------------------------------------
 
     async def account(self, mechanism: str, token_id: str) -> ScramAccount | None:
-        """Return the account that a token proves; None if it proves none. Raises MetadataError."""
-        # The id becomes the end of a node's path, and comes from a client that has proved nothing.
+        """Return the account that a token proves; None if the token is invalid. Raises
+        MetadataError.
+        """
+        # The id becomes the end of a node's path and comes from a client that has not
+        # authenticated.
         if self._key is None or "/" in token_id or not token_id:
             return None
         token = await self._read(token_id)
         if token is None or self._has_ended(token):
             return None
         password = b64encode(self.secret(token.token_id)).decode()
-        # Thousands of rounds of a hash: milliseconds, in which the loop serves others.
+        # Thousands of rounds of a hash take milliseconds, in which the loop serves other clients.
         making = asyncio.get_running_loop().run_in_executor(
             None, new_credential, mechanism, password
         )
@@ -124,14 +129,15 @@ class DelegationTokens:
         lifetime_ms: int,
         random: Random,
     ) -> TokenNode:
-        """Make a token of at most `lifetime_ms`; not positive: as long as the configuration allows.
+        """Create a token that lives at most `lifetime_ms`; if that is not positive, as long as the
+        configuration allows.
 
-        Raises DelegationTokenAuthDisabled, and PolicyViolation if the owner has too many.
+        Raises DelegationTokenAuthDisabled, or PolicyViolation if the owner has too many tokens.
         """
         self.check_enabled()
         now_ms = self._clock.wall_ms()
         longest_ms = self._config.int("delegation.token.max.lifetime.ms")
-        # The end cannot be moved later; a renewal moves the expiry, at most up to it (KIP-48).
+        # The end of life is fixed; a renewal moves the expiry, at most to that end (KIP-48).
         ends_at_ms = now_ms + (min(lifetime_ms, longest_ms) if lifetime_ms > 0 else longest_ms)
         token = TokenNode(
             urlsafe_b64encode(random.uuid()).rstrip(b"=").decode(),
@@ -162,20 +168,21 @@ class DelegationTokens:
             )
 
     async def renew(self, who: Principal, secret: bytes, period_ms: int) -> int:
-        """Let a token live longer; returns when it expires then. Raises like `_change`."""
+        """Extend a token's life and return when it now expires. Raises like `_change`."""
         if period_ms < 0:
             period_ms = self._config.int("delegation.token.expiry.time.ms")
         return await self._change(who, secret, period_ms)
 
     async def expire(self, who: Principal, secret: bytes, period_ms: int) -> int:
-        """End a token after this time, or at once if it is negative; returns when it expires.
+        """Expire a token after this time, or immediately if the time is negative; return when it
+        expires.
 
         Raises like `_change`.
         """
         return await self._change(who, secret, period_ms if period_ms >= 0 else None)
 
     async def all(self, is_wanted: Callable[[TokenNode], bool]) -> list[TokenNode]:
-        """The tokens that are wanted. Raises DelegationTokenAuthDisabled."""
+        """Return the tokens for which `is_wanted` is true. Raises DelegationTokenAuthDisabled."""
         self.check_enabled()
         try:
             return [token for token in await self._load() if is_wanted(token)]
@@ -183,9 +190,9 @@ class DelegationTokens:
             raise _no_answer(error) from error
 
     async def _change(self, who: Principal, secret: bytes, period_ms: int | None) -> int:
-        """Have a token expire after this time (None: remove it); returns the instant.
+        """Expire a token after this time (None: remove it), and return when it expires.
 
-        Raises DelegationTokenAuthDisabled, DelegationTokenNotFound, DelegationTokenOwnerMismatch,
+        Raises DelegationTokenAuthDisabled, DelegationTokenNotFound, DelegationTokenOwnerMismatch or
         DelegationTokenExpired.
         """
         self.check_enabled()
@@ -218,10 +225,10 @@ class DelegationTokens:
         return expires_at_ms
 
     async def _with_secret(self, secret: bytes) -> TokenNode | None:
-        """The token with this secret. Only its own node is read."""
+        """Return the token with this secret. Only that token's node is read."""
         async for token_id in in_slices(await children(self._store, TOKENS)):
-            # Kafka finds a token by its HMAC, too. Every secret is computed from its id, so none is
-            # stored.
+            # Kafka also finds a token by its HMAC. Every secret is derived from the token's id, so
+            # none is stored.
             if compare_digest(self.secret(token_id), secret):
                 return await self._read(token_id)
         return None
@@ -241,9 +248,9 @@ class DelegationTokens:
         return [token for token in found.values() if token is not None]
 
     async def _commit(self, operation: Operation, token: TokenNode) -> None:
-        """Change a token's node, and notify Kafka's brokers, which keep tokens."""
-        # Two commits, as in Kafka: without the second its brokers would learn of the change when
-        # they read all tokens again.
+        """Change a token's node, and notify Kafka's brokers, which cache tokens."""
+        # Two commits, as in Kafka: without the second, Kafka's brokers would learn of the change
+        # only when they read all tokens again.
         await self._store.commit([operation])
         change = Create(CHANGE_PREFIX, token.token_id.encode(), sequential=True)
         await self._store.commit([change])
@@ -269,12 +276,14 @@ class DelegationTokens:
 
 
 def principal(text: str) -> Principal:
-    """`User:alice` as a principal."""
+    """Return `User:alice` as a principal."""
     return Principal(*text.partition(":")[::2])
 
 
 def is_owner_or_renewer(token: TokenNode, who: Principal) -> bool:
-    """A token may be renewed and ended by its owner, its requester and its renewers."""
+    """Return whether this is the token's owner, requester or one of its renewers: only they may
+    renew or expire it.
+    """
     return str(who) in (token.owner, token.requester, *token.renewers)
 
 

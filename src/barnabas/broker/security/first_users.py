@@ -17,14 +17,14 @@ _PARENTS: Final = ("/config", USER_CONFIGS, config_changes.CHANGES)
 async def ensure_users(
     store: MetadataStore, mechanism: str, passwords: Mapping[str, str]
 ) -> list[str]:
-    """Give each user a SCRAM credential of its password, unless it has one. Returns those that were
-    given one.
+    """Give each user a SCRAM credential for its password, unless it already has a credential.
+    Return the users that were given one.
 
-    What else the tree has of a user stays. Raises MetadataError, CorruptData.
+    A user's other settings in the tree stay. Raises MetadataError or CorruptData.
     """
     given = []
     for user, password in passwords.items():
-        # Several brokers start at once and give the same users the same passwords.
+        # Several brokers start at the same time and give the same users the same passwords.
         while not await _has(store, user, mechanism, password):
             if await _try_give(store, user, mechanism, password):
                 given.append(user)
@@ -50,7 +50,7 @@ async def _try_give(store: MetadataStore, user: str, mechanism: str, password: s
     settings = {} if node is None else layout.decode_config(path, node.data)
     settings[mechanism] = new_credential(mechanism, password).text()
     data = layout.encode_config(settings)
-    # In ZooKeeper these may be missing before the first broker has registered.
+    # In ZooKeeper these may be missing until the first broker has registered.
     missing = [Create(parent) for parent in _PARENTS if await store.read(parent) is None]
     entity = config_changes.entity(config_changes.USERS, encoded_user(user))
     try:

@@ -1,7 +1,7 @@
-"""KnownTokens: what a broker has read of the cluster's delegation tokens, each of them once.
+"""KnownTokens: the cluster's delegation tokens that a broker has read, each of them once.
 
-Whom a token belongs to never changes; when it expires does, so nothing is proved by what is known
-here: it says how many tokens a user has, and which ones to look at again, for they may have ended.
+A token's owner never changes but its expiry does, so nothing here proves anything: it only says how
+many tokens a user has, and which tokens to read again because they may have expired.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KnownTokens:
         return self._owned[owner]
 
     def ended_before(self, now_ms: int) -> list[TokenNode]:
-        """Return the tokens that have ended, unless they were renewed since they were read."""
+        """Return the tokens that have expired, unless they were renewed after they were read."""
         return [
             token
             for token in self._tokens.values()
@@ -45,7 +45,7 @@ class KnownTokens:
         ]
 
     def learn(self, token_id: str, token: TokenNode | None) -> None:
-        """Keep a token whose node has been read, or written."""
+        """Keep a token whose node has been read or written."""
         self.forget(token_id)
         self._tokens[token_id] = token
         if token is not None:
@@ -60,9 +60,11 @@ class KnownTokens:
                 del self._owned[token.owner]
 
     async def refresh(self, store: MetadataStore) -> None:
-        """Read the tokens that have come since, and forget those that have gone. MetadataError."""
+        """Read the tokens that have been added since, and forget those that are gone. Raises
+        MetadataError.
+        """
         names = await children(store, TOKENS)
-        # Another broker has removed it: it expired, or was ended.
+        # Another broker has removed it because it expired or was expired by a request.
         for token_id in self._tokens.keys() - set(names):
             self.forget(token_id)
         missing = [name for name in names if name not in self._tokens]
@@ -73,7 +75,7 @@ class KnownTokens:
 async def read_tokens(
     store: MetadataStore, token_ids: Sequence[str]
 ) -> dict[str, TokenNode | None]:
-    """Read those of the tokens that exist; None: its node is damaged. Raises MetadataError."""
+    """Read those of the tokens that exist; None stands for a damaged node. Raises MetadataError."""
     found = {}
     for start in range(0, len(token_ids), _AT_ONCE):
         some = token_ids[start : start + _AT_ONCE]
@@ -85,7 +87,9 @@ async def read_tokens(
 
 
 def decoded_token(token_id: str, data: bytes | None) -> TokenNode | None:
-    """The token in the data of its node; None, with an error in the log, if that is damaged."""
+    """Return the token in the data of its node; if the data is damaged, log an error and return
+    None.
+    """
     try:
         return decode_token(token_path(token_id), data)
     except CorruptData as error:

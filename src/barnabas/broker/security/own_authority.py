@@ -1,9 +1,11 @@
-"""The certificates of a directory of `--secure`: its authority's, the brokers', and others issued.
+"""The certificates in a directory of `--secure`: the authority's, the brokers', and others it
+issued.
 
     ca.pem, ca.key    the authority; its key is needed to issue, not to run
     server.pem        the brokers' key and certificate
 
-So the key may be kept elsewhere: a broker without it runs until its certificate ends, and warns.
+The authority's key may therefore be kept elsewhere: a broker without it runs until its certificate
+expires, and warns.
 """
 
 from __future__ import annotations
@@ -31,10 +33,11 @@ _COMMAND = "barnabas certificates renew"
 
 
 def ensure_certificates(directory: Path, names: Collection[str]) -> None:
-    """Make what is missing; issue the brokers' certificate again if it ends soon or lacks a name.
+    """Create the files that are missing; reissue the brokers' certificate if it expires soon or
+    lacks a name.
 
-    Without the authority's key a certificate that still serves is kept, with a warning. Raises
-    ConfigError, OSError.
+    Without the authority's key a certificate that is still valid is kept, with a warning. Raises
+    ConfigError or OSError.
     """
     if not (directory / AUTHORITY).exists():
         authority = Authority.new("Barnabas CA", _AUTHORITY_LIFE)
@@ -44,7 +47,7 @@ def ensure_certificates(directory: Path, names: Collection[str]) -> None:
     known = certificate_in(path) if path.exists() else None
     now = datetime.now(UTC)
     missing = sorted(set(names) - known.names) if known is not None else []
-    # Nothing to do, which is nearly every start: the authority's key is not even looked for.
+    # Nothing to do, as at nearly every start: the authority's key is not even read.
     if known is not None and not missing and known.ends_at > now + RENEW_BEFORE:
         return
     if (directory / AUTHORITY_KEY).exists():
@@ -60,9 +63,9 @@ def ensure_certificates(directory: Path, names: Collection[str]) -> None:
 
 
 def renew(directory: Path, names: Collection[str] = (), days: int = LIFE_DAYS) -> Described:
-    """Issue the brokers' certificate again, with the names that it had and these.
+    """Reissue the brokers' certificate, with its previous names and these.
 
-    Raises ConfigError, OSError.
+    Raises ConfigError or OSError.
     """
     path = directory / SERVER
     known = certificate_in(path).names if path.exists() else frozenset()
@@ -77,7 +80,7 @@ def renew(directory: Path, names: Collection[str] = (), days: int = LIFE_DAYS) -
 def issue(
     directory: Path, file: Path, common_name: str, names: Collection[str], days: int
 ) -> Described:
-    """Write a new key with its certificate to a file. Raises ConfigError, OSError."""
+    """Write a new key and its certificate to a file. Raises ConfigError or OSError."""
     if file.exists():
         raise ConfigError(f"{file} already exists: name another file, or remove it")
     issued = load_authority(directory).issue(common_name, timedelta(days=days), sorted(names))
@@ -86,7 +89,7 @@ def issue(
 
 
 def load_authority(directory: Path) -> Authority:
-    """The authority with its key. Raises ConfigError."""
+    """Return the authority with its key. Raises ConfigError."""
     key, certificate = directory / AUTHORITY_KEY, directory / AUTHORITY
     try:
         return Authority.load(Issued(key.read_bytes(), certificate.read_bytes()))
@@ -100,7 +103,7 @@ def load_authority(directory: Path) -> Authority:
 
 
 def certificate_in(path: Path) -> Described:
-    """The first certificate of a PEM file. Raises ConfigError."""
+    """Return the first certificate in a PEM file. Raises ConfigError."""
     try:
         return describe(path.read_bytes())
     except OSError as error:

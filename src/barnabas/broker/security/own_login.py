@@ -1,4 +1,4 @@
-"""How this broker itself connects to the others, and authenticates there.
+"""Says how this broker itself connects to the others and authenticates there.
 
 listener.name.inner.scram-sha-256.sasl.jaas.config=
     org.apache.kafka.common.security.scram.ScramLoginModule required
@@ -30,9 +30,9 @@ _OF_TOKENS: Final = (
 
 
 def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -> SecurityConfig:
-    """The security options of a connection to this listener of another broker.
+    """Return the security options for a connection to this listener of another broker.
 
-    Raises ConfigError if it needs credentials that are not configured.
+    Raises ConfigError if the connection needs credentials that are not configured.
     """
     options = SecurityConfig.of_listener(protocol, partial(config.for_listener, listener))
     if not protocol.uses_sasl:
@@ -40,7 +40,7 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
     mechanism = str(config.for_listener(listener, _MECHANISM))
     jaas = str(config.for_listener(listener, _JAAS, mechanism) or "")
     login = options._replace(sasl_mechanism=mechanism, sasl_jaas_config=jaas)
-    # The broker's settings of tokens are named like the client's options.
+    # The broker's settings for tokens have the same names as the client's options.
     if mechanism == OAUTHBEARER:
         tokens: dict[str, Any] = {
             name.replace(".", "_"): config.for_listener(listener, name, mechanism)
@@ -58,7 +58,7 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
 
 
 def is_between_brokers(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -> bool:
-    """Return whether brokers, or controllers, reach the others by this listener."""
+    """Return whether brokers or controllers reach each other through this listener."""
     name = config.str("inter.broker.listener.name").upper()
     return listener in (name, config.str("control.plane.listener.name").upper()) or (
         not name and protocol.value == config.str("security.inter.broker.protocol")

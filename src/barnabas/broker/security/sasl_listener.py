@@ -1,7 +1,7 @@
-"""SaslListener: a session for each connection of a listener, by settings that may change meanwhile.
+"""SaslListener: a session for each connection of a listener, with settings that may change.
 
-What is changed by IncrementalAlterConfigs holds for each authentication that begins afterwards: on
-a new connection, or again on one that is open. Open connections stay until their session ends.
+A change made by IncrementalAlterConfigs applies to every authentication that starts afterwards: on
+a new connection, or again on an open one. Open connections stay until their session ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_ALL: Final = ("sasl.", "connections.max.reauth.ms", "connection.failed.authe
 
 
 class SaslListener:
-    """Makes the sessions of one listener."""
+    """Creates the sessions of one listener."""
 
     __slots__ = ("_clock", "_credentials", "_listener", "_mechanisms", "_seen", "_settings")
 
@@ -43,7 +43,7 @@ class SaslListener:
         self._credentials = credentials
         self._settings = self._build(config)
         self._seen = self._relevant(config)
-        # One for all sessions: what is taken out of it cannot be used to authenticate again.
+        # Shared by all sessions: an entry taken out of it cannot be used to authenticate again.
         self._mechanisms = dict(self._settings.mechanisms)
 
     @property
@@ -55,16 +55,16 @@ class SaslListener:
         return self._settings.max_message_bytes
 
     def session(self) -> SaslSession:
-        """Begin the authentication of a new connection."""
+        """Start the authentication of a new connection."""
         return SaslSession(self._mechanisms, self._clock)
 
     def check(self, config: BrokerConfig) -> None:
-        """Raises ConfigError if these settings cannot replace the present ones."""
+        """Raises ConfigError if these settings cannot replace the current ones."""
         if self._relevant(config) != self._seen:
             self._build(config)
 
     def configure(self, config: BrokerConfig) -> None:
-        """Take new settings, if they can be used."""
+        """Apply new settings, if they are valid."""
         seen = self._relevant(config)
         if seen == self._seen:
             return
@@ -74,7 +74,8 @@ class SaslListener:
         except ConfigError as error:
             _log.error("the old SASL mechanisms stay at %s: %s", self._listener, error)
             return
-        # The same dictionary: open sessions hold it, and re-authenticate by what it has then.
+        # Update the same dictionary: open sessions hold it, and re-authenticate with its new
+        # contents.
         self._mechanisms.clear()
         self._mechanisms.update(self._settings.mechanisms)
         _log.info("clients authenticate at %s by %s", self._listener, ", ".join(self._mechanisms))

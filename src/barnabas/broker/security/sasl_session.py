@@ -1,13 +1,14 @@
-"""SaslSession: how far the authentication of one connection is, and what may come next. Pure.
+"""SaslSession: the state of one connection's authentication, and the requests allowed next. Pure.
 
     versions or handshake --ApiVersions--> handshake --SaslHandshake--> authenticate --> open
     open --SaslHandshake, if sessions end--> authenticate --> open, as the same user (KIP-368)
 
-The rules and texts are those of Kafka's SaslServerAuthenticator. A request that may not come raises
-IllegalSaslState, which closes the connection; a failed authentication is a reply that closes it.
+The rules and texts are those of Kafka's SaslServerAuthenticator. A request that is not allowed
+raises IllegalSaslState, which closes the connection; a failed authentication is a reply that closes
+it.
 
-Invariant: once a user is proved the connection never has another one. A session does not end by
-itself: the connection asks it before each request.
+Invariant: once a user is authenticated, the connection never gets another one. A session does not
+end by itself: the connection checks it before each request.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _HAS_REQUESTS: Final = 1  # from this version of SaslHandshake on tokens come in
 
 
 class Stage(Enum):
-    """The message that the connection waits for."""
+    """The message for which the connection is waiting."""
 
     VERSIONS_OR_HANDSHAKE = "versions or handshake"
     HANDSHAKE = "handshake"
@@ -45,19 +46,19 @@ class Stage(Enum):
 
 
 class EnabledMechanism(NamedTuple):
-    """A mechanism of a listener: makes the server's end of an exchange."""
+    """A mechanism of a listener: creates the server's end of an exchange."""
 
     make_server: Callable[[], SaslServer]
     max_reauth_ms: int
-    """How long a session lasts at most; 0: indefinitely."""
+    """The longest time that a session lasts; 0: indefinitely."""
 
 
 class Reply(NamedTuple):
-    """The answer to a message of the exchange: a response, or bytes without a header."""
+    """The answer to a message in the exchange: a response, or bytes without a header."""
 
     answer: Message | bytes
     refusal: str = ""
-    """Why the connection is to be closed after the answer, for the log; else empty."""
+    """The reason, for the log, to close the connection after the answer; empty if it stays open."""
 
 
 class SaslSession:
@@ -87,22 +88,24 @@ class SaslSession:
         self.stage = Stage.VERSIONS_OR_HANDSHAKE
         self.identity: Identity | None = None
         self.expires_at_ms: int | None = None
-        """When an open session ends, by the monotonic clock; None: never."""
+        """The end of an open session, by the monotonic clock; None: it does not end."""
 
     # --- what may come ---------------------------------------------------------------------------
 
     @property
     def takes_raw_messages(self) -> bool:
-        """The next frame is a message of the mechanism, without a header."""
+        """Return whether the next frame is a message of the mechanism, without a header."""
         return self.stage is Stage.AUTHENTICATE and not self._has_requests
 
     @property
     def is_over(self) -> bool:
-        """The open session has expired: nothing but another authentication may come."""
+        """Return whether the open session has expired: then only another authentication is
+        allowed.
+        """
         return self.expires_at_ms is not None and self._clock.monotonic_ms() >= self.expires_at_ms
 
     def on_api_versions(self) -> None:
-        """Note that ApiVersions came, once and before the handshake. Raises IllegalSaslState."""
+        """Note that ApiVersions came: once, and before the handshake. Raises IllegalSaslState."""
         if self.stage is not Stage.VERSIONS_OR_HANDSHAKE:
             raise IllegalSaslState(
                 f"Unexpected ApiVersions request received during SASL authentication state "
@@ -111,13 +114,13 @@ class SaslSession:
         self.stage = Stage.HANDSHAKE
 
     def try_begin_again(self) -> bool:
-        """Begin a re-authentication, if a SaslHandshake on the open session may do so.
+        """Start a re-authentication, if a SaslHandshake may do so on the open session.
 
-        If not (False), it is answered with an error, like any that is out of place.
+        If it may not (False), the handshake gets an error, like any that comes at the wrong time.
         """
         now_ms = self._clock.monotonic_ms()
-        # KIP-368: only a session that ends may begin again, and not sooner than a second after the
-        # last time, as in Kafka.
+        # KIP-368: only a session with an end can re-authenticate, and at most once a second, as in
+        # Kafka.
         if self.expires_at_ms is None or (
             self._began_at_ms is not None and now_ms - self._began_at_ms < _MIN_AGAIN_MS
         ):
@@ -129,14 +132,14 @@ class SaslSession:
     # --- the exchange ----------------------------------------------------------------------------
 
     def handshake(self, mechanism: str, version: int) -> Reply:
-        """Choose the mechanism, by a SaslHandshake. Raises IllegalSaslState."""
+        """Choose the mechanism that a SaslHandshake names. Raises IllegalSaslState."""
         if self.stage not in (Stage.VERSIONS_OR_HANDSHAKE, Stage.HANDSHAKE):
             raise IllegalSaslState(
                 "Unexpected Kafka request of type SASL_HANDSHAKE during SASL authentication."
             )
         names = list(self._mechanisms)
         enabled = self._mechanisms.get(mechanism)
-        # The answer names the mechanisms that there are, then the connection is closed.
+        # The answer lists the available mechanisms, then the connection is closed.
         if enabled is None:
             self.stage = Stage.REFUSED
             answer = SaslHandshakeResponse(
@@ -150,7 +153,7 @@ class SaslSession:
             self._max_reauth_ms = enabled.max_reauth_ms
             self._server = enabled.make_server()
         else:
-            # KIP-368: the handshake succeeds in Kafka as well; the refusal comes with the text
+            # KIP-368: the handshake also succeeds in Kafka; the refusal follows, with the text
             # below.
             self._server = _OtherMechanism(mechanism, self.mechanism)
         return Reply(SaslHandshakeResponse(mechanisms=names))
@@ -188,12 +191,12 @@ class SaslSession:
         return Reply(SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms))
 
     def _complete(self, identity: Identity) -> int:
-        """Open the session; returns how long it lasts, 0 indefinitely."""
+        """Open the session and return how long it lasts, 0 for indefinitely."""
         if has_control_characters(identity.principal.name):
-            # It would forge lines of the log, and of what tools show.
+            # Such a name could forge lines in the log and in the output of tools.
             raise SaslAuthenticationFailed("the user name contains control characters")
         before = self.identity
-        # KIP-368: what runs on the connection was allowed to the first user.
+        # KIP-368: requests running on the connection were allowed for the first user.
         if before is not None and before.principal != identity.principal:
             raise SaslAuthenticationFailed(
                 "Cannot change principals during re-authentication from "
@@ -215,7 +218,7 @@ class SaslSession:
     def _refuse(self, error: SaslAuthenticationFailed) -> Reply:
         self.stage, self._server = Stage.REFUSED, None
         text = str(error)
-        # The reason stays in the log: it could say whether the user exists (KIP-152).
+        # The reason is only logged: it could reveal whether the user exists (KIP-152).
         if isinstance(error, InvalidCredentials):
             which = "authentication" if self.identity is None else "re-authentication"
             text = (
@@ -223,8 +226,8 @@ class SaslSession:
                 f"mechanism {self.mechanism}"
             )
         if not self._has_requests:
-            # Messages without requests have no place for an error: the connection is closed, as in
-            # Kafka.
+            # Without request headers there is no field for an error: the connection is closed, as
+            # in Kafka.
             return Reply(b"", str(error))
         answer = SaslAuthenticateResponse(
             error_code=SaslAuthenticationFailed.code, error_message=text
@@ -233,7 +236,7 @@ class SaslSession:
 
 
 class _OtherMechanism:
-    """The server's end after a handshake with another mechanism than the first."""
+    """The server's end after a handshake with a mechanism other than the first."""
 
     identity: Identity | None = None
 

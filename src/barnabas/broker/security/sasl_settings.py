@@ -1,7 +1,7 @@
-"""SaslSettings: how clients authenticate at one listener, by the configuration of one moment.
+"""SaslSettings: how clients authenticate at one listener, a snapshot of the configuration.
 
-Everything is checked when it is made: a listener that cannot let its users in, or would let in
-others, does not serve.
+Everything is checked on creation: a listener does not serve if its settings would lock its users
+out or let others in.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SaslSettings:
         if not names:
             raise ConfigError(f"{_ENABLED} is empty, and {self._listener} needs a mechanism")
         for name in names:
-            # GSSAPI is Kafka's default, so a listener with SASL has to name its mechanisms (SE-6).
+            # GSSAPI is Kafka's default, so a listener with SASL must name its mechanisms (SE-6).
             if name not in MECHANISMS:
                 hint = "Kerberos" if name == "GSSAPI" else "it"
                 raise ConfigError(
@@ -88,7 +88,7 @@ class SaslSettings:
         module = self._module(mechanism)
         if module is not None:
             check_mechanism(self._setting(mechanism), module, mechanism)
-        # SCRAM: the users are in the metadata tree. A login module is only for the broker's own
+        # SCRAM users are in the metadata tree. A login module is only for the broker's own client
         # end.
         return partial(self._credentials.server, mechanism)
 
@@ -107,7 +107,7 @@ class SaslSettings:
         return module.users
 
     def _signing_keys(self) -> SigningKeys:
-        # Only here, so that a broker without tokens loads nothing for them.
+        # Imported here so that a broker without tokens does not load it.
         from barnabas.broker.security.signing_keys import SigningKeys
         from barnabas.security.token_rules import TokenRules
 
@@ -132,7 +132,7 @@ class SaslSettings:
         )
 
     def _module(self, mechanism: str) -> LoginModule | None:
-        """The login module for a mechanism, if one is configured."""
+        """Return the login module for a mechanism, if one is configured."""
         value = self._config.for_listener(self._listener.name, _JAAS, mechanism)
         if not isinstance(value, str) or not value.strip():
             return None

@@ -1,7 +1,7 @@
-"""The changes of each user's credentials that an AlterUserScramCredentials asks for. Pure.
+"""The changes to each user's credentials in an AlterUserScramCredentials request. Pure.
 
-A user's changes are made together or not at all, and a user's error does not stop the others. The
-rules and texts are Kafka's.
+A user's changes are applied together or not at all, and one user's error does not affect the
+others. The rules and texts are Kafka's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UNPRINTABLE = "Username must not have control characters"
 
 
 class ScramChange(NamedTuple):
-    """The changes of one user's credentials, by mechanism: the new text, or None to delete it."""
+    """The changes to one user's credentials, by mechanism: the new text, or None to delete it."""
 
     texts: Mapping[str, str | None]
 
@@ -54,14 +54,14 @@ class ScramChange(NamedTuple):
 def changes_of(
     request: AlterUserScramCredentialsRequest,
 ) -> tuple[dict[str, ScramChange], dict[str, KafkaError]]:
-    """The changes by user, and the errors of the others."""
+    """Return the changes by user, and the errors of the users without valid changes."""
     wanted: dict[str, dict[str, str | None]] = {}
     errors: dict[str, KafkaError] = {}
     duplicates: dict[str, KafkaError] = {}
 
     def note(user: str, mechanism: str, text: str | None) -> None:
         of_user = wanted.setdefault(user, {})
-        # KIP-554: then none of the user's changes is made.
+        # KIP-554: then none of the user's changes is applied.
         if mechanism in of_user:
             duplicates[user] = DuplicateResource(
                 "A user credential cannot be altered twice in the same request"
@@ -98,7 +98,7 @@ def _text(mechanism: str, upsertion: ScramCredentialUpsertion) -> str:
     iterations = upsertion.iterations
     if iterations < MIN_ITERATIONS:
         raise UnacceptableCredential("Too few iterations")
-    # KIP-554 limits them, so that an administrator cannot slow down each authentication.
+    # KIP-554 limits the iterations, so that an administrator cannot slow down every authentication.
     if iterations > MAX_ITERATIONS:
         raise UnacceptableCredential("Too many iterations")
     salt, salted = bytes(upsertion.salt), bytes(upsertion.salted_password)

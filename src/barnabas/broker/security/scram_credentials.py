@@ -1,7 +1,7 @@
-"""ScramCredentials: the SCRAM credentials of all users, as the metadata tree has them.
+"""ScramCredentials: the SCRAM credentials of all users, as they are in the metadata tree.
 
-Loaded at the first need, then followed by the notifications of config changes. All are kept, so
-that an authentication takes as long for an unknown user as for one that exists.
+They are loaded when first needed, then kept up to date by notifications of config changes. All are
+kept, so that an authentication takes as long for an unknown user as for an existing one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ScramCredentials:
     """The credentials that one broker knows, shared by its listeners."""
 
     def __init__(self, store: MetadataStore, tokens: DelegationTokens | None = None) -> None:
-        """`tokens`: delegation tokens, if there are any."""
+        """`tokens` are the delegation tokens, if there are any."""
         self._store = store
         self._tokens = tokens
         self._accounts: dict[str, Mapping[str, ScramAccount]] | None = None  # by user, mechanism
@@ -70,7 +70,7 @@ class ScramCredentials:
     # --- authentication --------------------------------------------------------------------------
 
     def server(self, mechanism: str) -> SaslServer:
-        """The server's end of a new exchange."""
+        """Return the server's end of a new exchange."""
         return _Exchange(self, mechanism)
 
     @property
@@ -78,15 +78,17 @@ class ScramCredentials:
         return self._accounts is not None
 
     async def load_once(self) -> None:
-        """Read all at the first need, however many clients wait for it. Raises MetadataError."""
+        """Read all credentials when first needed, once for all waiting clients. Raises
+        MetadataError.
+        """
         async with self._loading:
             if self._accounts is None:
                 await self.load()
 
     def find(self, mechanism: str, user: str) -> ScramAccount | None:
-        """The account of a user for a mechanism; None if there is none."""
+        """Return a user's account for a mechanism; None if there is none."""
         assert self._accounts is not None, "not loaded"
-        # What is found is there already: to make it would take longer than to find nothing.
+        # Accounts are built in advance: building one here would take longer than finding none.
         return self._accounts.get(user, _NONE).get(mechanism)
 
     async def token(self, mechanism: str, token_id: str) -> ScramAccount | None:
@@ -94,7 +96,7 @@ class ScramCredentials:
         return None if self._tokens is None else await self._tokens.account(mechanism, token_id)
 
     def decoy(self, user: ScramUser) -> ScramCredential:
-        """A credential that nothing proves, the same each time that the name is tried."""
+        """Return a credential that nothing can prove, always the same for the same name."""
         usual = self._iterations.most_common(1)  # as many as most credentials have
         iterations = usual[0][0] if usual and not user.is_token else MIN_ITERATIONS
         return decoy_credential(self._decoy_key, user.name, iterations)
@@ -102,20 +104,22 @@ class ScramCredentials:
     # --- following the tree ----------------------------------------------------------------------
 
     def set_deletion_listener(self, listener: Callable[[Principal, str], None]) -> None:
-        """Set whom to call with each principal that can no longer authenticate by a mechanism."""
+        """Set the function to call with each principal that can no longer authenticate by a
+        mechanism.
+        """
         self._on_deleted = listener
 
     def _notify_of_deleted(
         self, before: Mapping[str, ScramAccount], after: Mapping[str, object]
     ) -> None:
         if self._on_deleted is not None:
-            # Not after a new password: such a session lasts until it has to re-authenticate
+            # Not called for a new password: such a session lasts until it must re-authenticate
             # (KIP-368).
             for mechanism in before.keys() - after.keys():
                 self._on_deleted(before[mechanism].identity.principal, mechanism)
 
     async def load(self) -> None:
-        """Read all. Raises MetadataError."""
+        """Read all credentials. Raises MetadataError."""
         loaded = await load_credentials(self._store)
         self._decoy_key = await _decoy_key(self._store) or self._decoy_key
         self._iterations.clear()
@@ -125,16 +129,16 @@ class ScramCredentials:
             self._notify_of_deleted(accounts, self._accounts.get(user, _NONE))
 
     async def on_changed(self, path: str) -> None:
-        """Read one user again. Raises MetadataError."""
+        """Read one user's credentials again. Raises MetadataError."""
         name = path.removeprefix(f"{USERS}/")
         user = decoded_user(name)
-        # Before the first use all are read anyway. The default user has quotas alone, and so have
-        # the nodes of a user's clients.
+        # Before the first use everything will be read anyway. The default user has only quotas, and
+        # so do the nodes of a user's clients.
         if self._accounts is None or user is None or "/" in name:
             return
         found = _credentials(user, await self._store.read(user_path(user)))
         before = self._accounts.pop(user, _NONE)
-        # What is usual among the credentials decides how many rounds a decoy has.
+        # The most common number of rounds among the credentials is used for decoys.
         for account in before.values():
             self._iterations[account.credential.iterations] -= 1
         if found:
@@ -142,14 +146,16 @@ class ScramCredentials:
         self._notify_of_deleted(before, found)
 
     def _count(self, user: str, found: Mapping[str, ScramCredential]) -> Mapping[str, ScramAccount]:
-        """Return a user's accounts, and count their iterations, of which decoys have the usual."""
+        """Return a user's accounts, and count their iterations, because decoys use the most common
+        number.
+        """
         self._iterations.update(credential.iterations for credential in found.values())
         identity = Identity(principal_of(user))
         return {name: ScramAccount(credential, identity) for name, credential in found.items()}
 
 
 class _Exchange:
-    """An exchange that waits until the credentials are known, and a token is read."""
+    """An exchange that waits until the credentials are loaded and a token is read."""
 
     __slots__ = ("_credentials", "_mechanism", "_server", "_token")
 
@@ -176,7 +182,7 @@ class _Exchange:
             if wanted is not None and wanted.is_token:
                 self._token = await self._credentials.token(self._mechanism, wanted.name)
         except MetadataError as error:
-            # No answer: a refusal would be final for the client.
+            # Do not answer: a refusal would be final for the client.
             raise BrokerNotAvailable(f"the credentials of users cannot be read: {error}") from error
         return self._server.respond(message)
 
@@ -187,8 +193,10 @@ class _Exchange:
 
 
 async def _decoy_key(store: MetadataStore) -> bytes | None:
-    """The key that all brokers of the cluster make decoys by; the first one that is asked for it
-    makes it. None if it cannot be had. Raises MetadataError where the tree cannot be read."""
+    """Return the key from which all brokers of the cluster derive decoys; the first broker that
+    needs it creates it. None if there is no such key. Raises MetadataError if the tree cannot be
+    read.
+    """
     while True:
         node = await store.read(USER_CONFIGS)
         if node is None:
@@ -211,7 +219,9 @@ async def _decoy_key(store: MetadataStore) -> bytes | None:
 
 
 async def load_credentials(store: MetadataStore, users: Sequence[str] | None = None) -> Users:
-    """The credentials of these users (None: of all) that have any. Raises MetadataError."""
+    """Return the credentials of those of these users (None: of all) that have any. Raises
+    MetadataError.
+    """
     if users is None:
         names = map(decoded_user, await children(store, USER_CONFIGS))
         users = [user for user in names if user is not None]
@@ -226,7 +236,7 @@ async def load_credentials(store: MetadataStore, users: Sequence[str] | None = N
 
 
 def _credentials(user: str, node: Znode | None) -> dict[str, ScramCredential]:
-    """The credentials of a user's node; none of it is logged."""
+    """Return the credentials in a user's node; nothing in it is logged."""
     if node is None:
         return {}
     found: dict[str, ScramCredential] = {}

@@ -1,16 +1,14 @@
 """The directory of `--secure`: an authority, a server certificate, two users and their settings.
 
-    ca.pem              the authority's certificate: clients need it, and it is no secret
-    ca.key              its key; who has it can pose as this cluster. Needed to issue, not to run
-    server.pem          the brokers' certificate and key
-    users.json          the passwords of `admin` and of the brokers
-    zookeeper.properties    how brokers own their tree, where it is in a ZooKeeper
-    client.properties   how `admin` connects, for our commands and for Kafka's tools
-    librdkafka.properties   the same for kcat and confluent-kafka
+ca.pem the authority's certificate: clients need it, and it is not secret ca.key its key: its holder
+can pose as this cluster. Needed to issue, not to run server.pem the brokers' certificate and key
+users.json the passwords of `admin` and of the brokers zookeeper.properties how brokers own their
+tree, where it is in a ZooKeeper client.properties how `admin` connects, for our commands and for
+Kafka's tools librdkafka.properties the same for kcat and confluent-kafka
 
-All but ca.pem can be read by their owner only, and a directory to which others may write is
-refused. What is there is used again; the server certificate is issued again when it ends soon, or
-lacks a name. Brokers on other machines share a copy.
+All files but ca.pem are readable only by their owner, and a directory to which others may write is
+refused. Existing files are reused; the server certificate is reissued when it expires soon or lacks
+a name. Brokers on other machines share a copy.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ _SECRETS: Final = (
 
 
 class SecureSetup(NamedTuple):
-    """The directory with everything, and the passwords of the users that the brokers must know."""
+    """The directory and its files, and the passwords of the users that the brokers must know."""
 
     directory: Path
     passwords: Mapping[str, str]
@@ -63,7 +61,7 @@ class SecureSetup(NamedTuple):
         return self.directory / "librdkafka.properties"
 
     def broker_settings(self) -> dict[str, str]:
-        """The configs of each broker, besides its listeners, which are of `PROTOCOL`."""
+        """Return the configs of each broker, without its listeners, which use `PROTOCOL`."""
         jaas = _jaas(BROKER, self.passwords[BROKER])
         return {
             "security.inter.broker.protocol": PROTOCOL,
@@ -79,17 +77,19 @@ class SecureSetup(NamedTuple):
         }
 
     def defaults(self) -> dict[str, str]:
-        """The configs of each broker that its own settings may override."""
+        """Return the configs of each broker that its own settings may override."""
         return {
             "connections.max.reauth.ms": _MAX_REAUTH_MS,
             "barnabas.connections.end.with.user": "true",
-            # Its page needs no authentication, and names topics and users.
+            # Its page needs no authentication and shows topics and users.
             "barnabas.metrics.host": "localhost",
         }
 
     def zookeeper_settings(self) -> dict[str, str]:
-        """The configs of each broker with a ZooKeeper; none in a directory that was made before
-        there were any: its tree is open, and other brokers may not have them. ConfigError."""
+        """Return the configs of each broker with a ZooKeeper. They are empty if the directory is
+        older than these configs: its tree is open, and other brokers may not have them. Raises
+        ConfigError.
+        """
         if not self._zookeeper_file.exists():
             return {}
         return load_properties(str(self._zookeeper_file))
@@ -99,7 +99,7 @@ class SecureSetup(NamedTuple):
         return self.directory / "zookeeper.properties"
 
     def client_settings(self, user: str = ADMIN, password: str | None = None) -> dict[str, str]:
-        """How a user connects, in Kafka's names."""
+        """Return how a user connects, in Kafka's names."""
         return {
             "security.protocol": PROTOCOL,
             "ssl.truststore.type": "PEM",
@@ -109,7 +109,7 @@ class SecureSetup(NamedTuple):
         }
 
     def librdkafka_settings(self, user: str = ADMIN, password: str | None = None) -> dict[str, str]:
-        """The same in the names of librdkafka."""
+        """Return the same settings in librdkafka's names."""
         return {
             "security.protocol": PROTOCOL,
             "ssl.ca.location": str(self.directory / "ca.pem"),
@@ -119,7 +119,7 @@ class SecureSetup(NamedTuple):
         }
 
     def settings_for(self, library: str) -> dict[str, Any]:
-        """How `admin` connects with a client of this library, in its names."""
+        """Return how `admin` connects with a client of this library, in that library's names."""
         if library == "confluent-kafka":
             return dict(self.librdkafka_settings())
         if library not in ("kafka-python", "aiokafka"):
@@ -138,7 +138,9 @@ class SecureSetup(NamedTuple):
         }
 
     def write_client_files(self, bootstrap_servers: str) -> None:
-        """Write how `admin` connects to these addresses, unless that is there already with more."""
+        """Write how `admin` connects to these addresses, unless the files already name these and
+        more.
+        """
         if self._names(bootstrap_servers):
             return
         servers = {"bootstrap.servers": bootstrap_servers}
@@ -150,7 +152,7 @@ class SecureSetup(NamedTuple):
             write_secret(path, "".join(lines).encode())
 
     def _names(self, bootstrap_servers: str) -> bool:
-        """Return whether the client's file is of this setup, and names these servers."""
+        """Return whether the client's file is from this setup and names these servers."""
         if not self.client_file.exists():
             return False
         lines = self.client_file.read_text().splitlines()
@@ -161,10 +163,10 @@ class SecureSetup(NamedTuple):
 
 
 def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
-    """The contents of the directory, made as far as they are missing.
+    """Return the contents of the directory, after creating what is missing.
 
-    `names`: hosts and addresses under which clients reach a broker. Raises ConfigError if a library
-    is missing or what is there cannot be used, and OSError.
+    `names` are the hosts and addresses by which clients reach a broker. Raises ConfigError if a
+    library is missing or an existing file cannot be used, and OSError.
     """
     try:
         from barnabas.broker.security.own_authority import ensure_certificates
@@ -179,7 +181,7 @@ def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
 
 
 def _passwords(path: Path) -> Mapping[str, str]:
-    """The passwords by user; new ones where there is no file. Raises ConfigError."""
+    """Return the passwords by user, new ones if the file does not exist. Raises ConfigError."""
     if not path.exists():
         made = {user: secrets.token_urlsafe(_PASSWORD_BYTES) for user in (ADMIN, BROKER)}
         identity = f"{BROKER}:{secrets.token_urlsafe(_PASSWORD_BYTES)}"

@@ -2,9 +2,9 @@
 
     connection --> accept --> TlsTransport --> the name of its certificate --> the router
 
-A new certificate comes by IncrementalAlterConfigs on `listener.name.<listener>.ssl.*`, or by a file
-that has changed; it is for connections from then on, and those that there are go on. What cannot
-be used is refused with its reason, and the old one stays.
+A new certificate comes from IncrementalAlterConfigs on `listener.name.<listener>.ssl.*`, or from a
+file that has changed; new connections use it, and open connections continue unchanged. An unusable
+certificate is refused with the reason, and the old certificate stays.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ _WARN_DAYS = 30
 
 
 class _State(NamedTuple):
-    """The TLS context and its parts, made of the settings and files of one moment."""
+    """A snapshot of the TLS context and what it was built from: the settings and files at one point
+    in time.
+    """
 
     settings: TlsSettings
     context: ssl.SSLContext
@@ -63,7 +65,7 @@ class _State(NamedTuple):
 
 
 class ServerTls:
-    """The TLS of one listener, whose files are watched between `start` and `close`."""
+    """The TLS of one listener; its files are watched between `start` and `close`."""
 
     __slots__ = (
         "_clock",
@@ -86,7 +88,9 @@ class ServerTls:
         *,
         is_inter_broker: bool = False,
     ) -> None:
-        """Raises ConfigError. A certificate between brokers has to be trusted by themselves."""
+        """Raises ConfigError. A certificate used between brokers must be trusted by the brokers
+        themselves.
+        """
         self._listener = listener
         self._clock = clock
         self._warned_of: tuple[End, int] | None = None
@@ -97,7 +101,7 @@ class ServerTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The context of connections that begin now."""
+        """The context for new connections."""
         return self._state.context
 
     @property
@@ -106,18 +110,18 @@ class ServerTls:
 
     @property
     def days_left(self) -> float:
-        """Return how long its certificate is valid; negative once it has expired."""
+        """Return how many days its certificate is still valid; negative once it has expired."""
         return (self._state.end.at_s - self._clock.wall_ms() / 1000) / _DAY_S
 
     # ---- its settings ----
 
     def check(self, config: BrokerConfig) -> None:
-        """Raises ConfigError if these settings cannot replace the present ones."""
+        """Raises ConfigError if these settings cannot replace the current ones."""
         if self._differs(config):
             self._check_successor(config, self._build(config))
 
     def configure(self, config: BrokerConfig) -> None:
-        """Take new settings, if they can be used."""
+        """Apply new settings, if they are valid."""
         if self._differs(config):
             self._replace(config)
             return
@@ -126,12 +130,12 @@ class ServerTls:
         self.reload()
 
     def reload(self) -> None:
-        """Read the files again, if one of them has changed since this was last tried."""
+        """Reload the files, if one of them has changed since the last attempt."""
         if stamps_of(self._state.settings.files) != self._seen:
             self._replace(self._config)
 
     def start(self) -> None:
-        """Look after the files, and after the certificate's end, from now on."""
+        """Start watching the files and the certificate's expiry."""
         self._warn_of_end()
         self._look_later()
 
@@ -148,11 +152,11 @@ class ServerTls:
         self._look_later()
 
     def _warn_of_end(self) -> None:
-        """Warn once a day, from a month before the certificate ends."""
+        """Warn once a day, starting a month before the certificate expires."""
         days = math.floor(self.days_left)
         end = self._state.end
         warning = (end, days)
-        # The text of the end belongs to it: a new certificate is warned of again.
+        # The expiry is part of the key, so a new certificate gets its own warning.
         if days >= _WARN_DAYS or warning == self._warned_of:
             return
         self._warned_of = warning
@@ -211,8 +215,7 @@ class ServerTls:
         suites = allowed_suites(settings)
         state = _State(settings, context, names, suites, subject, hosts, end, stamps)
         if self._is_inter_broker:
-            # Found out at the start: brokers that refuse each other would look like a broken
-            # network.
+            # Checked at the start: brokers that refuse each other would look like a broken network.
             self._check_trust(state)
         return state
 
@@ -230,8 +233,8 @@ class ServerTls:
 
     def _check_successor(self, config: BrokerConfig, state: _State) -> None:
         name, old = self._listener.name, self._state
-        # KIP-978: clients and rules may know the broker by these names, so only the operator's word
-        # lets them change while it runs.
+        # KIP-978: clients and rules may identify the broker by these names, so they change at
+        # runtime only if the operator has allowed it.
         if state.subject != old.subject and not config.for_listener(name, "ssl.allow.dn.changes"):
             raise ConfigError(
                 f"listener {name}: the new certificate is of {state.subject}, the old one of "
@@ -246,7 +249,9 @@ class ServerTls:
     # ---- connections ----
 
     async def accept(self, accepted: socket.socket, connection: Connection) -> None:
-        """Shake hands, and give the connection to its reader. Raises TlsFailure, OSError."""
+        """Perform the handshake, and hand the connection to its reader. Raises TlsFailure or
+        OSError.
+        """
         transport = TlsTransport(
             connection,
             self._state.context,
@@ -267,14 +272,17 @@ class ServerTls:
             transport.abort()
             raise
         finally:
-            # The loop did not get as far as to own the socket, so nothing else closes it.
+            # The loop has not taken ownership of the socket, so nothing else closes it.
             if not is_taken and not transport.was_attached:
                 accepted.close()
 
     def _on_opened(self, connection: Connection, state: _State, tls: ssl.SSLObject) -> None:
-        """Name the peer by its certificate. Raises TlsFailure for one that names no user here."""
+        """Name the peer by its certificate. Raises TlsFailure if the certificate names no user
+        here.
+        """
         cipher = tls.cipher()
-        # Python can restrict the suites of TLS 1.2 only; those of 1.3 are checked afterwards.
+        # Python can restrict only the suites of TLS 1.2; those of 1.3 are checked after the
+        # handshake.
         if tls.version() == _NEWEST and cipher is not None and cipher[0] not in state.suites:
             raise TlsFailure(f"it wants {cipher[0]}, which is not in ssl.cipher.suites")
         certificate = tls.getpeercert(binary_form=True)
@@ -296,8 +304,9 @@ def _handshake_ms(config: BrokerConfig) -> int:
 
 
 def _settings_of(config: BrokerConfig, listener: Listener) -> TlsSettings:
-    """The settings of a listener. With SASL a certificate is asked for only where the listener's
-    own settings say so, as in Kafka."""
+    """Return a listener's settings. With SASL, a client certificate is requested only if the
+    listener's own settings say so, as in Kafka.
+    """
 
     def text_of(name: str) -> str:
         value = config.for_listener(listener.name, name)
@@ -307,7 +316,7 @@ def _settings_of(config: BrokerConfig, listener: Listener) -> TlsSettings:
 
     settings = TlsSettings.read(text_of)
     own = f"listener.name.{listener.name.lower()}.ssl.client.auth"
-    # KIP-684: the general `ssl.client.auth` does not count where SASL says who the client is.
+    # KIP-684: the general `ssl.client.auth` does not apply where SASL identifies the client.
     if listener.protocol.uses_sasl and not config.is_set(own):
         return settings._replace(client_auth="none")
     return settings
@@ -330,7 +339,7 @@ def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
 
 
 def certificate_families(tls: Sequence[ServerTls]) -> Iterator[Family]:
-    """Kafka has no such metric, so its name is ours."""
+    """Yield our own metric of the certificates, which Kafka does not have."""
     yield gauge(
         "barnabas_certificate_days_left",
         "Days until a listener's certificate expires, negative once it has",

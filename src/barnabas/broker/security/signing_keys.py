@@ -1,8 +1,8 @@
 """SigningKeys: the public keys of an identity provider (JWKS), from a file or a URL.
 
-Read at the first need, again when they are old, and when a token names a key that is not among
-them: then a new one may have come. If the provider does not answer, authentications fail, and open
-connections stay.
+They are read when first needed, again when they are old, and when a token names a key that is not
+among them, since the provider may have added it. If the provider does not answer, authentications
+fail and open connections stay.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class SigningKeys:
-    """Verifies tokens by the keys of one URL."""
+    """Verifies tokens with the keys from one URL."""
 
     def __init__(
         self, url: str, refresh_ms: int, pause_ms: int, rules: TokenRules, clock: WatchedClock
     ) -> None:
-        """`pause_ms`: after a failure. Raises ConfigError."""
+        """`pause_ms` is the pause after a failure. Raises ConfigError."""
         check_library()
         _check(url)
         self._url = url
@@ -66,7 +66,8 @@ class SigningKeys:
             raise InvalidCredentials("no keys are known to verify tokens by")
         try:
             return self._verify_now(token)
-        # A provider has changed its keys. The token is verified once more after one look at them.
+        # A provider has changed its keys. The token is verified once more after the keys have been
+        # reread once.
         except UnknownKey:
             recently_ms = (self._read_at_ms or 0) + _NOT_SOONER_MS
             await self._read_again(max(recently_ms, self._not_before_ms))
@@ -76,9 +77,11 @@ class SigningKeys:
         return verify_token(token, self._keys, self._rules, self._clock.wall_ms())
 
     async def _read_again(self, not_before_ms: int) -> None:
-        """Read the keys unless it is too soon; one attempt at a time, for all who wait."""
+        """Read the keys again unless it is too soon; one attempt at a time serves all waiting
+        callers.
+        """
         if self._reading is None:
-            # Tokens with made-up key ids must not make this broker ask the provider for each of
+            # Tokens with invented key ids must not make this broker query the provider for each of
             # them.
             if self._clock.monotonic_ms() < not_before_ms:
                 return
@@ -91,7 +94,7 @@ class SigningKeys:
             self._keys = parse_keys(await fetching)
             self._read_at_ms = self._clock.monotonic_ms()
         except (OSError, ValueError) as error:
-            # The old keys are used as long as there are no new ones.
+            # The old keys are used until there are new ones.
             self._not_before_ms = self._clock.monotonic_ms() + self._pause_ms
             _log.error("%s=%s: the keys cannot be read: %s", _SETTING, self._url, error)
         finally:

@@ -1,4 +1,4 @@
-"""The rule of which clients may ask for delegation tokens (KIP-48)."""
+"""Says which clients may request delegation tokens (KIP-48)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def tokens_for(context: Context) -> DelegationTokens:
-    """The tokens, for a client who has proved who it is, and not by a token.
+    """Return the tokens, for a client that has authenticated by anything but a token.
 
     Raises DelegationTokenRequestNotAllowed.
     """
     client = context.client
-    # KIP-48: by a token no other one can be had, or access would have no end. ANONYMOUS has proved
-    # nothing.
+    # KIP-48: a token cannot be used to get another token, or access would never end. ANONYMOUS has
+    # not authenticated.
     if client.by_token or client.principal == ANONYMOUS:
         raise DelegationTokenRequestNotAllowed
     node = context.node

@@ -1,7 +1,8 @@
-"""Every configuration under Kafka's names: tables, values, and where they are read from.
+"""Reads every configuration under Kafka's names: tables, values and sources.
 
-Owns the keys, their types, defaults and bounds (Kafka 3.9 in ZooKeeper mode), and a sentence about
-each. Promises that a setting takes effect, gives a warning, or is refused, never silently ignored.
+The package owns the keys, their types, defaults and bounds (Kafka 3.9 in ZooKeeper mode), and a
+sentence about each. A setting takes effect, gives a warning or is refused; it is never silently
+ignored.
 """
 
 from barnabas.config.broker import BrokerConfig

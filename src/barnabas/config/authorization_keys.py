@@ -1,4 +1,4 @@
-"""Broker configs of Kafka 3.9 about access control, and the check of its class."""
+"""Lists the broker configs of Kafka 3.9 for access control, and checks the authorizer's class."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """BrokerConfig: one broker's settings, checked once and then read by name.
 
-Invariant: every value that it returns has been parsed and lies within its key's bounds; errors are
-raised by the constructor, before a socket is opened or a file touched.
+Invariant: every returned value has been parsed and lies within its key's bounds; the constructor
+raises errors before a socket is opened or a file touched.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class BrokerConfig:
 
     A dynamic config overrides the properties, a per-broker one overrides a cluster-wide one.
     `properties`, `per_broker` and `cluster_wide` are the texts as they were set. `warnings` lists,
-    one line each, properties of Kafka's that have no effect here; those among them that promise
-    protection are refused (SE-6).
+    one line each, Kafka's properties that have no effect here; a property without effect that
+    promises protection is refused (SE-6).
     """
 
     __slots__ = (
@@ -46,13 +46,12 @@ class BrokerConfig:
         per_broker: Mapping[str, str] = _NOTHING,
         cluster_wide: Mapping[str, str] = _NOTHING,
     ) -> None:
-        """Check everything; raises ConfigError with the key, the value and the valid values."""
+        """Check everything. Raises ConfigError with the key, the value and the valid values."""
         self.properties: Mapping[str, str] = _with_both_ids(properties)
         self.per_broker = per_broker
         self.cluster_wide = cluster_wide
         self.warnings: list[str] = []
-        # A sample file of KRaft's lists the controllers' listener too, which would be open to
-        # clients.
+        # A KRaft sample file also lists the controllers' listener, which would be open to clients.
         served = without_controller_listeners(self.properties)
         self._texts = {**served, **cluster_wide, **per_broker}
         self._values: dict[str, ConfigValue] = {}
@@ -69,7 +68,9 @@ class BrokerConfig:
     def with_dynamic(
         self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]
     ) -> BrokerConfig:
-        """The same properties with other dynamic configs; raises ConfigError for an invalid one."""
+        """Return the same properties with other dynamic configs. Raises ConfigError if one is
+        invalid.
+        """
         return BrokerConfig(self.properties, per_broker, cluster_wide)
 
     def is_set(self, name: str) -> bool:
@@ -77,49 +78,53 @@ class BrokerConfig:
         return name in self._values
 
     def set_names(self) -> Iterable[str]:
-        """All names that are set, anywhere."""
+        """Return all names that are set, from any source."""
         return self._texts
 
     def value(self, name: str) -> ConfigValue:
-        """The value of a key of any type, or its default; None is Kafka's null."""
+        """Return the value of a key of any type, or its default; None is Kafka's null."""
         if name in self._values:
             return self._values[name]
         return key_of(name).default_value
 
     @property
     def verifies_all_records(self) -> bool:
-        """Each record is walked before the append. Unless it is set, that is where some clients may
-        do less than others, and so must not be able to spoil a topic."""
+        """Whether each record is walked before the append. If it is not set, some clients may skip
+        checks, so those clients must not be able to spoil a topic.
+        """
         name = "barnabas.verify.all.records"
         return self.bool(name) if self.is_set(name) else self.str("authorizer.class.name") != ""
 
     def log_directories(self) -> list[str]:
-        """The entries of `log.dirs`, or else of `log.dir` (which takes several as well)."""
+        """Return the entries of `log.dirs`, or of `log.dir` (which also takes several) if that is
+        not set.
+        """
         return self.list("log.dirs") or self.list("log.dir")
 
     def listener_int(self, listener: str, name: str) -> int | None:
-        """The value of `listener.name.<listener>.<name>`; None if it is not set."""
+        """Return the value of `listener.name.<listener>.<name>`, or None if it is not set."""
         value = self._values.get(f"{_of_listener(listener)}{name}")
         assert value is None or isinstance(value, int), f"{name} of {listener} is {value!r}"
         return value
 
     def for_listener(self, listener: str, name: str, mechanism: str = "") -> ConfigValue:
-        """The value of a key for one listener: the first that is set of
+        """Return the value of a key for one listener: the first of
         `listener.name.<listener>.<mechanism>.<name>` (if a SASL mechanism is given),
-        `listener.name.<listener>.<name>` and `<name>`; else its default."""
+        `listener.name.<listener>.<name>` and `<name>` that is set, or the default.
+        """
         prefix = _of_listener(listener)
         names = (f"{prefix}{mechanism.lower()}.{name}",) if mechanism else ()
-        # As in Kafka the most specific name wins.
+        # As in Kafka, the most specific name wins.
         for each in (*names, f"{prefix}{name}"):
             if each in self._values:
                 return self._values[each]
         return self.value(name)
 
     def log_config(self, overrides: Mapping[str, str] = _NOTHING) -> LogConfig:
-        """The configuration of a topic's logs: its own settings on top of this broker's.
+        """Return the configuration of a topic's logs: its own settings on top of this broker's.
 
         Invalid settings are left out: they were stored by hand or by another version, and the topic
-        must work all the same. `check_topic` reports them.
+        must still work. `check_topic` reports them.
         """
         try:
             return self._log_defaults.with_overrides(overrides)
@@ -133,7 +138,7 @@ class BrokerConfig:
             return self._log_defaults
 
     def check_topic(self, overrides: Mapping[str, str]) -> None:
-        """Raises ConfigError if a topic on this broker cannot have all of these settings."""
+        """Raises ConfigError if a topic on this broker cannot have this combination of settings."""
         self._log_defaults.with_overrides(overrides)
 
     def _check_together(self) -> None:
@@ -169,7 +174,7 @@ class BrokerConfig:
                 self.warnings.append(f"{name} has no effect: authorizer.class.name is not set")
 
     def _topic_defaults(self) -> dict[str, str]:
-        """The defaults of topic configs in the broker's settings, as text of the topic keys."""
+        """Return the broker's defaults for topic configs, as text by topic key."""
         texts = {key.name: self._topic_default(key) for key in TOPIC_KEYS.values()}
         return {name: text for name, text in texts.items() if text is not None}
 
@@ -191,14 +196,17 @@ class BrokerConfig:
         if unit_ms is None:
             return self._texts[synonym].strip()
         value = self.int(synonym)
-        # Any negative time to keep is no limit, as Kafka reads log.retention.hours=-1.
+        # A negative retention time means no limit, as Kafka reads log.retention.hours=-1.
         return "-1" if value < 0 and key.name == "retention.ms" else f"{value * unit_ms}"
 
-    # These four carry the names of their types, and a class body reads from top to bottom: below
-    # each of them its name means the method, so they come last, and `str` the very last.
+    # These four methods have the names of their types. A class body is read from top to bottom, and
+    # after each of them its name means the method, so they come last, and `str` comes at the very
+    # end.
 
     def list(self, name: str) -> list[str]:
-        """The items; also of a text that Kafka splits at commas itself, such as `log.dirs`."""
+        """Return the items; this also works for a text that Kafka itself splits at commas, such as
+        `log.dirs`.
+        """
         value = self.value(name)
         if isinstance(value, str):
             value = [item.strip() for item in value.split(",") if item.strip()]
@@ -216,7 +224,7 @@ class BrokerConfig:
         return value
 
     def str(self, name: str) -> str:
-        """The text; a key without a value gives the empty string."""
+        """Return the text, or an empty string for a key without a value."""
         value = self.value(name)
         if value is None:
             return ""
@@ -225,12 +233,12 @@ class BrokerConfig:
 
 
 def _of_listener(listener: str) -> str:
-    """The prefix of one listener's own settings."""
+    """Return the prefix of one listener's settings."""
     return f"listener.name.{listener.lower()}."
 
 
 def _refuse_broken_promise(name: str, text: str) -> None:
-    """SE-6: do not start unprotected with a setting that is meant to protect."""
+    """SE-6: do not start unprotected if a setting is meant to protect."""
     from barnabas.config.security_claims import broken_promise  # rarely needed at a start
 
     reason = broken_promise(name, text)
@@ -239,7 +247,7 @@ def _refuse_broken_promise(name: str, text: str) -> None:
 
 
 def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:
-    """Set both `broker.id` and KRaft's `node.id`, which are the same."""
+    """Set both `broker.id` and KRaft's `node.id`, which mean the same."""
     texts = {name: text.strip() for name, text in properties.items()}
     broker_id = texts.get("broker.id", texts.get("node.id"))
     if broker_id is None:
@@ -253,7 +261,7 @@ def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_addresses(text: str) -> None:
-    """Raises ConfigError unless it is `host:number,host:number`."""
+    """Raises ConfigError unless the text has the form `host:number,host:number`."""
     for entry in filter(None, map(str.strip, text.split(","))):
         host, _, limit = entry.rpartition(":")
         if not (host and limit.isascii() and limit.isdigit()):

@@ -1,7 +1,7 @@
-"""The broker configs that have effect here; BROKER_KEYS joins them with the others.
+"""Lists the broker configs that have an effect here; BROKER_KEYS combines them with the others.
 
 Rows: name, type, default, valid values in the notation of Kafka's documentation, description.
-Defaults are Kafka 3.9's, except where the sentence says so.
+Defaults are Kafka 3.9's, unless the description says otherwise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INT_MAX = 2147483647
 _LISTENER = "listener.name."
 _SHARE_GROUPS = "share.coordinator."
 _PREFIXES = (_LISTENER, "rlmm.config.", "rsm.config.", _SHARE_GROUPS)
-"""Prefixes of names without rows: of one listener, of a plug-in, of Kafka 4's sample file."""
+"""Prefixes of names without rows: for one listener, for a plug-in, and in Kafka 4's sample file."""
 
 _NODE = (
     ("broker.id", "int", 0, "[0,...]",
@@ -175,8 +175,9 @@ _FOR_OTHERS = "it is for a plug-in or a secured listener"
 
 
 class _BrokerKeys(Mapping[str, ConfigKey]):
-    """All broker configs. Those of security, and those without effect, are loaded on first use: few
-    starts need them."""
+    """All broker configs. The configs for security, and those without effect, are loaded on first
+    use, since few starts need them.
+    """
 
     __slots__ = ()
 
@@ -209,7 +210,7 @@ BROKER_KEYS: Mapping[str, ConfigKey] = _BrokerKeys()
 
 
 def key_of(name: str) -> ConfigKey:
-    """The row for any name that a broker's settings may have; raises ConfigError for others.
+    """Return the row for any name that a broker's settings may have. Raises ConfigError for others.
 
     `listener.name.<listener>.<key>` is read like `<key>`. A plug-in's setting is unknown, so its
     value is never shown.
@@ -239,6 +240,8 @@ def key_of(name: str) -> ConfigKey:
 
 
 def inert_warning(name: str) -> str | None:
-    """The warning for setting a key that has no effect here; None if it has one."""
+    """Return the warning for setting a key that has no effect here, or None if the key has an
+    effect.
+    """
     reason = key_of(name).inert
     return f"{name} has no effect: {reason}" if reason else None

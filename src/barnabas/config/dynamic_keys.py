@@ -3,8 +3,9 @@
     /config/brokers/<id>          of one broker: any dynamic key
     /config/brokers/<default>     of all brokers: cluster-wide keys only
 
-Kafka also adds and removes listeners while it runs; in Barnabas they are read-only. How clients
-authenticate at a listener changes for the next authentication; in Kafka it waits for a restart.
+Kafka can also add and remove listeners while it runs; in Barnabas they are read-only. A change to
+how clients authenticate at a listener takes effect at the next authentication; in Kafka it takes
+effect after a restart.
 """
 
 from __future__ import annotations
@@ -92,15 +93,17 @@ _THROTTLES = (
 )  # fmt: skip
 
 THROTTLES: Final[Mapping[str, ConfigKey]] = MappingProxyType(table(_THROTTLES))
-"""Never in a properties file: reassignments set and remove them (KIP-73)."""
+"""Never in a properties file: reassignments set and remove these (KIP-73)."""
 
 
 def scope_of(name: str) -> Scope:
-    """The scope of a key; that of a listener's setting depends on the key that it sets."""
+    """Return the scope of a key; for a listener's setting, the scope depends on the key that it
+    sets.
+    """
     if name in THROTTLES:
         return Scope.CLUSTER_WIDE
-    # The limits of connections may be set for all brokers, the keys and certificates of a listener
-    # for one (KIP-226).
+    # The limits on connections may be set for all brokers, a listener's keys and certificates only
+    # for one broker (KIP-226).
     if name.startswith("listener.name."):
         base = name.split(".", 3)[-1]
         return Scope.CLUSTER_WIDE if base in PER_LISTENER else Scope.PER_BROKER
@@ -119,13 +122,13 @@ _PASSWORDS = (
 
 
 def is_dynamic_password(name: str) -> bool:
-    """Kafka keeps these dynamic configs encrypted, whatever listener they are for."""
-    # By its end: `listener.name.x.` or `listener.name.x.plain.` may stand in front.
+    """Return whether Kafka stores this dynamic config encrypted, for any listener."""
+    # Compare the end: the name may start with `listener.name.x.` or `listener.name.x.plain.`.
     return name.endswith(_PASSWORDS)
 
 
 def refusal(name: str, is_for_all: bool) -> str | None:
-    """The reason why a config cannot be changed while brokers run; None if it can."""
+    """Return the reason why a config cannot be changed while brokers run, or None if it can."""
     scope = scope_of(name)
     if scope is Scope.READ_ONLY:
         return (

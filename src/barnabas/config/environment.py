@@ -1,4 +1,4 @@
-"""The environment as a source of settings: `KAFKA_LOG_DIRS` sets `log.dirs`, as in Kafka's image.
+"""Reads settings from the environment: `KAFKA_LOG_DIRS` sets `log.dirs`, as in Kafka's image.
 
 Only variables that stand for a config count. Many others begin with KAFKA_, too: a program's
 `KAFKA_BOOTSTRAP_SERVERS`, what Kafka's scripts give to a JVM (`KAFKA_HEAP_OPTS`), and what
@@ -19,16 +19,16 @@ from barnabas.printable import printable
 
 _PREFIX: Final = "KAFKA_"
 _LINK: Final = r"KAFKA_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://"
-"""A service link of Kubernetes or Docker, even where its name is that of a config."""
+"""A service link of Kubernetes or Docker, even if its name is also that of a config."""
 
 _SILENT: Final = frozenset({"KAFKA_HOME", "KAFKA_VERSION"})
-"""They say where a Kafka of the same namespace is: no one expects an effect."""
+"""They say where a Kafka in the same container is installed: no one expects an effect."""
 
 _MOST_NAMED: Final = 20
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The settings in variables that stand for configs; all other variables are left out.
+    """Return the settings in variables that stand for configs; all other variables are ignored.
 
     `_` stands for a dot, `__` for an underscore, `___` for a hyphen.
     """
@@ -40,7 +40,9 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment_warning(environ: Mapping[str, str]) -> str | None:
-    """One line that names the variables beginning with KAFKA_ that stand for no config."""
+    """Return one line that names the variables starting with KAFKA_ that do not stand for a
+    config.
+    """
     ignored = sorted(
         variable
         for variable, value in environ.items()
@@ -55,7 +57,7 @@ def environment_warning(environ: Mapping[str, str]) -> str | None:
 
 
 def _counts(variable: str, value: str) -> bool:
-    # Kubernetes and Docker links announce the addresses of a service in such variables.
+    # Kubernetes and Docker links announce a service's addresses in such variables.
     if re.match(_LINK, f"{variable}={value}"):
         return False
     try:
@@ -72,7 +74,7 @@ def _config_of(variable: str) -> str:
 
 
 def _hint(variable: str) -> str:
-    """Name the variable of the most similar config, if one is as similar as a mistyped name."""
+    """Name the variable of the most similar config, if it is similar enough for a typing error."""
     import difflib  # rarely needed at a start
 
     near = difflib.get_close_matches(_config_of(variable), BROKER_KEYS, n=1, cutoff=0.85)

@@ -1,7 +1,7 @@
-"""Broker configs of Kafka 3.9 that have no effect here, grouped by the reason.
+"""Lists the broker configs of Kafka 3.9 that have no effect here, grouped by the reason.
 
 They are checked like all others, so that an invalid value is found now and not when it starts to
-count; setting one gives a warning with the group's reason.
+matter; setting any of them gives a warning with the group's reason.
 """
 
 from __future__ import annotations
@@ -184,4 +184,6 @@ INTERNAL_KEYS = frozenset(
         "zookeeper.metadata.migration.min.batch.size",
     }
 )
-"""Kafka's internal configs, and those of its authorizer: setting one gives a warning."""
+"""Kafka's internal configs, and the configs of its authorizer: setting any of them gives a
+warning.
+"""

@@ -1,4 +1,4 @@
-"""Broker configs of Kafka 3.9 about logs that have no effect here yet, with the reasons."""
+"""Lists the broker configs of Kafka 3.9 for logs that have no effect here yet, with the reasons."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""One configuration key: its name, type, default, bounds and description; parsing of its value.
+"""Defines a configuration key (its name, type, default, bounds and description) and parses its
+value.
 
 Invariant: a value that `parse` returns lies within the key's bounds. Text is parsed as in Kafka
 (Java's number syntax, booleans in any case, lists split at commas and trimmed), so a file that
-Kafka accepts means the same here, and one that Kafka refuses is refused here.
+Kafka accepts means the same here, and a file that Kafka refuses is refused here.
 """
 
 from __future__ import annotations
@@ -44,20 +45,22 @@ class ConfigKey(NamedTuple):
 
     @property
     def is_sensitive(self) -> bool:
-        """The value must never be shown."""
-        # Kafka treats a setting that it does not know as a secret, too: a plug-in may have
+        """Whether the value must never be shown."""
+        # Kafka also treats an unknown setting as a secret: a plug-in's settings may contain
         # passwords.
         return self.type in ("password", "unknown")
 
     @property
     def default_value(self) -> ConfigValue:
-        """The default, a list as a list."""
+        """Return the default; a list is returned as a list."""
         if self.type == "list" and isinstance(self.default, str):
             return _split(self.default)
         return self.default
 
     def parse(self, text: str) -> ConfigValue:
-        """The typed value of `text`. Raises ConfigError with the key, the value and the rule."""
+        """Return the typed value of `text`. Raises ConfigError with the key, the value and the
+        rule.
+        """
         text = text.strip()
         value = self._convert(text)
         if self.valid and not self._is_valid(value):
@@ -65,7 +68,7 @@ class ConfigKey(NamedTuple):
         return value
 
     def text(self, value: ConfigValue) -> str | None:
-        """The value as Kafka prints it."""
+        """Return the value as Kafka prints it."""
         if value is None:
             return None
         if isinstance(value, bool):
@@ -119,12 +122,12 @@ class ConfigKey(NamedTuple):
 def table(
     rows: Iterable[tuple[str, str, bool | int | float | str | None, str, str]], inert: str = ""
 ) -> dict[str, ConfigKey]:
-    """Keys by name, from rows of (name, type, default, valid, description)."""
+    """Build keys by name, from rows of (name, type, default, valid, description)."""
     return {row[0]: ConfigKey(*row, inert) for row in rows}
 
 
 def unknown_key(name: str, keys: Mapping[str, ConfigKey], kind: str) -> ConfigError:
-    """The error for an unknown name, with the most similar one, if there is any."""
+    """Return the error for an unknown name, with the most similar known name if there is one."""
     import difflib  # only for an error: the broker's start does not need it
 
     near = difflib.get_close_matches(name, keys, n=1, cutoff=0.75)

@@ -1,16 +1,16 @@
-"""Properties files of KRaft: what a single node keeps of them, and why several nodes do not start.
+"""Handles properties files of KRaft: a single node can start with one, several nodes cannot.
 
     process.roles       controller.quorum.*              without zookeeper.connect
     broker,controller   one voter, which is this node    starts, as a single node with its metadata
     anything else                                        refused
 
-Brokers of a KRaft cluster find each other through its quorum. Barnabas has none, so each of them
-would be a cluster of its own that acknowledges what the others never see: that ends the start, with
-the lines to set. With `zookeeper.connect` brokers find each other there, whatever else is set.
+Brokers of a KRaft cluster find each other through its quorum. Barnabas has no quorum, so each
+broker would be a separate cluster that acknowledges records the others never see: the start fails,
+with the lines to set. With `zookeeper.connect` brokers find each other there, whatever else is set.
 
-A listener of `controller.listener.names` is for controllers among each other, so it is closed here:
-no client may come in by it. Where that is left out, a listener named CONTROLLER is one, unless
-brokers use it among each other.
+A listener in `controller.listener.names` is for connections between controllers, so it is closed
+here: clients must not use it. If that setting is missing, a listener named CONTROLLER counts as
+one, unless brokers use it among each other.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WAYS_OUT = (
 
 
 def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties without the listeners that are for controllers."""
+    """Return the properties without the listeners for controllers."""
     names = _closed_names(properties)
     kept = dict(properties)
     for key in _LISTENERS:
@@ -57,9 +57,10 @@ def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str
 
 
 def check_kraft(config: BrokerConfig) -> list[str]:
-    """The warnings for a file of KRaft; raises ConfigError unless this node is all of its cluster.
+    """Return the warnings for a KRaft file. Raises ConfigError unless this node is its whole
+    cluster.
 
-    Its `properties` still have the listeners of controllers.
+    `config.properties` still contains the controllers' listeners.
     """
     given = config.properties
     said = [name for name in (_ROLES, _VOTERS, _SERVERS) if given.get(name)]
@@ -80,7 +81,7 @@ def check_kraft(config: BrokerConfig) -> list[str]:
             f"{text} needs {_CLOSED}, as in Kafka: the names of the listeners that are not for "
             "clients (CONTROLLER)"
         )
-    # With ZooKeeper the roles decide nothing: the brokers elect their controller there.
+    # With ZooKeeper the roles have no effect: the brokers elect their controller there.
     if config.str("zookeeper.connect"):
         return [f"{text} has no effect: brokers find each other by zookeeper.connect"]
     reason = _reason_against(config, roles)
@@ -96,7 +97,7 @@ def check_kraft(config: BrokerConfig) -> list[str]:
 
 
 def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
-    """Return why the node cannot be all of its cluster, or None."""
+    """Return why the node cannot be its whole cluster, or None."""
     if "controller" not in roles:
         return "its controllers are other nodes"
     if not config.is_set("node.id"):
@@ -104,7 +105,7 @@ def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
     voters, servers = config.list(_VOTERS), config.list(_SERVERS)
     if voters:
         own = config.int("node.id")
-        # By its id: the addresses of the voters are not opened here.
+        # Compare the id: the addresses of the voters are not opened here.
         if [voter.partition("@")[0].strip() for voter in voters] == [str(own)]:
             return None
         return f"{_VOTERS}={','.join(voters)} has other nodes than node.id={own}"
@@ -116,7 +117,7 @@ def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
 
 
 def _closed_names(given: Mapping[str, str]) -> set[str]:
-    """The names of the listeners for controllers."""
+    """Return the names of the listeners for controllers."""
     names = {name.upper() for name in _items(given.get(_CLOSED))}
     if not names and all(given.get(key, "").upper() != _CONTROLLER for key in _OF_BROKERS):
         names = {_CONTROLLER}

@@ -1,4 +1,6 @@
-"""Broker configs of logs that have an effect here: most are defaults of topic configs."""
+"""Lists the broker configs for logs that have an effect here: most are defaults of topic
+configs.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Named sets of broker defaults: what another version of Kafka does without a setting.
+"""Named sets of broker defaults, taken from other versions of Kafka.
 
-They stand below every other source, so that a properties file, the environment and the command line
-prevail over them.
+Every other source overrides them: a properties file, the environment and the command line.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from barnabas.errors import ConfigError
 
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        # Those of Kafka 2.3's defaults that differ from 3.9's and have an effect here.
+        # The defaults of Kafka 2.3 that differ from 3.9's and have an effect here.
         "kafka-2.3": MappingProxyType(
             {
                 "inter.broker.protocol.version": "2.3-IV1",
@@ -28,7 +27,9 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 
 
 def profile(name: str) -> Mapping[str, str]:
-    """The settings of a profile. Raises ConfigError for an unknown name, with the known ones."""
+    """Return the settings of a profile. Raises ConfigError for an unknown name, listing the known
+    names.
+    """
     if name not in PROFILES:
         raise ConfigError(f"{name!r} is no profile; there is {', '.join(PROFILES)}")
     return PROFILES[name]

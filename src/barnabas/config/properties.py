@@ -18,7 +18,7 @@ from pathlib import Path
 
 from barnabas.errors import ConfigError
 
-# Both patterns are compiled by their first use: not every broker starts with a file.
+# Both patterns are compiled at first use: not every broker starts with a file.
 _ESCAPE = r"(?s)\\(u[0-9a-fA-F]{4}|.)"
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 # A key ends at the first unescaped `=`, `:` or blank; blanks around one separator are dropped.
@@ -26,7 +26,7 @@ _KEY = r"(?s)((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*"
 
 
 def load_properties(path: str | Path) -> dict[str, str]:
-    """The settings in a properties file; ConfigError if it cannot be read."""
+    """Return the settings in a properties file. Raises ConfigError if it cannot be read."""
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
@@ -39,7 +39,7 @@ def load_properties(path: str | Path) -> dict[str, str]:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The settings in the text of a properties file."""
+    """Return the settings in the text of a properties file."""
     settings = {}
     for line in _logical_lines(text):
         match = re.match(_KEY, line)
@@ -52,7 +52,7 @@ def _logical_lines(text: str) -> Iterator[str]:
     pending = ""
     for natural in re.split(r"\r\n|\r|\n", text):
         line = natural.lstrip(" \t\f")
-        # Within a continued line these are text, as in Java.
+        # Within a continued line these characters are text, as in Java.
         if not pending and (not line or line[0] in "#!"):
             continue
         backslashes = len(line) - len(line.rstrip("\\"))

@@ -1,4 +1,4 @@
-"""Broker configs of Kafka 3.9 about authentication by SASL, and delegation tokens."""
+"""Lists the broker configs of Kafka 3.9 for SASL authentication and delegation tokens."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Settings that promise protection which Barnabas lacks: with them a broker does not start (SE-6).
+"""Lists settings that promise protection which Barnabas lacks: with them a broker does not start
+(SE-6).
 
-A broker that ignored them would expose data that is meant to be protected, so each is refused with
-its name and the way out. Other security settings promise nothing by themselves (a path, a pause,
-while no listener uses SASL): those give a warning, with the reason in the tables of
-`security_keys.py`.
+A broker that ignored them would expose data that should be protected, so each is refused with its
+name and a way out. Other security settings promise nothing by themselves (a path, or a pause while
+no listener uses SASL): they give a warning, with the reason from the tables in `security_keys.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _ZOOKEEPER_TLS = "leave it out, or put a TLS tunnel that does it in front of Zoo
 
 
 class Claim(NamedTuple):
-    """A setting's promise, the way out without it, and values that promise nothing."""
+    """The promise that a setting makes, the way out without it, and the values that promise
+    nothing.
+    """
 
     promise: str
     way_out: str
@@ -36,7 +38,7 @@ _OAUTH_VALIDATION = (
     f"{_OAUTH}.OAuthBearerValidatorCallbackHandler",
     f"{_OAUTH}.secured.OAuthBearerValidatorCallbackHandler",
 )
-"""What these classes do is done here by the `sasl.oauthbearer` settings."""
+"""The `sasl.oauthbearer` settings do here what these classes do in Kafka."""
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {
@@ -63,11 +65,13 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
         ),
     }
 )
-"""The claims by Kafka's name of the setting, with and without `listener.name.<listener>.`"""
+"""The claims by Kafka's setting name, with and without `listener.name.<listener>.`"""
 
 
 def broken_promise(name: str, text: str) -> str | None:
-    """Why a broker refuses to run with this setting, and the way out; None if it does not."""
+    """Return why a broker refuses to run with this setting, and the way out; None if it does not
+    refuse.
+    """
     claim = CLAIMS.get(name) or CLAIMS.get(_base(name))
     items = ",".join(filter(None, (item.strip() for item in text.split(","))))
     if claim is None or not items or items.lower() in map(str.lower, claim.harmless):
@@ -76,7 +80,9 @@ def broken_promise(name: str, text: str) -> str | None:
 
 
 def _base(name: str) -> str:
-    """`sasl.jaas.config` of `listener.name.x.sasl.jaas.config` and of that of one mechanism."""
+    """Return `sasl.jaas.config` for `listener.name.x.sasl.jaas.config`, with or without a
+    mechanism.
+    """
     if not name.startswith("listener.name."):
         return ""
     base = name.split(".", 3)[-1]

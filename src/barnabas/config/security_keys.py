@@ -1,7 +1,8 @@
-"""All broker configs about security. Loaded on first use: a broker without security needs none.
+"""Collects all broker configs for security. It is loaded on first use: a broker without security
+needs none of them.
 
-SASL and delegation tokens have a file of their own (`sasl_keys.py`), and so has access control
-(`authorization_keys.py`), whose class is checked without the rest.
+SASL and delegation tokens have their own file (`sasl_keys.py`), and so does access control
+(`authorization_keys.py`), so that the authorizer's class can be checked without the rest.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from barnabas.config.authorization_keys import AUTHORIZATION_KEYS
 from barnabas.config.key import ConfigKey, table
 from barnabas.config.sasl_keys import SASL_KEYS
 
-# `ssl.*` of listeners.
+# The `ssl.*` configs of listeners.
 _TLS = (
     ("barnabas.ssl.crl.location", "string", None, "",
      "File or directory with lists of revoked certificates, as PEM or DER, one of every authority; "
@@ -46,7 +47,7 @@ _JAVAS = (
     ("ssl.trustmanager.algorithm", "string", "PKIX", "", "Java's trust manager."),
 )  # fmt: skip
 
-# What `zookeeper.ssl.*` adds to the keys of `zookeeper_keys.py`.
+# The `zookeeper.ssl.*` configs, in addition to the keys in `zookeeper_keys.py`.
 _ZOOKEEPERS_TLS = (
     ("zookeeper.ssl.cipher.suites", "list", None, "", "Cipher suites towards ZooKeeper."),
     ("zookeeper.ssl.enabled.protocols", "list", None, "",
@@ -61,7 +62,7 @@ _REVOCATION = (
     ("zookeeper.ssl.ocsp.enable", "boolean", False, "", "Whether OCSP checks certificates."),
 )  # fmt: skip
 
-# Passwords among dynamic configs.
+# Passwords in dynamic configs.
 _PASSWORDS = (
     ("password.encoder.cipher.algorithm", "string", "AES/CBC/PKCS5Padding", "",
      "Cipher for passwords among dynamic configs."),

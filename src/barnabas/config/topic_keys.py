@@ -1,4 +1,4 @@
-"""Every topic config, with the broker keys that give its default, and LogConfig.
+"""Lists every topic config, with the broker keys that give its default, and defines LogConfig.
 
 Order and names are those of Kafka 3.9. A topic's own settings are in `/config/topics/<topic>`; a
 config that it does not set has the value of the first synonym that the broker sets.
@@ -147,8 +147,9 @@ SAME_SETTING: Mapping[str, tuple[str, ...]] = {
     for name in key.synonyms
     if len(key.synonyms) > 1 and name != "log.flush.scheduler.interval.ms"
 }
-"""Broker keys for one setting in several units, strongest first. Of the two flush intervals the
-scheduler's stands in for the other, but not the other way round."""
+"""Broker keys for one setting in several units, strongest first. The scheduler's flush interval
+stands in for the other interval, but not the other way round.
+"""
 
 # Rules that `valid` cannot express. Compiled on use: the broker's start does not need them.
 _PATTERNS: Mapping[str, tuple[str, str]] = {
@@ -161,7 +162,7 @@ _PATTERNS: Mapping[str, tuple[str, str]] = {
 
 
 def topic_warnings(overrides: Mapping[str, str]) -> list[str]:
-    """The warnings about a topic's settings that have no effect, with the reasons."""
+    """Return the warnings about a topic's settings that have no effect, with the reasons."""
     return [
         f"{name} has no effect: {TOPIC_KEYS[name].inert}"
         for name in overrides
@@ -211,11 +212,13 @@ class LogConfig(NamedTuple):
 
     @property
     def is_compacted(self) -> bool:
-        """Only the last record of each key is kept, with retention or without it."""
+        """Whether only the last record of each key is kept, with or without retention."""
         return "compact" in self.cleanup_policy.split(",")
 
     def with_overrides(self, overrides: Mapping[str, str]) -> LogConfig:
-        """This configuration with a topic's own settings on top; ConfigError for an invalid one."""
+        """Return this configuration with a topic's own settings on top. Raises ConfigError for an
+        invalid setting.
+        """
         if not overrides:
             return self
         values: dict[str, ConfigValue] = {}
@@ -235,7 +238,8 @@ class LogConfig(NamedTuple):
                 f"min.compaction.lag.ms ({self.min_compaction_lag_ms}) is above "
                 f"max.compaction.lag.ms ({self.max_compaction_lag_ms}); lower it"
             )
-        # KIP-937 split the old bound in two; the old name counts for each that is not given.
+        # KIP-937 split the old bound in two; the old name applies to either new bound that is not
+        # given.
         config = self
         difference_ms = given.get("message_timestamp_difference_max_ms")
         if isinstance(difference_ms, int):
@@ -247,7 +251,7 @@ class LogConfig(NamedTuple):
 
 
 def unusable(settings: Mapping[str, str]) -> dict[str, str]:
-    """The invalid ones of a topic's stored settings, with the reasons."""
+    """Return the invalid settings among a topic's stored settings, with the reasons."""
     reasons = {}
     for name, text in settings.items():
         try:

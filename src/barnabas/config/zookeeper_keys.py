@@ -1,4 +1,4 @@
-"""Broker configs of ZooKeeper that have an effect here, and the parsing of its addresses."""
+"""Lists the broker configs for ZooKeeper that have an effect here, and parses its addresses."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ ZOOKEEPER_KEYS: dict[str, ConfigKey] = table(_ZOOKEEPER)
 
 
 def hosts_and_chroot(connect: str) -> tuple[str, str]:
-    """`a:2181,b:2181/kafka` as ("a:2181,b:2181", "/kafka"); no chroot is the empty text.
+    """Split `a:2181,b:2181/kafka` into ("a:2181,b:2181", "/kafka"); without a chroot the second is
+    empty.
 
-    Raises ConfigError if it is not such a list of addresses.
+    Raises ConfigError if the text is not a list of addresses.
     """
     addresses, slash, below = connect.partition("/")
     hosts = [_host(address.strip(), connect) for address in addresses.split(",")]

@@ -1,4 +1,4 @@
-"""Bytes to messages and back; no input or output, no clock.
+"""Converts bytes to messages and back; it does no input or output and reads no clock.
 
 See `messages/` for the messages, `message` for their notation, `wire` for primitive types, `codec`
 for encoding and decoding, `frame` for headers, and `api` for the table of APIs.

@@ -1,7 +1,7 @@
-"""THE table of APIs: key, name, the versions that are implemented and advertised, and what a broker
-has to know of the requests before it reads them.
+"""THE table of APIs: the key, name, and implemented and advertised versions of each, and the facts
+that a broker needs about a request before it decodes it.
 
-One stem per API everywhere: `protocol/messages/<stem>.py` has its messages, `broker/handlers/
+Each API uses one stem everywhere: `protocol/messages/<stem>.py` has its messages, `broker/handlers/
 <stem>.py` its handler. The ranges are those that Kafka 3.9.1 with ZooKeeper advertises to clients.
 """
 
@@ -18,11 +18,11 @@ from barnabas.protocol.wire import ANY_ENTRIES
 NEVER: Final = 1_000
 
 _FEW: Final = 1_000
-"""Entries of what is a handful in any use."""
+"""The limit for lists that have a handful of entries in any normal use."""
 
 
 class Api:
-    """One row. The module with the messages is imported when they are first needed."""
+    """One row. The module with the messages is imported on first use."""
 
     __slots__ = (
         "_request",
@@ -58,22 +58,30 @@ class Api:
         self.stem = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
         self.min_version, self.max_version = versions
         self.flexible_from = flexible_from
-        """The first version with compact lengths and tagged fields (KIP-482); NEVER: none has."""
+        """The first version with compact lengths and tagged fields (KIP-482); NEVER if no version
+        has them.
+        """
         self.keeps_buffer = keeps_buffer
-        """Whether its records are used where they were received. What is kept of any other request
-        (a member's subscription) must not keep the receive buffer with it: those are copied."""
+        """Whether the records of a request are used in the receive buffer. Other requests are
+        copied, because parts that are kept (such as a member's subscription) must not keep the
+        buffer alive.
+        """
         self.overlaps = overlaps
-        """Whether it is begun while earlier requests of its connection that overlap are unanswered.
-        Any other waits until all before it are answered, and holds back all behind it: as in Kafka,
-        which has one request of a connection under way. These two append, in their order, and wait
-        for nothing but replicas."""
+        """Whether a request may start while earlier overlapping requests on its connection are
+        unanswered. Any other request waits until all earlier ones are answered, and holds back all
+        later ones, as in Kafka, which handles one request per connection at a time. These two APIs
+        append in order, and wait only for replicas.
+        """
         self.is_cached = is_cached
-        """Whether its encoded answers are kept, and sent again to those who ask the same."""
+        """Whether its encoded answers are kept, and sent again to clients that send the same
+        request.
+        """
         self.max_entries = max_entries
-        """Bounds all lists of a request together, below the broker's own limit
-        (`barnabas.request.max.entries`): where they are handled in one go, or each for each."""
+        """Limits the entries of all lists in a request together, below the broker's own limit
+        (`barnabas.request.max.entries`), for lists that are handled in one go or compared pairwise.
+        """
         self.oldest_served = oldest_served
-        """Below this version the connection is closed, though the version is advertised."""
+        """Below this version the connection is closed, although the version is advertised."""
         self._request: type[Message] | None = None
         self._response: type[Message] | None = None
 
@@ -96,8 +104,8 @@ class Api:
 
 
 # Produce below 3 would need message formats 0 and 1, which producers may no longer send; it is
-# advertised all the same, since librdkafka before 2.11.1 takes a minimum above 0 for a broker
-# that knows no gzip (KAFKA-18659). Fetch below 4 is answered with UNSUPPORTED_VERSION alike.
+# still advertised, since librdkafka before 2.11.1 takes a minimum above 0 for a broker without gzip
+# support (KAFKA-18659). Fetch below 4 is answered with UNSUPPORTED_VERSION too.
 PRODUCE: Final = Api(
     0,
     "Produce",

@@ -1,13 +1,13 @@
-"""Encoding and decoding of messages, without copying byte fields.
+"""Encodes and decodes messages, without copying byte fields.
 
     encode(message, version) -> parts: bytes, views and FileSlices to be written one after another
     decode(cls, data, version) -> message, whose byte fields are views of `data`
 
-Per (class, version) a straight-line function is compiled at first use (`encoder`, `decoder`) and
-kept with the class; `interpreter` does the same slowly, for tests to compare with.
+For each (class, version) a straight-line function is compiled at first use (`encoder`, `decoder`)
+and kept with the class; `interpreter` does the same slowly, so that tests can compare the results.
 
-Any bytes give a message or CorruptData. It does not check that a message makes sense: an absurd
-value of a valid type passes.
+Any bytes give a message or CorruptData. The codec does not check that a message makes sense: an
+absurd value of a valid type passes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 
 def encode(message: Message, version: int) -> list[Part]:
-    """The message's bytes as parts, none of them empty.
+    """Return the message's bytes as parts, none of them empty.
 
     Raises ValueError for a value that the version cannot carry.
     """
@@ -44,30 +44,30 @@ def encode(message: Message, version: int) -> list[Part]:
 
 
 def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
-    """Encode a message behind `head`, which becomes the first part; raises like `encode`."""
+    """Encode a message after `head`, which becomes the first part. Raises like `encode`."""
     compiled = message.codecs.get(("encode", version))
     if compiled is None:
         compiled = _compile(type(message), version, "encode")
     try:
         parts: list[Part] = compiled(message, head)
     except (struct.error, TypeError, AttributeError) as error:
-        # A wrong type or an integer out of range: an error of the caller, or its user.
+        # A wrong type or an integer out of range is an error of the caller, or of its user.
         name = type(message).__name__
         raise ValueError(f"{name} version {version} cannot be encoded: {error}") from error
     return parts
 
 
 def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
-    """The message in exactly `data`. Raises CorruptData only."""
+    """Decode the message in exactly `data`. Raises only CorruptData."""
     message, end = decoder(cls, version)(memoryview(data))
-    # For answers, and for what is on disk: there a rest means that something was misread.
+    # For answers, and for data on disk: leftover bytes there mean that something was misread.
     if end != len(data):
         raise CorruptData(f"{cls.__name__} version {version}: {len(data) - end} bytes follow it")
     return message
 
 
 def decode_prefix(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
-    """The message at the beginning of `data`; the rest is ignored. Raises CorruptData.
+    """Decode the message at the beginning of `data`; the rest is ignored. Raises CorruptData.
 
     Kafka reads requests this way, and librdkafka relies on it: its Metadata request of versions
     above 10 ends in three bytes that belong to older ones.
@@ -79,15 +79,16 @@ class Decoder(Protocol[M_co]):
     """Decodes messages of one class and version."""
 
     def __call__(self, data: memoryview, most_entries: int = ANY_ENTRIES) -> tuple[M_co, int]:
-        """The message and its end. `most_entries`: of all arrays in it together.
+        """Return the message and its end. `most_entries` limits the entries of all its arrays
+        together.
 
-        Raises CorruptData only; for more entries TooManyEntries, which is one.
+        Raises only CorruptData; for too many entries its subclass TooManyEntries.
         """
         ...
 
 
 def decoder(cls: type[M], version: int) -> Decoder[M]:
-    """The decoder of this version, for callers that decode many messages and can keep it."""
+    """Return the decoder of this version, for callers that decode many messages and can keep it."""
     compiled: Decoder[M]
     compiled = cls.codecs.get(("decode", version)) or _compile(cls, version, "decode")
     return compiled
@@ -108,7 +109,7 @@ def _compile(cls: type[Message], version: int, what: str) -> Any:
 
 
 def _guard(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
-    """The straight-line function, with all of its errors raised as CorruptData."""
+    """Wrap the straight-line function so that all of its errors are raised as CorruptData."""
 
     def decode_one(data: memoryview, most_entries: int = ANY_ENTRIES) -> tuple[M, int]:
         try:
@@ -123,7 +124,7 @@ def _guard(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
             ) from error
         except (CorruptData, UnicodeDecodeError) as error:
             raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
-        # A run of skipped bytes at the end may reach past it without a read that would fail.
+        # Skipping bytes at the end may go past it without a read that would fail.
         if decoded[1] > len(data):
             raise CorruptData(f"{cls.__name__} version {version} is truncated at {len(data)} bytes")
         return decoded

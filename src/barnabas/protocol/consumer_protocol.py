@@ -2,8 +2,9 @@
 
     version int16 | body; newer versions only add at the end
 
-To the broker these are opaque bytes of members; it decodes them only to find the topics that a
-group is subscribed to, and what a rebalance moved. Any bytes give a message or `CorruptData`.
+The broker passes these bytes between members unread; it decodes them only to find the topics to
+which a group is subscribed, and the partitions that a rebalance moved. Any bytes give a message or
+`CorruptData`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ _NEWEST: dict[type[Message], int] = {
 
 
 def encode_consumer_protocol(message: Message) -> bytes:
-    """A subscription or an assignment in the newest version, as Kafka 3.9's consumer writes it."""
+    """Encode a subscription or an assignment in the newest version, as Kafka 3.9's consumer writes
+    it.
+    """
     version = _NEWEST[type(message)]
     out = bytearray(_VERSION.pack(version))
     encode_after(out, message, version)
@@ -59,7 +62,9 @@ def encode_consumer_protocol(message: Message) -> bytes:
 
 
 def decode_consumer_protocol(cls: type[M], data: bytes | memoryview) -> tuple[int, M]:
-    """Version and content of a member's subscription or assignment. Raises CorruptData."""
+    """Return the version and content of a member's subscription or assignment. Raises
+    CorruptData.
+    """
     try:
         (version,) = _VERSION.unpack_from(data)
     except error as cause:

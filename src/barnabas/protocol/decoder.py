@@ -48,21 +48,23 @@ _RUNTIME: Final = {
 
 
 def compile_decoder(cls: type[Message], version: int) -> Any:
-    """`decode(data: memoryview, left: int) -> (message, end)`, where `left` is the most entries of
-    all its arrays and unknown tagged fields together.
+    """Compile `decode(data: memoryview, left: int) -> (message, end)`, where `left` is the maximum
+    number of entries in all its arrays and unknown tagged fields together.
 
-    It raises TooManyEntries above that, and CorruptData, struct.error, IndexError or
-    UnicodeDecodeError for bytes that are not exactly such a message.
+    The function raises TooManyEntries above that number, and CorruptData, struct.error, IndexError
+    or UnicodeDecodeError for bytes that are not exactly such a message.
     """
     return _Decoder(cls, version).compile()
 
 
 def least_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
-    """The fewest bytes that a value of the type takes, which bounds the count of an array."""
+    """Return the fewest bytes that a value of the type takes, which limits the count of an
+    array.
+    """
     if isinstance(wire_type, Primitive):
         if wire_type.size:
             return wire_type.size
-        # The length alone, of an empty or null value.
+        # Only the length, of an empty or null value.
         return 1 if flexible else 2 if wire_type is STRING else 4
     if isinstance(wire_type, Array):
         return 1 if flexible else 4
@@ -76,7 +78,7 @@ def least_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
 
 
 class _Decoder:
-    """Writes the source; `_run` holds the fixed-size targets that are not unpacked yet."""
+    """Writes the source; `_run` holds the fixed-size targets that have not been unpacked yet."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self._cls = cls
@@ -97,7 +99,7 @@ class _Decoder:
         return self._source.compile("decode", name)
 
     def _flush(self) -> None:
-        """Emit the run, if any. To be called before code that needs the position or branches."""
+        """Emit the run, if any. Call this before code that needs the position or branches."""
         if self._run:
             letters = "".join(letter for letter, _ in self._run)
             function = f"unpack_{letters}".replace("?", "t")  # "?" is not valid in a name
@@ -126,7 +128,9 @@ class _Decoder:
             self._tagged_fields(tagged, variable)
 
     def _new(self, cls: type[Message], variable: str) -> None:
-        """An instance with the defaults of what this version lacks, or has as a tagged field."""
+        """Create an instance with the defaults of fields that this version lacks or has as tagged
+        fields.
+        """
         name = self._source.constant(cls.__name__, cls)
         self._line(f"{variable} = new({name})")
         for made in cls.fields:
@@ -158,7 +162,7 @@ class _Decoder:
             self._run.append((wire_type.format, target))
 
     def _length(self, letter: str, rest: str) -> str:
-        """Read a length or count; returns its variable, which is negative for null."""
+        """Read a length or count; return its variable, which is negative for null."""
         length = self._source.name("n")
         if self._flexible:
             self._run.append(("B", length))
@@ -218,7 +222,7 @@ class _Decoder:
             self._elements(element, target, count)
 
     def _count(self, count: str) -> None:
-        """Take so many from the entries that are left, before any of them is made."""
+        """Take this many from the remaining entries, before any of them is created."""
         self._line(f"left -= {count}")
         with self._source.block("if left < 0:"):
             self._line("raise TooManyEntries")
@@ -226,7 +230,7 @@ class _Decoder:
     def _elements(self, element: Primitive | type[Message], target: str, count: str) -> None:
         self._count(count)
         if isinstance(element, Primitive) and len(element.format) == 1:
-            # All elements by one call, as for a list of partitions or replicas.
+            # Read all elements with one call, as for a list of partitions or replicas.
             layout = f"f'>{{{count}}}{element.format}'"
             self._line(f"{target} = list(unpack_from({layout}, data, position))")
             self._line(f"position += {count} * {element.size}")
@@ -266,7 +270,7 @@ class _Decoder:
             with self._source.block(f"if {count} > 127:"):
                 self._line(f"{count}, position = rest_of_uvarint(data, position, {count})")
             self._count(count)
-            # KIP-482: unknown tags are skipped, by which later versions add fields.
+            # KIP-482: unknown tags are skipped; later versions add fields with them.
             if not fields:
                 self._line(f"position = skip_tagged_fields(data, position, {count})")
                 return

@@ -46,15 +46,17 @@ _RUNTIME: Final = {
 
 
 def compile_encoder(cls: type[Message], version: int) -> Any:
-    """`encode(message, out: bytearray) -> list[Part]`, which appends to `out` and lists it first.
+    """Compile `encode(message, out: bytearray) -> list[Part]`, which appends to `out` and lists it
+    first.
 
-    It raises ValueError, struct.error, TypeError or AttributeError for values that do not fit.
+    The function raises ValueError, struct.error, TypeError or AttributeError for values that do not
+    fit.
     """
     return _Encoder(cls, version).compile()
 
 
 class _Encoder:
-    """Writes the source; `_run` holds the fixed-size values that are not packed yet."""
+    """Writes the source; `_run` holds the fixed-size values that have not been packed yet."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self._cls = cls
@@ -77,7 +79,7 @@ class _Encoder:
         return self._source.compile("encode", name)
 
     def _flush(self) -> None:
-        """Emit the run, if any. To be called before code that changes the output or branches."""
+        """Emit the run, if any. Call this before code that changes the output or branches."""
         if self._run:
             letters = "".join(letter for letter, _ in self._run)
             function = f"pack_{letters}".replace("?", "t")  # "?" is not valid in a name
@@ -107,7 +109,7 @@ class _Encoder:
             self._run.append(("x", ""))
 
     def _absent(self, cls: type[Message], made: Field, variable: str) -> None:
-        """A field that this version lacks: refuse another value than the default."""
+        """Handle a field that this version lacks: refuse any value but the default."""
         if not made.ignorable:
             value = f"{variable}.{made.name}"
             with self._source.block(f"if not ({self._is_default(made, value)}):"):
@@ -115,7 +117,7 @@ class _Encoder:
                 self._line(f"raise ValueError({what!r})")
 
     def _is_default(self, made: Field, value: str) -> str:
-        """An expression that tells whether `value` is the default of an absent field."""
+        """Return an expression that says whether `value` is the default of an absent field."""
         default = made.default
         if isinstance(default, list):
             return f"{value} is not None and not {value}"
@@ -146,7 +148,7 @@ class _Encoder:
             self._run.append((wire_type.format, value))
 
     def _length(self, letter: str, length: str, append: str = "append_uvarint") -> None:
-        """A length or count; `length` is an expression, -1 means null."""
+        """Write a length or count; `length` is an expression, and -1 means null."""
         if not self._flexible:
             self._run.append((letter, length))
             return
@@ -249,7 +251,9 @@ class _Encoder:
             self._flush()
 
     def _tagged_fields(self, fields: list[Field], variable: str) -> None:
-        """Write tagged fields: nearly always all have defaults, one byte without a loop."""
+        """Write tagged fields: nearly always all have their defaults, which takes one byte and no
+        loop.
+        """
         self._flush()
         values = [(made, self._source.name("t")) for made in fields]
         for made, value in values:
@@ -269,7 +273,7 @@ class _Encoder:
             self._line(f"{self._out} += {section}")
 
     def _tagged_field(self, made: Field, value: str, section: str) -> None:
-        """Write a tagged field to a buffer first, as its size precedes it."""
+        """Write a tagged field to a buffer first, since its size precedes it."""
         outer, self._out = self._out, self._source.name("tagged")
         self._line(f"{self._out} = bytearray()")
         self._value(made.type, value, self._version in made.nullable)

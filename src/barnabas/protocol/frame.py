@@ -5,9 +5,9 @@
     response   INT32 length | INT32 correlation id | tagged fields, if flexible | message
 
 The client id keeps its INT16 length in flexible versions too (KIP-482), and the header of an
-ApiVersions response never has tagged fields (KIP-511): a client reads it before it knows what
-the broker supports. The header of a ControlledShutdown of version 0 has no client id at all. Frames
-come in without their length, which the connection has consumed.
+ApiVersions response never has tagged fields (KIP-511): a client reads it before it knows what the
+broker supports. The header of a ControlledShutdown of version 0 has no client id at all. Frames
+arrive without their length, which the connection has consumed.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
     """Split a request frame. Raises CorruptData.
 
     For an API that is not in the table it is unknown whether the header ends with tagged fields;
-    `body` then starts where they would.
+    `body` then starts where the tagged fields would start.
     """
     try:
         key, version, correlation_id, client_id_bytes = _REQUEST.unpack_from(frame)
-        # Brokers before 0.9 sent it; Kafka keeps this header apart as well.
+        # Brokers before 0.9 sent it; Kafka also treats this header separately.
         if version == 0 and key == CONTROLLED_SHUTDOWN.key:
             return RequestHeader(key, version, correlation_id, None, frame[8:])
         position = 10
@@ -61,7 +61,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
         if api is not None and version >= api.flexible_from:
             position = _after_tagged_fields(frame, position)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        # A length of 0 is valid as a frame, so the connection hands it on.
+        # A length of 0 is valid for a frame, so the connection passes it on.
         if not frame:
             raise CorruptData(
                 "it sent an empty frame, a length of 0: not a Kafka client, or one that lost its "
@@ -76,7 +76,9 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
 def encode_request(
     api: Api, version: int, correlation_id: int, client_id: str | None, message: Message
 ) -> list[Part]:
-    """A request frame with its length. Raises ValueError for values that the version lacks."""
+    """Return a request frame with its length. Raises ValueError for values that the version
+    lacks.
+    """
     name = b"" if client_id is None else client_id.encode()
     name_bytes = -1 if client_id is None else len(name)
     try:
@@ -84,7 +86,7 @@ def encode_request(
     except struct.error as error:
         raise ValueError(f"request header: {error}") from error
     start = bytearray(head)
-    # The length of the client id goes as well.
+    # This header also lacks the length of the client id.
     if version == 0 and api is CONTROLLED_SHUTDOWN:
         del start[-2:]
     else:
@@ -95,7 +97,7 @@ def encode_request(
 
 
 def encode_response(api: Api, version: int, correlation_id: int, message: Message) -> list[Part]:
-    """A response frame with its length. Raises ValueError as `encode_request`."""
+    """Return a response frame with its length. Raises ValueError like `encode_request`."""
     start = bytearray(_RESPONSE.pack(0, correlation_id))
     if version >= api.flexible_from and api is not API_VERSIONS:
         start.append(0)
@@ -103,7 +105,7 @@ def encode_response(api: Api, version: int, correlation_id: int, message: Messag
 
 
 def frame_response(api: Api, version: int, correlation_id: int, body: bytes) -> list[Part]:
-    """A response frame with its length around a message that is encoded already."""
+    """Return a response frame with its length, around an already encoded message."""
     start = bytearray(_RESPONSE.pack(0, correlation_id))
     if version >= api.flexible_from and api is not API_VERSIONS:
         start.append(0)
@@ -111,7 +113,7 @@ def frame_response(api: Api, version: int, correlation_id: int, body: bytes) -> 
 
 
 def decode_response(api: Api, version: int, frame: memoryview) -> tuple[int, Message]:
-    """(correlation id, response). Raises CorruptData."""
+    """Return (correlation id, response). Raises CorruptData."""
     try:
         (correlation_id,) = _LENGTH.unpack_from(frame)
         position = 4

@@ -19,14 +19,16 @@ M = TypeVar("M", bound=Message)
 
 
 def encode(message: Message, version: int) -> bytes:
-    """All bytes of the message in one piece, files read. ValueError if it does not fit."""
+    """Return all bytes of the message in one piece, with files read. Raises ValueError if the
+    message does not fit the version.
+    """
     writer = _Writer(version, version in message.flexible)
     writer.struct(message)
     return bytes(writer.out)
 
 
 def decode(cls: type[M], data: bytes | memoryview, version: int) -> M:
-    """The message in exactly `data`; CorruptData otherwise."""
+    """Decode the message in exactly `data`. Raises CorruptData if that is impossible."""
     reader = _Reader(bytes(data), version, version in cls.flexible)
     message = reader.struct(cls)
     if reader.left():

@@ -5,11 +5,11 @@
         current_leader_epoch: int = field(INT32, versions="9+", ignorable=True, default=-1)
     class FetchRequest(Message, flexible="12+"): ...
 
-A class holds for all versions of its message; versions, nullability, tags and defaults are the
-facts of Kafka's published schemas. The codec is compiled from `fields`, see `codec`.
+A class covers all versions of its message; versions, nullability, tags and defaults are taken from
+Kafka's published schemas. The codec is compiled from `fields`, see `codec`.
 
-Invariant: an instance has exactly its class's fields as attributes, nothing else. Values are not
-checked when they are set but when they are encoded.
+Invariant: an instance has exactly its class's fields as attributes, nothing else. Values are
+checked when they are encoded, not when they are set.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNSET: Final = object()
 
 
 class Versions(NamedTuple):
-    """An inclusive range; written "3+", "8-10", "0" or "none"."""
+    """An inclusive range, written as "3+", "8-10", "0" or "none"."""
 
     first: int
     last: int
@@ -45,7 +45,7 @@ class Versions(NamedTuple):
 
 
 class Field:
-    """One field of a message, as its schema has it."""
+    """One field of a message, as in its schema."""
 
     __slots__ = ("default", "ignorable", "name", "nullable", "tag", "type", "versions")
 
@@ -71,13 +71,13 @@ def field(
     ignorable: bool = False,
     tag: int | None = None,
 ) -> Any:
-    """A field of `wire_type`, in the versions given, in the order of the class body.
+    """Declare a field of `wire_type`, in the versions given, in the order of the class body.
 
-    nullable: the versions in which None may be sent. default: the value of a new instance, and of
-    one decoded from a version without the field; if not given, 0, False, "", [], or a struct of
-    defaults. ignorable: versions without the field drop another value silently, instead of raising
-    ValueError. tag: sent, in all its versions, as a tagged field (KIP-482), and only if it differs
-    from the default.
+    nullable: the versions in which None may be sent. default: the value in a new instance, and in
+    an instance decoded from a version without the field; if not given, 0, False, "", [], or a
+    struct of defaults. ignorable: versions without the field silently drop any other value instead
+    of raising ValueError. tag: sent, in all its versions, as a tagged field (KIP-482), and only if
+    it differs from the default.
     """
     made = Field(wire_type)
     made.versions = Versions.parse(versions)
@@ -95,17 +95,21 @@ def field(
     return made
 
 
-# Without `field_specifiers` on purpose: type checkers then see a default for every field, which
-# is what Kafka's schemas have.
+# `field_specifiers` is omitted on purpose: type checkers then assume a default for every field,
+# which matches Kafka's schemas.
 @dataclass_transform(kw_only_default=True, eq_default=True)
 class Message:
-    """A message or a struct inside one. Created with keywords; other fields get their defaults."""
+    """A message or a struct inside a message. It is created with keywords; other fields get their
+    defaults.
+    """
 
     fields: ClassVar[tuple[Field, ...]]
     flexible: ClassVar[Versions]
-    """Versions with compact lengths and tagged fields; of whole messages, a struct follows them."""
+    """Versions with compact lengths and tagged fields; set for whole messages, and structs use
+    their message's.
+    """
     codecs: ClassVar[dict[tuple[str, int], Any]]
-    """Compiled functions by ("encode" | "decode", version); filled by `codec`."""
+    """Compiled functions by ("encode" | "decode", version); `codec` fills it."""
 
     def __init_subclass__(cls, *, flexible: str | None = None) -> None:
         own = []
@@ -119,7 +123,7 @@ class Message:
         cls.codecs = {}
 
     def __init__(self, **values: Any) -> None:
-        # Compiled for the first instance: most processes never see most messages.
+        # Compiled for the first instance: most processes never use most messages.
         cls = type(self)
         compiled = _compile_init(cls)
         cls.__init__ = compiled  # type: ignore[method-assign]
@@ -148,10 +152,10 @@ def _refuse_change(instance: Message, name: str, value: Any) -> None:
 
 
 def _shared_default(cls: type[Message]) -> Message:
-    """The shared, immutable instance for structs that were not given.
+    """Return the shared, immutable instance for structs that were not given.
 
-    A fetch response has three such structs per partition, nearly always absent; new ones would
-    cost more than all the rest of the decoding, and by identity the encoder sees at once that
+    A fetch response has three such structs per partition, nearly always absent; new instances would
+    cost more than all the rest of the decoding, and identity tells the encoder immediately that
     there is nothing to send.
     """
     default = cls.__new__(cls)
@@ -167,7 +171,9 @@ def _shared_default(cls: type[Message]) -> Message:
 
 
 def _compile_init(cls: type[Message]) -> Any:
-    """`__init__(self, *, <field>=<default>, ...)`, with a new list for each instance."""
+    """Compile `__init__(self, *, <field>=<default>, ...)`, which makes a new list for each
+    instance.
+    """
     constants: dict[str, Any] = {"UNSET": _UNSET}
     signature, body = ["self"], []
     if cls.fields:

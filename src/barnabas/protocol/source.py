@@ -1,4 +1,4 @@
-"""Generated Python source: lines, names, constants, and compilation.
+"""Generates Python source (lines, names, constants) and compiles it.
 
 The text is kept in `linecache`, so a traceback through a compiled codec shows its lines and a
 debugger can step through them.
@@ -35,12 +35,12 @@ class Source:
         self._indent -= 1
 
     def name(self, prefix: str) -> str:
-        """A new local variable of the function."""
+        """Return a new local variable name of the function."""
         self._counter += 1
         return f"{prefix}_{self._counter}"
 
     def constant(self, name: str, value: Any) -> str:
-        """The global name of `value` in the function; one name has one value."""
+        """Return the global name of `value` in the function; each name has one value."""
         known = self.constants.setdefault(name, value)
         assert known is value or known == value, f"{name} is both {known!r} and {value!r}"
         return name

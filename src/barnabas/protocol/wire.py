@@ -26,22 +26,24 @@ if TYPE_CHECKING:
     from barnabas.protocol.message import Message
 
 ANY_ENTRIES: Final = 1 << 62
-"""No limit but that each entry of a list takes a byte of the message."""
+"""No limit except that each entry of a list takes a byte of the message."""
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""Also of compact strings, whose length could be larger: Kafka refuses longer ones both ways."""
+"""This also limits compact strings, whose length could be larger: Kafka refuses longer strings both
+ways.
+"""
 
 
 class TooManyEntries(CorruptData):
-    """A message whose lists are longer, all together, than its reader accepts."""
+    """The lists in a message have more entries in total than its reader accepts."""
 
 
 Records = memoryview | bytes | bytearray | FileSlice | Sequence[Part]
-"""The value of a RECORDS field: decoded a view of the frame; to be sent any parts."""
+"""The value of a RECORDS field: a view of the frame if decoded; any parts if it is to be sent."""
 
 
 class Primitive:
-    """A type without parts. `format` is struct's letter where the size is fixed, else empty."""
+    """A type without parts. `format` is struct's letter if the size is fixed, or empty."""
 
     __slots__ = ("default", "format", "name", "size")
 
@@ -85,7 +87,7 @@ RECORDS: Final = Primitive("RECORDS", "", 0, None)
 def rest_of_uvarint(data: memoryview, position: int, first: int) -> tuple[int, int]:
     """Finish a number whose first byte, before `position`, had bit 7 set: (number, next position).
 
-    Raises CorruptData for more than five bytes or 2^32 and above, IndexError at the data's end.
+    Raises CorruptData for more than five bytes or 2^32 and above, or IndexError at the data's end.
     """
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
@@ -102,14 +104,14 @@ def rest_of_uvarint(data: memoryview, position: int, first: int) -> tuple[int, i
 def rest_of_string_length(data: memoryview, position: int, first: int) -> tuple[int, int]:
     """Finish a compact string's length + 1, like `rest_of_uvarint`."""
     value, position = rest_of_uvarint(data, position, first)
-    # A compact length could say 4 GiB; the older form has an INT16.
+    # A compact length could say 4 GiB; the older form uses an INT16.
     if value - 1 > MAX_STRING_BYTES:
         raise CorruptData(f"a string of {value - 1} bytes exceeds {MAX_STRING_BYTES}")
     return value, position
 
 
 def skip_tagged_fields(data: memoryview, position: int, count: int) -> int:
-    """The position after `count` unknown tagged fields."""
+    """Return the position after `count` unknown tagged fields."""
     size = len(data)
     while count:
         count -= 1
@@ -136,7 +138,7 @@ def append_uvarint(out: bytearray, value: int) -> None:
 
 
 def append_string_length(out: bytearray, length_plus_one: int) -> None:
-    """Write a compact string's length + 1; ValueError above Kafka's limit."""
+    """Write a compact string's length + 1. Raises ValueError above Kafka's limit."""
     if length_plus_one - 1 > MAX_STRING_BYTES:
         raise ValueError(f"a string has {length_plus_one - 1} bytes, over {MAX_STRING_BYTES}")
     append_uvarint(out, length_plus_one)

@@ -26,7 +26,7 @@ class AddPartitionsToTxnTransaction(Message):
 
 
 class AddPartitionsToTxnRequest(Message, flexible="3+"):
-    # KIP-890: since version 4 only brokers send it, for several transactions at once.
+    # KIP-890: since version 4 only brokers send this, for several transactions at once.
     transactions: list[AddPartitionsToTxnTransaction] = field(
         Array(AddPartitionsToTxnTransaction), versions="4+"
     )

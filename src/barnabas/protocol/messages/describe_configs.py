@@ -17,7 +17,7 @@ class DescribeConfigsResource(Message):
 
 class DescribeConfigsRequest(Message, flexible="4+"):
     resources: list[DescribeConfigsResource] = field(Array(DescribeConfigsResource))
-    # KIP-226: every place that sets a value, not just the one that counts.
+    # KIP-226: every place that sets a value, not just the one that applies.
     include_synonyms: bool = field(BOOLEAN, versions="1+")
     # KIP-569: a sentence about each config.
     include_documentation: bool = field(BOOLEAN, versions="3+")

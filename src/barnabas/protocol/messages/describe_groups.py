@@ -16,7 +16,7 @@ from barnabas.protocol.wire import BOOLEAN, BYTES, INT16, INT32, INT64, STRING, 
 
 EVENTS_TAG: Final = 10000
 EVENTS_FROM: Final = 5
-"""The first version that has tagged fields, and so the events."""
+"""The first version that has tagged fields, and therefore the events."""
 
 
 class DescribeGroupsRequest(Message, flexible="5+"):
@@ -46,7 +46,7 @@ class RebalanceEvent(Message):
     generation_id: int = field(INT32, versions="5+", default=-1)
     member_count: int = field(INT32, versions="5+")
     moved_partitions: int = field(INT32, versions="5+", default=-1)
-    """Partitions with another member than before; -1: unknown."""
+    """Partitions whose member changed; -1: unknown."""
     is_harmless: bool = field(BOOLEAN, versions="5+")
     story: str = field(STRING, versions="5+")
     """The line in the coordinator's log."""

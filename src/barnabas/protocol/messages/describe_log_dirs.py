@@ -28,7 +28,7 @@ class DescribeLogDirsPartition(Message):
     partition_index: int = field(INT32)
     partition_size: int = field(INT64)
     offset_lag: int = field(INT64)
-    # KIP-113: a replica that is being moved here from another log directory.
+    # KIP-113: a replica that is being moved to this directory from another one.
     is_future_key: bool = field(BOOLEAN)
 
 

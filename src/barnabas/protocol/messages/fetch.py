@@ -12,8 +12,8 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import INT8, INT16, INT32, INT64, RECORDS, STRING, UUID, Array, Records
 
 
-# KIP-903: a follower names the registration of its broker. One that has restarted since, and may
-# have lost records, is not counted by what it had before.
+# KIP-903: a follower names its broker's registration. A follower that has since restarted, and may
+# have lost records, is not credited with its earlier records.
 class ReplicaState(Message):
     replica_id: int = field(INT32, versions="15+", default=-1)
     replica_epoch: int = field(INT64, versions="15+", default=-1)
@@ -24,8 +24,8 @@ class FetchPartition(Message):
     # KIP-320: what the sender takes for the epoch of the leader.
     current_leader_epoch: int = field(INT32, versions="9+", ignorable=True, default=-1)
     fetch_offset: int = field(INT64)
-    # KIP-595: the epoch of the last record that the follower has. The leader sees by it whether the
-    # two logs have diverged.
+    # KIP-595: the epoch of the follower's last record. It tells the leader whether the two logs
+    # have diverged.
     last_fetched_epoch: int = field(INT32, versions="12+", default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
     partition_max_bytes: int = field(INT32)
@@ -94,10 +94,10 @@ class PartitionData(Message):
     high_watermark: int = field(INT64)
     last_stable_offset: int = field(INT64, versions="4+", ignorable=True, default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
-    # KIP-595: where the follower has to truncate, if the logs have diverged.
+    # KIP-595: where the follower must truncate if the logs have diverged.
     diverging_epoch: EpochEndOffset = field(EpochEndOffset, versions="12+", tag=0)
-    # KIP-951: with NOT_LEADER_OR_FOLLOWER, so that the client need not ask for metadata; the
-    # address of the leader is among `node_endpoints`.
+    # KIP-951: sent with NOT_LEADER_OR_FOLLOWER, so that the client need not request metadata; the
+    # leader's address is in `node_endpoints`.
     current_leader: LeaderIdAndEpoch = field(LeaderIdAndEpoch, versions="12+", tag=1)
     # KIP-630: for KRaft's log.
     snapshot_id: SnapshotId = field(SnapshotId, versions="12+", tag=2)

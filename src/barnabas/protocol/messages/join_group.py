@@ -19,7 +19,7 @@ class JoinGroupRequestProtocol(Message):
 class JoinGroupRequest(Message, flexible="6+"):
     group_id: str = field(STRING)
     session_timeout_ms: int = field(INT32)
-    # KIP-62: how long members have to join again. Before, it was the session timeout.
+    # KIP-62: how long members have to rejoin. Before, the session timeout applied.
     rebalance_timeout_ms: int = field(INT32, versions="1+", ignorable=True, default=-1)
     member_id: str = field(STRING)
     # KIP-345: the name of a static member, which a restart does not change.
@@ -48,7 +48,7 @@ class JoinGroupResponse(Message, flexible="6+"):
     )
     protocol_name: str | None = field(STRING, nullable="7+")
     leader: str = field(STRING)
-    # KIP-814: a static leader that has come back keeps the assignment.
+    # KIP-814: a static leader that has returned keeps the assignment.
     skip_assignment: bool = field(BOOLEAN, versions="9+")
     member_id: str = field(STRING)
     members: list[JoinGroupResponseMember] = field(Array(JoinGroupResponseMember))

@@ -24,7 +24,7 @@ class LeaderAndIsrPartitionState(Message):
     adding_replicas: list[int] = field(Array(INT32), versions="3+", ignorable=True)
     removing_replicas: list[int] = field(Array(INT32), versions="3+", ignorable=True)
     is_new: bool = field(BOOLEAN, versions="1+", ignorable=True)
-    # KIP-704: after an unclean election the leader has to recover before it serves.
+    # KIP-704: after an unclean election the leader must recover before it serves.
     leader_recovery_state: int = field(INT8, versions="6+", ignorable=True)  # 1: recovering
 
 
@@ -45,9 +45,10 @@ class LeaderAndIsrRequest(Message, flexible="4+"):
     # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="7+")
     controller_epoch: int = field(INT32)
-    # KIP-380: the registration that the request is meant for; -1 means any.
+    # KIP-380: the registration for which the request is meant; -1 means any.
     broker_epoch: int = field(INT64, versions="2+", ignorable=True, default=-1)
-    # KIP-516: by "all" a broker finds replicas that it should not have.
+    # KIP-516: if the request covers all replicas, a broker can find replicas that it should not
+    # have.
     type: int = field(INT8, versions="5+")  # 1: some of the partitions, 2: all that there are
     ungrouped_partition_states: list[LeaderAndIsrPartitionState] = field(
         Array(LeaderAndIsrPartitionState), versions="0-1"

@@ -20,7 +20,7 @@ class MemberIdentity(Message):
 class LeaveGroupRequest(Message, flexible="4+"):
     group_id: str = field(STRING)
     member_id: str = field(STRING, versions="0-2")
-    # KIP-345: several members at once, as an administrator removes static ones.
+    # KIP-345: several members at once, for an administrator who removes static members.
     members: list[MemberIdentity] = field(Array(MemberIdentity), versions="3+")
 
 

@@ -14,7 +14,7 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
 class OffsetCommitPartition(Message):
     partition_index: int = field(INT32)
     committed_offset: int = field(INT64)
-    # KIP-320: the epoch of the last record consumed; the next owner finds a truncation by it.
+    # KIP-320: the epoch of the last record consumed, by which the next owner finds a truncation.
     committed_leader_epoch: int = field(INT32, versions="6+", default=-1, ignorable=True)
     # Only version 1 had it.
     commit_timestamp: int = field(INT64, versions="1", default=-1)
@@ -32,14 +32,14 @@ class OffsetCommitRequest(Message, flexible="8+"):
     member_id: str = field(STRING, versions="1+", ignorable=True)
     # KIP-345: the name of a static member.
     group_instance_id: str | None = field(STRING, versions="7+", nullable="7+", default=None)
-    # KIP-211: since version 5 a group's offsets expire some time after its last member has left,
-    # and no longer by commit.
+    # KIP-211: since version 5 a group's offsets expire some time after its last member has left, no
+    # longer some time after the commit.
     retention_time_ms: int = field(INT64, versions="2-4", default=-1, ignorable=True)
     topics: list[OffsetCommitTopic] = field(Array(OffsetCommitTopic))
 
     @property
     def generation_id(self) -> int:
-        """The name for members of classic groups, and in TxnOffsetCommit."""
+        """The name for members of classic groups, also used in TxnOffsetCommit."""
         return self.generation_id_or_member_epoch
 
 

@@ -34,14 +34,15 @@ class OffsetFetchRequest(Message, flexible="6+"):
     )
     # KIP-709: many groups in one request.
     groups: list[OffsetFetchGroup] = field(Array(OffsetFetchGroup), versions="8+")
-    # KIP-447: offsets of open transactions are UNSTABLE_OFFSET_COMMIT, not the ones before them.
+    # KIP-447: offsets in open transactions give UNSTABLE_OFFSET_COMMIT, not the offsets before
+    # them.
     require_stable: bool = field(BOOLEAN, versions="7+")
 
 
 class OffsetFetchPartitionResponse(Message):
     partition_index: int = field(INT32)
     committed_offset: int = field(INT64)
-    # KIP-320: the epoch of the last record consumed; the next owner finds a truncation by it.
+    # KIP-320: the epoch of the last record consumed, by which the next owner finds a truncation.
     committed_leader_epoch: int = field(INT32, versions="5+", default=-1, ignorable=True)
     metadata: str | None = field(STRING, nullable="0+")
     error_code: int = field(INT16)

@@ -54,7 +54,7 @@ class PartitionProduceResponse(Message):
     error_message: str | None = field(
         STRING, versions="8+", nullable="8+", ignorable=True, default=None
     )
-    # KIP-951: with NOT_LEADER_OR_FOLLOWER, so that the producer need not ask for metadata.
+    # KIP-951: sent with NOT_LEADER_OR_FOLLOWER, so that the producer need not request metadata.
     current_leader: LeaderIdAndEpoch = field(LeaderIdAndEpoch, versions="10+", tag=0)
 
 

@@ -17,5 +17,5 @@ class SaslAuthenticateResponse(Message, flexible="2+"):
     error_code: int = field(INT16)
     error_message: str | None = field(STRING, nullable="0+")
     auth_bytes: bytes = field(BYTES)
-    # KIP-368: when the client has to authenticate again; 0 means never.
+    # KIP-368: when the client must re-authenticate; 0 means never.
     session_lifetime_ms: int = field(INT64, versions="1+", ignorable=True)

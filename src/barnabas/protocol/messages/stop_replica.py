@@ -22,7 +22,7 @@ class StopReplicaTopicV1(Message):
 
 class StopReplicaPartitionState(Message):
     partition_index: int = field(INT32)
-    # KIP-570: a delayed request must not stop a replica that was assigned again since; -2 is a
+    # KIP-570: a delayed request must not stop a replica that has since been assigned again; -2 is a
     # deletion.
     leader_epoch: int = field(INT32, default=-1)
     delete_partition: bool = field(BOOLEAN)
@@ -38,7 +38,7 @@ class StopReplicaRequest(Message, flexible="2+"):
     # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="4+")
     controller_epoch: int = field(INT32)
-    # KIP-380: the registration that the request is meant for; -1 means any.
+    # KIP-380: the registration for which the request is meant; -1 means any.
     broker_epoch: int = field(INT64, versions="1+", ignorable=True, default=-1)
     delete_partitions: bool = field(BOOLEAN, versions="0-2")
     ungrouped_partitions: list[StopReplicaPartitionV0] = field(

@@ -56,7 +56,7 @@ class UpdateMetadataRequest(Message, flexible="6+"):
     is_kraft_controller: bool = field(BOOLEAN, versions="8+")
     type: int = field(INT8, versions="8+", tag=0, ignorable=True)  # of KRaft's alone
     controller_epoch: int = field(INT32)
-    # KIP-380: the registration that the request is meant for; -1 means any.
+    # KIP-380: the registration for which the request is meant; -1 means any.
     broker_epoch: int = field(INT64, versions="5+", ignorable=True, default=-1)
     ungrouped_partition_states: list[UpdateMetadataPartitionState] = field(
         Array(UpdateMetadataPartitionState), versions="0-4"

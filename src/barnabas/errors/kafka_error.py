@@ -1,7 +1,8 @@
-"""The roots of the errors that Barnabas raises on purpose, and what is asked of any error.
+"""The base classes of the errors that Barnabas raises on purpose, and questions to ask of any
+error.
 
-The rows of Kafka's protocol are subclasses of `KafkaError`, in the other files of this folder,
-each with its code; one row is here, since it stands for all codes that we do not know.
+The rows of Kafka's protocol are subclasses of `KafkaError`, in the other files of this folder, each
+with its code; one row is here, since it stands for all unknown codes.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Testing with a broker: fixtures for pytest, waits, snapshots; see `docs/testing.md`.
+"""Tools for testing with a broker: pytest fixtures, waits, snapshots; see `docs/testing.md`.
 
     def test_orders(barnabas_broker):
         orders = barnabas_broker.topic("orders")
         orders.send(b"one")
         assert orders.values() == [b"one"]
 
-The names below are the public ones; they are loaded on first use, since every run of pytest loads
-this package where it is installed.
+The names below are public; they are loaded on first use, since every pytest run loads this package
+if it is installed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Fixtures for pytest: a broker, a cluster, a topic, a producer, a consumer.
+"""Fixtures for pytest: a broker, a cluster, a topic, a producer and a consumer.
 
     def test_orders(barnabas_producer, barnabas_topic):
         barnabas_producer.send(barnabas_topic.name, b"one")
         barnabas_topic.wait_for_records(1)
 
-A broker is made for each test that asks for one, which takes a few milliseconds; the ini option
-`barnabas_scope`, or the fixtures with a scope in their name, share one. Every worker of
-pytest-xdist has its own. Nothing but pytest is imported before a fixture is used.
+Each test that asks for a broker gets a new one, which takes a few milliseconds; the ini option
+`barnabas_scope`, and the fixtures with a scope in their name, share a broker. Every pytest-xdist
+worker has its own. Only pytest is imported before a fixture is used.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _scope(fixture_name: str, config: pytest.Config) -> Scope:
 
 @pytest.fixture(scope="session")
 def barnabas_config() -> Mapping[str, Any]:
-    """Broker configs for every fixture; override it in a conftest.py to set some."""
+    """Broker configs for every fixture; override this fixture in a conftest.py to set some."""
     return {}
 
 
@@ -66,7 +66,7 @@ def barnabas_config() -> Mapping[str, Any]:
 def barnabas_broker(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Broker]:
-    """A `barnabas.Broker` that runs, for each test or as `barnabas_scope` has it."""
+    """A running `barnabas.Broker`, for each test or as `barnabas_scope` says."""
     yield from _broker(request, barnabas_config)
 
 
@@ -74,7 +74,7 @@ def barnabas_broker(
 def barnabas_module_broker(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Broker]:
-    """One for all tests of a module."""
+    """One broker for all tests in a module."""
     yield from _broker(request, barnabas_config)
 
 
@@ -82,7 +82,7 @@ def barnabas_module_broker(
 def barnabas_session_broker(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Broker]:
-    """One for all tests."""
+    """One broker for all tests."""
     yield from _broker(request, barnabas_config)
 
 
@@ -90,7 +90,7 @@ def barnabas_session_broker(
 def barnabas_cluster(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Cluster]:
-    """A `barnabas.Cluster` of three, for each test or as `barnabas_scope` has it."""
+    """A `barnabas.Cluster` of three brokers, for each test or as `barnabas_scope` says."""
     yield from _cluster(request, barnabas_config)
 
 
@@ -98,7 +98,7 @@ def barnabas_cluster(
 def barnabas_module_cluster(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Cluster]:
-    """One for all tests of a module."""
+    """One cluster for all tests in a module."""
     yield from _cluster(request, barnabas_config)
 
 
@@ -106,13 +106,13 @@ def barnabas_module_cluster(
 def barnabas_session_cluster(
     request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
 ) -> Iterator[Cluster]:
-    """One for all tests."""
+    """One cluster for all tests."""
     yield from _cluster(request, barnabas_config)
 
 
 @pytest.fixture
 def barnabas_topic(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Topic:
-    """A topic of one partition that is the test's own, called after it."""
+    """A topic with one partition for this test only, named after the test."""
     return barnabas_broker.topic(
         _topic_name(request.node.name, barnabas_broker.topics()), partitions=1
     )
@@ -127,14 +127,18 @@ def barnabas_producer(barnabas_broker: Broker) -> Iterator[SyncProducer]:
 
 @pytest.fixture
 def barnabas_consumer(barnabas_broker: Broker, barnabas_topic: Topic) -> Iterator[SyncConsumer]:
-    """A `SyncConsumer` of `barnabas_topic`, from its first record, in a group of its name."""
+    """A `SyncConsumer` of `barnabas_topic`, from its first record, in a group with the topic's
+    name.
+    """
     topic = barnabas_topic.name
     with barnabas_broker.consumer(topic, group_id=topic) as consumer:
         yield consumer
 
 
 def _topic_name(test: str, existing: Iterable[str]) -> str:
-    """A name like the test's that no topic has; Kafka refuses one that differs in . and _ only."""
+    """Return a name like the test's that no topic has; Kafka refuses a name that differs only in .
+    and _.
+    """
     wanted = re.sub(r"[^a-zA-Z0-9._-]+", "-", test).strip("-.")[:_NAME_LIMIT] or "test"
     taken = {name.replace(".", "_") for name in existing}
     name, count = wanted, 1
@@ -159,12 +163,12 @@ def _cluster(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> Itera
 
 
 def _arguments(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of the marker nearest to the test, module or session of the fixture."""
+    """Return the arguments of the marker nearest to the fixture's test, module or session."""
     marker = request.node.get_closest_marker("barnabas")
     if marker is not None and marker.args:
         raise ValueError(
             f"barnabas{marker.args!r}: this marker has arguments by name, such as config={{...}}"
         )
     arguments = {} if marker is None else dict(marker.kwargs)
-    # The marker's configs are added to those of the fixture, and win.
+    # The marker's configs are added to those of the fixture, and override them.
     return {**arguments, "config": {**config, **(arguments.get("config") or {})}}

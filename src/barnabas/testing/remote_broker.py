@@ -1,4 +1,4 @@
-"""A broker or cluster that runs elsewhere, read, written and waited for as an embedded one.
+"""Reads, writes and waits for a broker or cluster that runs elsewhere, as for an embedded one.
 
 with RemoteBroker("localhost:9092") as broker:
     broker.topic("orders").wait_for_records(3)
@@ -16,7 +16,7 @@ from barnabas.testing.embedded.handle import BrokerHandle
 class RemoteBroker(BrokerHandle):
     """Barnabas or Kafka at `bootstrap_servers`; nothing connects before the first use.
 
-    Raises ConfigError for an address that is none.
+    Raises ConfigError for an invalid address.
     """
 
     def __init__(self, bootstrap_servers: str) -> None:

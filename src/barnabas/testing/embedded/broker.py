@@ -1,13 +1,13 @@
-"""A broker in this process, or in one of its own: for tests, notebooks and small programs.
+"""Runs a broker in this process or in a separate one, for tests, notebooks and small programs.
 
     with barnabas.Broker() as broker:
         orders = broker.topic("orders")
         orders.send(b"one")
         assert orders.values() == [b"one"]
 
-`async with` works, too. The broker has a thread and an event loop of its own, or with
-`process=True` a process; several brokers may run side by side. Nothing at module level is shared
-and no signal handler is set.
+`async with` works too. The broker has its own thread and event loop, or with `process=True` its own
+process; several brokers may run side by side. They share no module-level state, and no signal
+handler is set.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 class Broker(EmbeddedLife):
     """A one-node broker on 127.0.0.1.
 
-    `data_dir`: the log directory; None makes a temporary one that is removed at `close` and at the
-    end of the `with` block, unless `config` has `log.dirs`.
-    `port`: 0 takes a free one. `config`: Kafka's broker configs, by their names, as texts, numbers
+    `data_dir`: the log directory; None creates a temporary directory that is removed at `close` and
+    at the end of the `with` block, unless `config` sets `log.dirs`.
+    `port`: 0 takes a free port. `config`: Kafka's broker configs, by their names, as texts, numbers
     or booleans.
     `production_defaults`: Kafka's defaults and the whole log. Without it the defaults suit tests:
     no wait before a group's first rebalance, one partition for each internal topic, no log below
     WARNING.
-    `process`: in a process of its own, for tests that keep a core busy, and for `kill`; it ends
-    with this process, however that ends.
-    `snapshot`: begin with a copy of this state (see `snapshot`).
+    `process`: run in a separate process, for tests that keep a core busy, and for `kill`; it ends
+    with this process, however this process ends.
+    `snapshot`: start with a copy of this state (see `snapshot`).
 
     `start` raises ConfigError or OSError with one line that says what to do. A stopped broker may
-    be started again, on the same port and the same data; after `close` a temporary directory is
-    gone, and the next start begins empty. A broker that cannot continue stops by itself, and `stop`
-    raises OSError with the reason.
+    be restarted, on the same port and with the same data; after `close` a temporary directory is
+    gone, and the next start is empty. A broker that cannot continue stops by itself, and `stop`
+    then raises OSError with the reason.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Broker(EmbeddedLife):
     ) -> None:
         self._config = texts(config)
         self._log_dirs = self._config.get("log.dirs", "")
-        # Two directories for one broker: which one is meant cannot be guessed.
+        # Two directories for one broker: it is unclear which of them is meant.
         if data_dir is not None and self._log_dirs:
             raise ConfigError(
                 f"data_dir={data_dir} and log.dirs={self._log_dirs}: give one of the two"
@@ -75,9 +75,9 @@ class Broker(EmbeddedLife):
 
     @property
     def faults(self) -> Faults:
-        """The faults of this broker, set by rule: see `barnabas.testing.faults`."""
+        """The faults of this broker, set by rules: see `barnabas.testing.faults`."""
         if self._faults is None:
-            # Most brokers are never asked for faults, so these modules are loaded with the first.
+            # Most brokers never use faults, so these modules are loaded on first use.
             if self._is_process:
                 from barnabas.testing.faults.distant_faults import DistantBrokerFaults
 
@@ -86,20 +86,21 @@ class Broker(EmbeddedLife):
             from barnabas.testing.faults.broker_faults import Faults
 
             self._faults = Faults(self._call)
-            # Asked for while it runs; otherwise `_start` attaches them.
+            # This is for a running broker; otherwise `_start` attaches the faults.
             if self._server is not None:
                 self._faults.attach(self._server)
         return self._faults
 
     def pause(self) -> Paused:
-        """Let it stand still as SIGSTOP does, until `resume`, the end of a `with` block, or `stop`.
+        """Freeze the broker as SIGSTOP does, until `resume`, the end of a `with` block, or `stop`.
 
             with broker.pause():
                 assert application.place_order("tea") == "try again later"
 
-        Connections stay and new ones are accepted by the kernel, nothing is answered, no timer
-        runs; what was sent meanwhile is handled afterwards. After ten minutes it resumes by itself,
-        unless it is a process of its own. Raises ConfigError if it is paused or does not run.
+        Connections stay open, and the kernel accepts new ones; nothing is answered and no timer
+        runs. Requests sent meanwhile are handled afterwards. After ten minutes the broker resumes
+        by itself, unless it runs in a separate process. Raises ConfigError if it is already paused
+        or not running.
         """
         with self._life:
             if self._pause is not None:
@@ -109,7 +110,7 @@ class Broker(EmbeddedLife):
         return Paused(self.resume)
 
     def resume(self) -> None:
-        """End a pause; do nothing if it is not paused."""
+        """End a pause; do nothing if the broker is not paused."""
         with self._life:
             self._go_on()
 
@@ -131,7 +132,7 @@ class Broker(EmbeddedLife):
 
     @property
     def server(self) -> Server:
-        """The server that runs; to be used on the broker's loop only."""
+        """The running server; use it only on the broker's loop."""
         if self._server is None:
             raise self._is_not_running()
         return self._server
@@ -139,7 +140,7 @@ class Broker(EmbeddedLife):
     # ---- its parts ----
 
     def _call(self, work: Callable[[], None]) -> None:
-        """Call it on the loop, or in this thread while the loop stands still."""
+        """Call `work` on the loop, or in this thread while the loop is paused."""
         with self._life:
             if self._pause is not None:
                 work()
@@ -185,10 +186,10 @@ class Broker(EmbeddedLife):
         await server.start()
         assert server.failure is not None
         stopping = self._stopping = asyncio.Event()
-        # A broker without a sound log directory stops by itself, as Kafka's does (KIP-112).
+        # A broker without a usable log directory stops by itself, as in Kafka (KIP-112).
         server.failure.add_done_callback(lambda _: stopping.set())
         self._server = server
-        # Kept for the next start: clients that are connected find the broker again.
+        # Kept for the next start, so that connected clients find the broker again.
         self._port = server.port
         self._ended = asyncio.get_running_loop().create_task(_end(server, stopping))
         if self._faults is not None:
@@ -203,7 +204,7 @@ class Broker(EmbeddedLife):
         assert self._stopping is not None and self._ended is not None
         self._stopping.set()
         await self._ended
-        # It could not continue: the test must not take its silence for a clean stop.
+        # The broker could not continue: the test must not mistake its silence for a clean stop.
         if server.failure is not None and server.failure.done():
             raise OSError(server.failure.result())
 

@@ -1,11 +1,11 @@
-"""The process of `Broker(process=True)`: makes a broker, and does what its parent asks.
+"""The process of `Broker(process=True)`: creates a broker and carries out its parent's calls.
 
     stdin:  ["make", "Broker", {...}, parent's process id], then ["start"], ["stop"], ...
             ["control"]: take faults over HTTP, on the port that is answered
             ["faults.heal", 2]: a method of `faults`
     stdout: {"value": ...} or {"error": text, "kind": class}, a line for a line
 
-It ends when the input does, or the parent is gone.
+The process ends when its input ends or its parent is gone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KINDS: Final = {"Broker": Broker, "Cluster": Cluster}
 
 
 class _Calls:
-    """The broker or cluster of this process, and what is called of it."""
+    """The broker or cluster of this process, and the calls to it."""
 
     def __init__(self) -> None:
         self.made: Broker | Cluster | None = None
@@ -38,8 +38,8 @@ class _Calls:
     def answer(self, call: list[Any]) -> dict[str, Any]:
         try:
             return {"value": self._call(*call)}
-        # What the constructor and the methods raise by contract; a bug ends the process with its
-        # trace.
+        # Errors that the constructor and the methods may raise; a bug ends the process with its
+        # traceback.
         except (BarnabasError, OSError) as error:
             return {"error": str(error), "kind": type(error).__name__}
 
@@ -59,16 +59,17 @@ class _Calls:
         watch = threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True)
         watch.start()
         if own := options.get("broker_config"):
-            # JSON has texts as keys.
+            # JSON keys are always texts.
             options["broker_config"] = {int(broker_id): own[broker_id] for broker_id in own}
         self.made = _KINDS[kind](**options)
 
     def _control(self, made: Broker | Cluster) -> int:
-        """The port of the faults' control, which begins at the first question, on a loop of its
-        own: so it answers while a broker stands still."""
-        # One server for the life of the process, whatever starts and stops in it.
+        """Return the port of the faults' control, which starts at the first call and has its own
+        loop, so that it answers even while a broker is paused.
+        """
+        # One server for the life of the process, even if brokers in it stop and start.
         if self._control_port is None:
-            # Most processes are never asked for faults, so this is loaded with the first question.
+            # Most processes never use faults, so this is loaded on first use.
             from barnabas.testing.faults.control import FaultControl
 
             control = FaultControl(0)
@@ -94,8 +95,8 @@ def main() -> int:
 
 
 def _watch(parent: int) -> None:
-    """Leave when the parent is gone: another of its children may hold the pipe open."""
-    # An orphan gets another parent, which is seen here within half a second.
+    """Exit when the parent is gone: another of its children may hold the pipe open."""
+    # An orphan gets a new parent, which this loop notices within half a second.
     while os.getppid() == parent:
         threading.Event().wait(1 / _LOOKS_PER_S)
     os.kill(os.getpid(), signal.SIGTERM)

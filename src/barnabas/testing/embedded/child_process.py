@@ -1,7 +1,8 @@
-"""A broker in a process of its own, as its parent sees it.
+"""Runs a broker in a separate process, as seen from its parent.
 
-Calls go over a pipe to `child`, one line each way. The process ends with its parent, however that
-ends: the pipe closes, and should another process keep it open, the child sees its parent gone.
+Calls go over a pipe to `child`, one line each way. The process ends with its parent, however the
+parent ends: the pipe closes, and if another process keeps it open, the child notices that its
+parent is gone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from barnabas.clock import SystemClock
 from barnabas.errors import ConfigError
 
 _SOURCES: Final = Path(__file__).parents[3]
-# Last on the path, for a parent that alone knows where this package is.
+# Last on the path, for the case that only the parent knows where this package is.
 _PROGRAM: Final = f"""\
 import sys
 sys.path.append({str(_SOURCES)!r})
@@ -34,15 +35,16 @@ _ERRORS: Final = {"ConfigError": ConfigError, "TimeoutError": TimeoutError}
 
 
 class ChildProcess:
-    """Has made a `Broker` or `Cluster` (`kind`) of these arguments when it is constructed.
+    """Creates a `Broker` or `Cluster` (`kind`) with these arguments in a new process.
 
-    Raises ConfigError or OSError with what its constructor says.
+    Raises ConfigError or OSError with the text of that constructor's error.
     """
 
     def __init__(self, kind: str, arguments: dict[str, Any], patience_s: float) -> None:
         self._patience_s = patience_s
         self._process = subprocess.Popen(
-            # -P: a directory called barnabas where the test runs is not taken for the package.
+            # -P: a directory called barnabas in the test's working directory is not taken for the
+            # package.
             [sys.executable, "-P", "-c", _PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -60,7 +62,9 @@ class ChildProcess:
         return self._process.pid
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method there, and return its result; raises what that raises."""
+        """Call a method in the process, and return its result; raise the error that the method
+        raises.
+        """
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps([method, *arguments]).encode() + b"\n")
@@ -68,15 +72,15 @@ class ChildProcess:
             raise self._has_ended() from None
         answer = json.loads(self._line(method))
         if "error" in answer:
-            # The class by its name: an exception itself does not go through JSON.
+            # The class is looked up by its name: an exception itself cannot be sent as JSON.
             raise _ERRORS.get(answer["kind"], OSError)(answer["error"])
         return answer["value"]
 
     def suspend(self) -> None:
-        """Stop its threads by SIGSTOP, until `go_on`."""
+        """Stop the process's threads with SIGSTOP, until `go_on`."""
         self._process.send_signal(signal.SIGSTOP)
         if sys.platform != "darwin":
-            # The signal is sent, but a thread on another processor may still run.
+            # The signal has been sent, but a thread on another processor may still run.
             with suppress(ChildProcessError):  # it has ended
                 os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
@@ -84,12 +88,12 @@ class ChildProcess:
         self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End it as `kill -9` does: nothing is flushed, no client is notified."""
+        """End the process as `kill -9` does: nothing is flushed, no client is notified."""
         self._process.kill()
         self.end()
 
     def end(self) -> None:
-        """End the process: by closing its pipe, and by force if that takes too long."""
+        """End the process by closing its pipe, or by force if that takes too long."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         try:
@@ -100,7 +104,7 @@ class ChildProcess:
         self._process.stdout.close()
 
     def _line(self, method: str) -> bytes:
-        """Read the next line that it prints. Raises TimeoutError, OSError."""
+        """Read the next line that the process prints. Raises TimeoutError or OSError."""
         assert self._process.stdout is not None
         clock = SystemClock()
         deadline_ms = clock.monotonic_ms() + self._patience_s * 1000
@@ -108,14 +112,14 @@ class ChildProcess:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._unread:
                 left_s = (deadline_ms - clock.monotonic_ms()) / 1000
-                # A read would block for as long as the child hangs.
+                # A plain read would block as long as the child hangs.
                 if left_s <= 0 or not selector.select(left_s):
                     raise TimeoutError(
                         f"the broker's process {self.pid} did not {method} within "
                         f"{self._patience_s:g} s"
                     )
                 data = os.read(self._process.stdout.fileno(), _READ_BYTES)
-                # The end of its output: it has ended, or was killed.
+                # The end of its output: the process ended or was killed.
                 if not data:
                     raise self._has_ended()
                 self._unread += data

@@ -1,4 +1,6 @@
-"""The clients behind a handle: a thread with an admin, and with a producer once one is needed."""
+"""Runs the clients behind a handle: a thread with an admin, and with a producer once it is
+needed.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ _CLIENT_ID: Final = "barnabas-testing"
 _GRACE_S: Final = 1.0
 _ATTEMPT_MS: Final = 500
 _REQUEST_MS: Final = 1000
-"""For a request to one broker, which may be paused: then another one is asked."""
+"""The timeout for a request to one broker, which may be paused: then another broker is asked."""
 
 
 class ClientThread:
-    """Opens at the first use, and again at the first one after `close`.
+    """Opens at the first use, and reopens at the first use after `close`.
 
-    `bootstrap_servers` and `options` (of every client) are asked whenever a client is made: a
-    cluster's list changes.
+    `bootstrap_servers` and `options` (for every client) are called whenever a client is created,
+    because a cluster's list changes.
     """
 
     def __init__(
@@ -44,15 +46,17 @@ class ClientThread:
         self._starting = asyncio.Lock()
 
     def run(self, work: Callable[[], Awaitable[T]], what: str, timeout_s: float) -> T:
-        """The result of `work`, which is repeated after transient errors, or WaitTimeout.
+        """Return the result of `work`, which is repeated after transient errors, or raise
+        WaitTimeout.
 
-        A topic that is unknown is an error at once: call `wait_for_topic` first if one is expected.
+        An unknown topic is an error immediately: call `wait_for_topic` first if a topic is expected
+        to appear.
         """
 
         async def look() -> Sight[T | UnknownTopicOrPartition]:
             try:
                 return Sight(await work(), True, "")
-            # Retriable in Kafka, but a test that mistypes a name should not wait for it.
+            # This is retriable in Kafka, but a test that mistypes a name should not wait.
             except UnknownTopicOrPartition as error:
                 return Sight(error, True, "")
 
@@ -62,23 +66,23 @@ class ClientThread:
         return result
 
     def run_once(self, work: Coroutine[Any, Any, T], what: str, timeout_s: float) -> T:
-        """The result of `work`, which must not be repeated, or TimeoutError."""
+        """Return the result of `work`, which must not be repeated, or raise TimeoutError."""
         return self._open().run(_in_time(work, what, timeout_s))
 
     def wait(self, look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
-        """Look until the state is there, as `wait_until` does; there is always a deadline."""
+        """Look until the state is reached, as `wait_until` does; there is always a deadline."""
         arguments.duration(timeout_s, "timeout_s")
         try:
             return self._open().run(wait_until(look, wanted, timeout_s))
         except WaitTimeout as late:
-            # Without the frames of the loop's thread, which say nothing about the test.
+            # Leave out the frames of the loop's thread, which say nothing about the test.
             raise late.with_traceback(None) from None
 
     def close(self) -> None:
         with self._lock:
             thread, self._thread = self._thread, None
-            # A fork has the object and not the thread: the parent's clients are not the child's to
-            # close.
+            # A fork has the object but not the thread: the child must not close the parent's
+            # clients.
             if thread is None or not thread.is_own:
                 return
             try:
@@ -90,7 +94,7 @@ class ClientThread:
         with self._lock:
             if self._thread is None or not self._thread.is_own:
                 self._thread = LoopThread(_CLIENT_ID)
-                # Clients belong to the loop on which they were made.
+                # Clients belong to the loop on which they were created.
                 self._admin = self._producer = None
                 self._starting = asyncio.Lock()
             return self._thread
@@ -98,14 +102,14 @@ class ClientThread:
     # ---- on the loop ----
 
     async def admin(self) -> Admin:
-        """Raises NoBrokersAvailable; then the next call tries again."""
+        """Return the admin. Raises NoBrokersAvailable; the next call then tries again."""
         async with self._starting:
             if self._admin is None:
                 admin = Admin(
                     self.bootstrap_servers(),
                     **self.options(),
                     client_id=_CLIENT_ID,
-                    # Who waits tries again, and can then say what went wrong.
+                    # A waiting caller tries again, and can then say what went wrong.
                     default_api_timeout_ms=_ATTEMPT_MS,
                     request_timeout_ms=_REQUEST_MS,
                 )
@@ -114,7 +118,9 @@ class ClientThread:
             return self._admin
 
     async def producer(self) -> Producer:
-        """Raises NoBrokersAvailable, as `admin` does; then the next call tries again."""
+        """Return the producer. Raises NoBrokersAvailable like `admin`; the next call then tries
+        again.
+        """
         async with self._starting:
             if self._producer is None:
                 producer = Producer(
@@ -122,7 +128,7 @@ class ClientThread:
                     **self.options(),
                     client_id=_CLIENT_ID,
                     request_timeout_ms=_REQUEST_MS,
-                    # A test that deletes a topic does not want it back.
+                    # A test that deletes a topic does not want it to be created again.
                     allow_auto_create_topics=False,
                 )
                 await producer.start()
@@ -130,14 +136,15 @@ class ClientThread:
             return self._producer
 
     async def look_at(self, topic: str) -> None:
-        """Have the producer know a topic as it is now: one that was deleted and created again may
-        have fewer partitions, and what is sent to the others would wait for them."""
+        """Refresh the producer's knowledge of a topic: a recreated topic may have fewer partitions,
+        and records sent to the missing partitions would wait for them.
+        """
         if self._producer is not None:
             await self._producer.partitions_for(topic)
 
     async def _close(self) -> None:
         if self._producer is not None:
-            # Everything that was sent was awaited; only what timed out may be left.
+            # Everything that was sent was awaited; only records that timed out may be left.
             try:
                 async with asyncio.timeout(_GRACE_S):
                     await self._producer.close()

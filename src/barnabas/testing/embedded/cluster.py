@@ -1,12 +1,13 @@
-"""Several brokers in this process, for tests and notebooks: they replicate, elect and move.
+"""Runs several brokers in this process, for tests and notebooks: they replicate, elect leaders and
+move replicas.
 
     with barnabas.Cluster(brokers=3) as cluster:
         admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
 
-All run on one loop in one thread, or with `own_threads=True` on a loop each, and share one metadata
-tree, each in a session of its own; among each other they use sockets, as brokers on several
-machines do. So it shows what a cluster does, and not how fast: for that, and for `kill -9`, start
-processes (`barnabas cluster start`).
+All brokers run on one loop in one thread, or with `own_threads=True` on one loop each. They share
+one metadata tree, each with its own session, and connect to each other with sockets, as brokers on
+several machines do. This shows how a cluster behaves, not how fast it is: for speed, and for `kill
+-9`, start processes (`barnabas cluster start`).
 """
 
 from __future__ import annotations
@@ -42,17 +43,19 @@ _METADATA = "metadata"
 class Cluster(EmbeddedLife):
     """`brokers` brokers with the ids 1, 2, ... on free ports of 127.0.0.1.
 
-    `data_dir`: has a directory for each broker and one for the metadata; None makes a temporary one
-    that is removed at `close` and at the end of the `with` block. `config`: Kafka's broker configs
-    by their names, for all brokers, as texts, numbers or booleans;
-    `broker_config`: for single brokers, by broker id, on top (`{1: {"broker.rack": "east"}}`).
-    With `barnabas.metrics.port` in `config` broker 1 takes that port, the others the next ones.
+    `data_dir`: the directory that holds a directory for each broker and one for the metadata; None
+    creates a temporary directory that is removed at `close` and at the end of the `with` block.
+    `config`: Kafka's broker configs by their names, for all brokers, as texts, numbers or booleans;
+    `broker_config`: additional configs for single brokers, by broker id (`{1: {"broker.rack":
+    "east"}}`). With `barnabas.metrics.port` in `config` broker 1 takes that port, and the others
+    take the following ports.
     `own_threads`: a thread for each broker, so that one of them can be paused.
-    `production_defaults`, `process` (one for all brokers) and `snapshot` as for a `Broker`; an
-    internal topic has a partition for each broker unless `production_defaults` is true.
+    `production_defaults`, `process` (one process for all brokers) and `snapshot` work as for a
+    `Broker`; an internal topic has a partition for each broker unless `production_defaults` is
+    true.
 
     `start` raises ConfigError or OSError with one line that says what to do. A stopped cluster may
-    be started again, on the same ports and the same data, until `close`.
+    be restarted, on the same ports and with the same data, until `close`.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class Cluster(EmbeddedLife):
         self._broker_config = {
             broker_id: texts(own) for broker_id, own in (broker_config or {}).items()
         }
-        # A config for a broker that never starts would be lost without a word.
+        # A config for a broker that never starts would be silently lost.
         strangers = sorted(self._broker_config.keys() - set(self.broker_ids))
         if strangers:
             raise ConfigError(
@@ -94,15 +97,17 @@ class Cluster(EmbeddedLife):
     # ---- life ----
 
     def stop_broker(self, broker_id: int) -> None:
-        """Stop one broker cleanly: it hands over its leaderships first (RE-13)."""
+        """Stop one broker cleanly: it first hands over its leaderships (RE-13)."""
         self._change("stop_broker", broker_id)
 
     def start_broker(self, broker_id: int) -> None:
-        """Start a stopped broker, on its old port and its old data."""
+        """Start a stopped broker, on its old port and with its old data."""
         self._change("start_broker", broker_id)
 
     def _change(self, method: str, broker_id: int) -> None:
-        """In the thread without the lock: what stops may wait for another one's stop."""
+        """Call the method in the thread, without the lock: a stopping broker may wait for another
+        one's stop.
+        """
         if not self._is_process:
             works = {
                 "start_broker": self._start_stopped_broker,
@@ -118,15 +123,17 @@ class Cluster(EmbeddedLife):
             self._take_ports(child.call(method, broker_id))
 
     def kill_broker(self, broker_id: int) -> None:
-        """Stop one broker as `kill -9` does: nothing is handed over, its next start recovers."""
+        """Stop one broker as `kill -9` does: nothing is handed over, and its next start
+        recovers.
+        """
         self._change("kill_broker", broker_id)
 
     def pause(self, broker_id: int) -> Paused:
-        """Let one broker stand still as SIGSTOP does, until `resume`, the end of a `with` block, or
-        its stop; `Broker.pause` says what that means.
+        """Freeze one broker as SIGSTOP does, until `resume`, the end of a `with` block, or its
+        stop; `Broker.pause` describes the effect.
 
-        Its session with the metadata ends after its `zookeeper.session.timeout.ms`, and it begins
-        another one when it resumes. Raises ConfigError unless it runs, in a thread of its own.
+        Its metadata session ends after its `zookeeper.session.timeout.ms`, and it starts a new
+        session when it resumes. Raises ConfigError unless it is running in its own thread.
         """
         # The broker is in the child process, which has the threads.
         if self._own_threads(broker_id) is None:
@@ -136,7 +143,7 @@ class Cluster(EmbeddedLife):
         return Paused(partial(self.resume, broker_id))
 
     def resume(self, broker_id: int) -> None:
-        """End a broker's pause; do nothing if it is not paused."""
+        """End a broker's pause; do nothing if the broker is not paused."""
         threads = self._own_threads(broker_id)
         if threads is None:
             self._change("resume", broker_id)
@@ -147,9 +154,9 @@ class Cluster(EmbeddedLife):
 
     @property
     def faults(self) -> ClusterFaults:
-        """The faults of this cluster, set by rule: see `barnabas.testing.faults`."""
+        """The faults of this cluster, set by rules: see `barnabas.testing.faults`."""
         if self._faults is None:
-            # Most clusters are never asked for faults, so these modules are loaded with the first.
+            # Most clusters never use faults, so these modules are loaded on first use.
             if self._is_process:
                 from barnabas.testing.faults.distant_faults import DistantClusterFaults
 
@@ -166,7 +173,8 @@ class Cluster(EmbeddedLife):
     @property
     def bootstrap_servers(self) -> str:
         """`127.0.0.1:PORT,...` of the running brokers, or the addresses of their first listeners,
-        for any Kafka client."""
+        for any Kafka client.
+        """
         if not self.is_running:
             raise self._is_not_running()
         return ",".join(
@@ -176,35 +184,35 @@ class Cluster(EmbeddedLife):
 
     @property
     def running_broker_ids(self) -> list[int]:
-        """The brokers that run, in the order of their starts."""
+        """The ids of the running brokers, in the order in which they started."""
         return list(self._running)
 
     @property
     def store(self) -> EmbeddedStore:
-        """The metadata of all brokers; to be touched on the cluster's loop only."""
+        """The metadata of all brokers; use it only on the cluster's loop."""
         if self._store is None:
             raise self._is_not_running()
         return self._store
 
     @property
     def servers(self) -> tuple[Server, ...]:
-        """The brokers that run; each to be touched on its loop only, as `server` has it."""
+        """The running brokers; use each only on its loop, as for `server`."""
         return tuple(self._servers.values())
 
     def server(self, broker_id: int) -> Server:
-        """A running broker; to be used on its loop only, which is the cluster's or its own."""
+        """Return a running broker; use it only on its loop, which is the cluster's or its own."""
         server = self._servers.get(broker_id)
         if server is None:
             raise ConfigError(f"broker {broker_id} is not running")
         return server
 
     def session(self, broker_id: int) -> EmbeddedSession:
-        """A running broker's session with the metadata; to be used on the cluster's loop only."""
+        """Return a running broker's metadata session; use it only on the cluster's loop."""
         self.server(broker_id)
         return self._sessions[broker_id]
 
     def call_soon(self, broker_id: int, callback: Callable[[], None]) -> None:
-        """Call it on a broker's loop. On the cluster's loop only."""
+        """Call a function on a broker's loop. Call this only on the cluster's loop."""
         if self._threads is None:
             callback()
         else:
@@ -213,7 +221,9 @@ class Cluster(EmbeddedLife):
     # ---- its parts ----
 
     def _own_threads(self, broker_id: int) -> OwnThreads | None:
-        """The threads of brokers that can be paused; None: they are in the child process."""
+        """Return the threads of brokers that can be paused; None if the threads are in the child
+        process.
+        """
         if self._threads is None:
             raise ConfigError(
                 f"broker {broker_id} cannot be paused: all brokers of this cluster share one "
@@ -225,7 +235,7 @@ class Cluster(EmbeddedLife):
     def _pause_here(self, broker_id: int) -> None:
         assert self._threads is not None
         server, session = self.server(broker_id), self.session(broker_id)
-        # In this thread: the loop of the metadata must not wait for a broker that is busy.
+        # Done in this thread: the metadata's loop must not wait for a busy broker.
         pause = self._threads.stop(broker_id)
         timeout_ms = server.config.int("zookeeper.session.timeout.ms")
         self.thread.call(partial(self._threads.on_stopped, broker_id, pause, session, timeout_ms))
@@ -241,7 +251,7 @@ class Cluster(EmbeddedLife):
         own = dict(self._broker_config)
         for number, port in self._ports.items():
             given = {**listeners, **own.get(number, {})}
-            # The child starts on the same ports: clients have their addresses already.
+            # The child starts on the same ports: clients already have their addresses.
             own[number] = with_port({**listener(self._secured, port), **given}, port)
         return {
             "brokers": len(self.broker_ids),
@@ -252,7 +262,7 @@ class Cluster(EmbeddedLife):
         }
 
     def _ports_taken(self) -> list[tuple[int, int]]:
-        """The ports of the brokers that run, with their ids, in the order of their starts."""
+        """Return the running brokers' ids and ports, in the order in which they started."""
         return [(broker_id, self._ports[broker_id]) for broker_id in self._running]
 
     def _take_ports(self, ports: Sequence[tuple[int, int]]) -> None:
@@ -262,18 +272,18 @@ class Cluster(EmbeddedLife):
     # ---- on its loop ----
 
     async def _start(self) -> None:
-        """Return when every broker serves, and knows all the others."""
+        """Return when every broker serves and knows all the others."""
         directory = self.data_dir / _METADATA
         directory.mkdir(parents=True, exist_ok=True)
         self._running = []
-        # Temporary metadata need not survive this process: it is written when it is stopped.
+        # Temporary metadata need not survive this process: it is written when the cluster stops.
         is_new = self._directory.is_temporary and not any(directory.iterdir())
         self._unwritten = directory if is_new else None
         self._store = EmbeddedStore() if is_new else EmbeddedStore.open(directory)
         for broker_id in self.broker_ids:
             await self._start_broker(broker_id)
         for broker_id, server in self._servers.items():
-            # Else the first request of a test might find a broker that knows only some of the
+            # Otherwise a test's first request might reach a broker that knows only some of the
             # others.
             await self._on_loop(broker_id, server.knows_brokers(self.broker_ids))
 
@@ -283,14 +293,14 @@ class Cluster(EmbeddedLife):
         session = self._store.session()
         store: MetadataStore = session
         if self._threads is not None:
-            # A broker on another thread reaches the tree through the metadata's loop.
+            # A broker in another thread reaches the tree through the metadata's loop.
             store = DistantSession(session, self._threads.begin(broker_id))
         users = None if self._secured is None else self._secured.setup.passwords
         server = Server(config, self._seams(), store, first_users=users)
         try:
             await self._on_loop(broker_id, server.start())
         except BaseException:
-            # The thread exists from before the start, so it has to end with a failure of it.
+            # The thread was created before the start, so it must end if the start fails.
             await self._end_thread(broker_id)
             raise
         self._sessions[broker_id] = session
@@ -312,11 +322,13 @@ class Cluster(EmbeddedLife):
         await self._end_server(broker_id, self._taken_out(broker_id).abandon())
 
     def _taken_out(self, broker_id: int) -> Server:
-        """A broker that is to stop. Raises ConfigError if it is not running."""
+        """Remove and return a broker that is about to stop. Raises ConfigError if it is not
+        running.
+        """
         if broker_id not in self._running:
             raise ConfigError(f"broker {broker_id} is not running")
         self._running.remove(broker_id)
-        # A broker that stands still could not stop.
+        # A paused broker could not stop.
         if self._threads is not None:
             self._threads.go_on(broker_id)
         if self._faults is not None:
@@ -348,7 +360,8 @@ class Cluster(EmbeddedLife):
             "log.dirs": str(self.data_dir / f"broker-{broker_id}"),
             "offsets.topic.replication.factor": str(min(3, size)),
             "transaction.state.log.replication.factor": str(min(3, size)),
-            # Kafka's defaults are for three brokers: with fewer no internal topic could be created.
+            # Kafka's defaults are for three brokers: with fewer, no internal topic could be
+            # created.
             "transaction.state.log.min.isr": str(min(2, size)),
             **({} if self._production_defaults else defaults_for_tests(size)),
             **self._config,
@@ -361,7 +374,8 @@ class Cluster(EmbeddedLife):
         for broker_id, server in self._servers.items():
             if self._threads is not None:
                 self._threads.go_on(broker_id)
-            # All of them, before the first one stops: no leadership is moved for nothing.
+            # All of them, before the first broker stops, so that no leadership is moved for
+            # nothing.
             await self._on_loop(broker_id, server.ends_with_all())
         for broker_id in reversed(self.broker_ids):
             if broker_id in self._servers:

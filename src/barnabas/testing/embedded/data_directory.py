@@ -1,12 +1,12 @@
-"""The directory of an embedded broker's data: a given one, or a temporary one.
+"""Provides the directory for an embedded broker's data: a given or a temporary directory.
 
 A temporary directory is removed by `remove`, and otherwise when its owner is collected or the
 process ends, so that a broker that was not closed leaves nothing behind. A forked process never
 removes the directory of its parent.
 
-Its files need not survive a power cut. What is written survives the end of the process all the
-same, however it ends. On a busy disk the syncs of a broker's start and stop take ten times as long
-as all the rest.
+Its files need not survive a power cut, so they are not synced. Written data still survives the end
+of the process, however it ends. On a busy disk the syncs during a broker's start and stop take ten
+times as long as everything else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from barnabas.storage.files import OsFiles
 
 
 class DataDirectory:
-    """`given`: where the data is kept, and stays; None: in a temporary directory."""
+    """`given` is the directory that keeps the data and is never removed; None: a temporary
+    directory.
+    """
 
     def __init__(self, given: Path | None) -> None:
         self._given = given
@@ -30,7 +32,9 @@ class DataDirectory:
 
     @property
     def path(self) -> Path | None:
-        """None: temporary, and not made yet, or removed."""
+        """The path; None for a temporary directory that has not been created or has been
+        removed.
+        """
         return self._given or self._temporary
 
     @property
@@ -38,24 +42,24 @@ class DataDirectory:
         return self._given is None
 
     def make(self) -> Path:
-        """The directory; a temporary one is made unless it exists."""
+        """Return the directory; a temporary directory is created unless it exists."""
         if self._given is not None:
             return self._given
         if self._temporary is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="barnabas-"))
-            # Runs when the owner is collected, and at the end of the interpreter.
+            # Runs when the owner is collected, and when the interpreter exits.
             self._removal = weakref.finalize(self, _remove, self._temporary, os.getpid())
         return self._temporary
 
     def remove(self) -> None:
-        """Remove a temporary directory; do nothing to another one."""
+        """Remove a temporary directory; do nothing to a given one."""
         if self._removal is not None:
             self._removal()
             self._removal = self._temporary = None
 
 
 class UnsyncedFiles(OsFiles):
-    """The system's files, without `fsync`: for what is temporary."""
+    """The system's files, without `fsync`, for temporary data."""
 
     __slots__ = ()
 
@@ -67,6 +71,6 @@ class UnsyncedFiles(OsFiles):
 
 
 def _remove(directory: Path, process_id: int) -> None:
-    # A forked process inherits the finalizer, and not the directory.
+    # A forked process inherits the finalizer, but not the directory.
     if os.getpid() == process_id:
         shutil.rmtree(directory, ignore_errors=True)

@@ -1,4 +1,6 @@
-"""The first listener of an embedded broker: its clients connect there, and its port stays. Pure."""
+"""The first listener of an embedded broker: clients connect to it, and its port stays the same.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +17,22 @@ _HOSTS: Final[Mapping[str, str]] = {
     "localhost": _THIS_MACHINE,
     "::": "[::1]",
 }
-"""Is where a client on this machine reaches a listener that is bound to all of its addresses."""
+"""The address at which a client on this machine reaches a listener that is bound to all
+addresses.
+"""
 
 
 def address(config: Mapping[str, str], port: int) -> str:
-    """HOST:PORT for clients of the broker that has this config and this port."""
+    """Return HOST:PORT for clients of the broker with this config and this port."""
     return f"{_host(config)}:{port}"
 
 
 def with_port(properties: Mapping[str, str], port: int) -> dict[str, str]:
-    """The properties, with the port of an earlier life in place of any free one (0)."""
+    """Return the properties, with the previously used port in place of "any free port" (0)."""
     text = properties[_LISTENERS]
     first, comma, others = text.partition(",")
     name, colon, number = first.rpartition(":")
-    # A port that the test has chosen stays.
+    # A port chosen by the test stays.
     if number.strip() != "0":
         return dict(properties)
     return {**properties, _LISTENERS: f"{name}{colon}{port}{comma}{others}"}

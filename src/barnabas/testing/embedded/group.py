@@ -27,16 +27,16 @@ __tracebackhide__ = is_wait_timeout
 READ_COMMITTED: Final = "read_committed"
 _LEVELS: Final = (READ_COMMITTED, "read_uncommitted")
 _COUNTED: Final = 1000
-"""A wait counts so many records beyond the lag that it waits for, and no more."""
+"""How far beyond the wanted lag a wait counts the records."""
 
 Lags = dict[tuple[TopicPartition, Span], int]
-"""Records in ranges that were counted already."""
+"""Records in ranges that have already been counted."""
 
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead")
 
 
 class Group:
-    """A group of a broker that runs; what `broker.group(name)` returns. It need not exist.
+    """A group of a running broker, returned by `broker.group(name)`. It need not exist.
 
     Every method blocks, at most `timeout_s` seconds, and may be called by any thread.
     """
@@ -49,30 +49,33 @@ class Group:
         return f"Group({self.name!r}, at {self._clients.bootstrap_servers()})"
 
     def describe(self, timeout_s: float = TIMEOUT_S) -> GroupDescription:
-        """Its state, assignor, coordinator and members; state "Dead": there is no such group."""
+        """Return its state, assignor, coordinator and members; the state "Dead" means that the
+        group does not exist.
+        """
         return self._clients.run(self._describe, f"group {self.name!r}", timeout_s)
 
     def state(self, timeout_s: float = TIMEOUT_S) -> str:
-        """ "Stable", "PreparingRebalance", "CompletingRebalance", "Empty" or "Dead"."""
+        """Return "Stable", "PreparingRebalance", "CompletingRebalance", "Empty" or "Dead"."""
         return self.describe(timeout_s).state
 
     def offsets(self, timeout_s: float = TIMEOUT_S) -> dict[TopicPartition, int]:
-        """The committed offsets (of the next record to read), sorted by partition."""
+        """Return the committed offsets (of the next record to read), sorted by partition."""
         return self._clients.run(self._offsets, f"the offsets of group {self.name!r}", timeout_s)
 
     def lag(self, timeout_s: float = TIMEOUT_S, *, isolation_level: str = READ_COMMITTED) -> int:
-        """How many records it has not committed yet, in all partitions of its offsets.
+        """Return how many records it has not committed yet, in all partitions with committed
+        offsets.
 
-        Records are counted, not offsets: markers of transactions and what compaction removed have
-        none. Neither are records of aborted and of open transactions counted, unless
-        `isolation_level` is "read_uncommitted".
+        Records are counted, not offsets: transaction markers and compacted records do not count.
+        Records in aborted and open transactions do not count either, unless `isolation_level` is
+        "read_uncommitted".
         """
         return sum(self.lag_by_partition(timeout_s, isolation_level=isolation_level).values())
 
     def lag_by_partition(
         self, timeout_s: float = TIMEOUT_S, *, isolation_level: str = READ_COMMITTED
     ) -> dict[TopicPartition, int]:
-        """Count the lag of each partition in which it has an offset, as `lag` does."""
+        """Count the lag of each partition in which the group has an offset, as `lag` does."""
         work = partial(self._lag, _level(isolation_level))
         return self._clients.run(work, f"the lag of group {self.name!r}", timeout_s)
 
@@ -85,10 +88,11 @@ class Group:
         isolation_level: str = READ_COMMITTED,
         timeout_s: float = TIMEOUT_S,
     ) -> GroupDescription:
-        """Its description, once all that is given is true at the same time, or WaitTimeout.
+        """Return its description once all given conditions are true at the same time, or raise
+        WaitTimeout.
 
-        `state`: one of Kafka's, as "Stable"; `members`: how many; `lag`: this or less, in records
-        as the method `lag` counts them, and at least one offset is committed.
+        `state`: one of Kafka's states, such as "Stable"; `members`: their number; `lag`: at most
+        this many records, as the method `lag` counts them, and at least one committed offset.
         """
         if state is not None and state not in STATES:
             raise ValueError(f"state: {state!r} is not one of {', '.join(STATES)}")
@@ -103,12 +107,11 @@ class Group:
             holds &= members is None or len(described.members) == members
             seen = f"state {described.state}, {counted(len(described.members), 'member')}"
             if lag is not None:
-                # Counting means reading: a group far behind is not counted to the end at each look.
+                # Counting means reading: for a group far behind, a look does not count to the end.
                 most = lag + _COUNTED
                 lags = await self._lag(level, most, known)
                 behind = sum(lags.values())
-                # Without a committed offset there is no lag to speak of, and 0 would be true too
-                # early.
+                # Without a committed offset there is no real lag, and 0 would be true too early.
                 holds &= bool(lags) and behind <= lag
                 seen += f", lag {behind}" if lags else ", no committed offsets"
                 seen += " or more" if behind >= most else ""
@@ -134,7 +137,9 @@ class Group:
     async def _lag(
         self, isolation_level: str, most: int | None = None, counted: Lags | None = None
     ) -> dict[TopicPartition, int]:
-        """`most`: so many records of a partition are enough; `counted`: those of earlier looks."""
+        """`most`: counting this many records of a partition is enough; `counted`: results of
+        earlier looks.
+        """
         offsets = await self._offsets()
         admin = await self._clients.admin()
         ends = await admin.list_offsets(

@@ -1,4 +1,4 @@
-"""The handle of a broker, wherever that runs: its topics, groups and clients, and waits.
+"""The handle of a broker, wherever the broker runs: its topics, groups, clients and waits.
 
 topic = broker.topic("orders", partitions=3)
 with broker.producer() as producer, broker.consumer("orders", group_id="g") as consumer:
@@ -41,7 +41,7 @@ _HEARTBEAT_MS = 250
 
 
 class BrokerHandle(ABC):
-    """Reads, writes and waits with clients of its own; they are loaded when first used."""
+    """Reads, writes and waits with its own clients, which are loaded on first use."""
 
     def __init__(self) -> None:
         self._client_thread: ClientThread | None = None
@@ -52,10 +52,10 @@ class BrokerHandle(ABC):
     @property
     @abstractmethod
     def bootstrap_servers(self) -> str:
-        """`HOST:PORT,...` for any Kafka client."""
+        """Return `HOST:PORT,...` for any Kafka client."""
 
     def _client_options(self) -> dict[str, Any]:
-        """The options that every client needs besides the addresses."""
+        """The options that every client needs in addition to the addresses."""
         return {}
 
     # ---- in a line ----
@@ -69,12 +69,13 @@ class BrokerHandle(ABC):
         *,
         timeout_s: float = TIMEOUT_S,
     ) -> Topic:
-        """The topic of this name, which is created unless it exists.
+        """Return the topic with this name, after creating it if it does not exist.
 
         `partitions` and `replication_factor` are the broker's defaults unless given; a topic that
-        exists with other numbers is a ValueError. `config`: of a new topic, by Kafka's names. For
-        thousands of partitions there is as much more time as a slow disk needs for their logs.
-        Raises InvalidTopicName, InvalidReplicationFactor, InvalidConfig, WaitTimeout.
+        exists with other numbers is a ValueError. `config`: the configs of a new topic, by Kafka's
+        names. For thousands of partitions the timeout is extended by the time that a slow disk
+        needs for their logs. Raises InvalidTopicName, InvalidReplicationFactor, InvalidConfig or
+        WaitTimeout.
         """
         from barnabas.testing.embedded.topic_creation import WantedTopic, open_topic
 
@@ -82,7 +83,7 @@ class BrokerHandle(ABC):
         return open_topic(wanted, self._clients(), timeout_s)
 
     def topics(self, *, timeout_s: float = TIMEOUT_S) -> list[str]:
-        """The names of all topics but the internal ones, sorted."""
+        """Return the names of all topics except the internal topics, sorted."""
         clients = self._clients()
 
         async def list_topics() -> list[str]:
@@ -91,7 +92,7 @@ class BrokerHandle(ABC):
         return clients.run(list_topics, "the list of topics", timeout_s)
 
     def group(self, name: str) -> Group:
-        """The consumer group of this name; nothing is created."""
+        """Return the consumer group with this name; nothing is created."""
         from barnabas.testing.embedded.group import Group
 
         return Group(name, self._clients())
@@ -99,7 +100,7 @@ class BrokerHandle(ABC):
     # ---- clients ----
 
     def producer(self, **options: Unpack[ProducerOptions]) -> SyncProducer:
-        """A producer of this broker; close it, or the broker's `close` does."""
+        """Create a producer for this broker; close it, or the broker's `close` does."""
         from barnabas.client.sync.producer import SyncProducer
 
         return self._note(
@@ -107,21 +108,21 @@ class BrokerHandle(ABC):
         )
 
     def consumer(self, *topics: str, **options: Unpack[ConsumerOptions]) -> SyncConsumer:
-        """A consumer of these topics, from their first record unless `auto_offset_reset` is given.
+        """Create a consumer of these topics, from their first record unless `auto_offset_reset` is
+        given.
 
-        With `group_id` it subscribes to them; else it is assigned all their partitions of this
-        moment. Unless a session or heartbeat time is given, it notices within a quarter of a second
-        that another member has joined. Close it, or the broker's `close` does.
+        With `group_id` it subscribes to them; without, it is assigned all their current partitions.
+        Unless a session or heartbeat time is given, it notices within a quarter of a second that
+        another member has joined. Close it, or the broker's `close` does.
         """
         from barnabas.client.sync.producer import SyncConsumer
         from barnabas.types import TopicPartition
 
         given = {name.replace(".", "_") for name in options}
-        # Kafka's default, latest, would miss what the test has sent before.
+        # Kafka's default, latest, would miss records that the test has already sent.
         if "auto_offset_reset" not in given:
             options["auto_offset_reset"] = "earliest"
-        # A member learns of a rebalance from the answer to a heartbeat; every 3 s is long for a
-        # test.
+        # A member learns of a rebalance from the answer to a heartbeat; 3 s is long for a test.
         if not {"heartbeat_interval_ms", "session_timeout_ms"} & given:
             options["heartbeat_interval_ms"] = _HEARTBEAT_MS
         consumer = self._note(
@@ -145,7 +146,7 @@ class BrokerHandle(ABC):
         return consumer
 
     def admin(self, **options: Unpack[ClientOptions]) -> SyncAdmin:
-        """An admin of this broker; close it, or the broker's `close` does."""
+        """Create an admin client for this broker; close it, or the broker's `close` does."""
         from barnabas.client.sync.producer import SyncAdmin
 
         return self._note(
@@ -163,7 +164,7 @@ class BrokerHandle(ABC):
         lag: int | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> GroupDescription:
-        """Wait for a state of the group of this name: see `Group.wait_for`."""
+        """Wait for a state of the group with this name: see `Group.wait_for`."""
         return self.group(group).wait_for(
             state=state, members=members, lag=lag, timeout_s=timeout_s
         )
@@ -171,9 +172,9 @@ class BrokerHandle(ABC):
     def wait_for_topic(
         self, name: str, partitions: int | None = None, *, timeout_s: float = TIMEOUT_S
     ) -> Topic:
-        """The topic once it exists and each partition has a leader, or WaitTimeout.
+        """Return the topic once it exists and each partition has a leader, or raise WaitTimeout.
 
-        `partitions`: how many it has to have. Nothing is created.
+        `partitions`: the number that it must have. Nothing is created.
         """
         from barnabas.testing.embedded.topic_creation import wait_for_topic
 
@@ -221,16 +222,17 @@ class BrokerHandle(ABC):
             return self._client_thread
 
     def _hang_up(self) -> None:
-        """Close the clients behind topics and groups; the next use of one opens them again."""
+        """Close the clients behind topics and groups; the next use opens them again."""
         with self._clients_lock:
             if self._client_thread is not None:
                 self._client_thread.close()
 
     def _close_handed_out(self) -> None:
-        """Close the clients that were handed out and are open still; a few seconds at most.
+        """Close the clients that were handed out and are still open; this takes a few seconds at
+        most.
 
-        Records that no broker takes keep a producer open until `delivery.timeout.ms`, and a
-        listener of a rebalance that does not return keeps its consumer.
+        Records that no broker accepts keep a producer open until `delivery.timeout.ms`, and a
+        rebalance listener that does not return keeps its consumer open.
         """
         closing = []
         handed_out = list(self._handed_out.items())
@@ -238,7 +240,7 @@ class BrokerHandle(ABC):
         for client, place in handed_out:
             name = f"{client!r}, made at {place},"
             close = partial(_close, client, name)
-            # Side by side and as daemons: one that hangs holds up neither the others nor the
+            # In parallel and as daemon threads: a hanging client delays neither the others nor the
             # process.
             thread = threading.Thread(target=close, name="barnabas-close", daemon=True)
             thread.start()
@@ -263,7 +265,9 @@ def _close(client: SyncProducer | SyncConsumer | SyncAdmin, name: str) -> None:
 
 
 def _place_of_caller() -> str:
-    """FILE:LINE of the program that has called into this package; a test's own, for a fixture."""
+    """Return FILE:LINE of the program that called into this package; for a fixture, the test's own
+    line.
+    """
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("barnabas."):
         frame = frame.f_back

@@ -4,7 +4,7 @@ process, start and stop.
     start -> stop -> start -> ... -> close
 
 Port and data survive `stop`. `close`, which a `with` block calls at its end, also removes a
-temporary directory and closes the clients that were handed out; a later start begins empty.
+temporary directory and closes the clients that were handed out; a later start is empty.
 
 Invariant: the thread or the process exists from `start` to `stop` and at no other time, even if
 either fails.
@@ -48,11 +48,11 @@ _PATIENCE_S: Final = 60.0
 class LifeOptions(TypedDict, total=False):
     """Options of every embedded broker and cluster.
 
-    `production_defaults`: Kafka's defaults and the whole log, instead of what suits tests.
-    `process`: in a process of its own, which ends with this one.
-    `snapshot`: begin with a copy of this state, or of the one at a path.
-    `secure`: TLS, authentication and ACLs; a path is a directory in which certificates and
-    passwords are kept, or made. `client_settings` says how a client connects.
+    `production_defaults`: Kafka's defaults and the whole log, instead of settings that suit tests.
+    `process`: run in a separate process, which ends with this one.
+    `snapshot`: start with a copy of this state, or of the state at a path.
+    `secure`: TLS, authentication and ACLs; a path is a directory with certificates and passwords,
+    which are created if missing. `client_settings` says how a client connects.
     """
 
     production_defaults: bool
@@ -62,10 +62,10 @@ class LifeOptions(TypedDict, total=False):
 
 
 class EmbeddedLife(BrokerHandle):
-    """Starts and stops what a subclass runs.
+    """Starts and stops the brokers that a subclass runs.
 
-    `noun`: its name in messages. `given_dir`: None makes a temporary one. May be started and
-    stopped by any thread.
+    `noun`: its name in messages. `given_dir`: None creates a temporary directory. Any thread may
+    start and stop it.
     """
 
     def __init__(self, noun: str, given_dir: Path | None, **options: Unpack[LifeOptions]) -> None:
@@ -95,8 +95,7 @@ class EmbeddedLife(BrokerHandle):
         with self._life:
             if self.is_running:
                 raise ConfigError(f"this {self._noun} is already running")
-            # A directory that was made for a start that failed is removed; one that was there
-            # stays.
+            # A directory created for a failed start is removed; an existing one stays.
             is_new = self._directory.path is None
             try:
                 self._begin_data()
@@ -112,17 +111,17 @@ class EmbeddedLife(BrokerHandle):
         return self
 
     def stop(self) -> None:
-        """Stop cleanly; do nothing if it is not running. Port and data stay for the next start.
+        """Stop cleanly; do nothing if not running. Port and data stay for the next start.
 
-        Raises OSError if it could not continue, with the reason.
+        Raises OSError with the reason if it had stopped because it could not continue.
         """
         with self._life:
             if not self.is_running:
                 return
-            # A broker that stands still could not stop, and would be waited for.
+            # A paused broker could not stop, and this call would wait for it.
             self._go_on()
             try:
-                # The clients first: without a broker they would only retry.
+                # Close the clients first: without a broker they would only retry.
                 self._hang_up()
                 if self._distant is not None:
                     self._distant.end()
@@ -134,7 +133,7 @@ class EmbeddedLife(BrokerHandle):
                 self._end()
 
     def close(self) -> None:
-        """Stop, close the clients that were handed out, remove a temporary directory."""
+        """Stop, close the clients that were handed out, and remove a temporary directory."""
         with self._life:
             self._is_closing = True
             try:
@@ -148,9 +147,9 @@ class EmbeddedLife(BrokerHandle):
                     self._secured.remove()
 
     def kill(self) -> None:
-        """End its process as `kill -9` does; a start recovers what was written.
+        """End its process as `kill -9` does; the next start recovers the written data.
 
-        Raises ConfigError unless it runs in a process of its own.
+        Raises ConfigError unless it runs in a separate process.
         """
         with self._life:
             if self._child is None:
@@ -159,7 +158,7 @@ class EmbeddedLife(BrokerHandle):
                     "process=True"
                 )
             self._hang_up()
-            # A process that stands still does not answer, so its last counts are lost.
+            # A paused process does not answer, so its last counts are lost.
             if self._distant is not None and self._pause is None:
                 self._distant.end()
             child, self._child = self._child, None
@@ -200,9 +199,9 @@ class EmbeddedLife(BrokerHandle):
     def snapshot(self, path: str | os.PathLike[str] | None = None) -> Snapshot:
         """Save the whole state: records, offsets, groups, transactions, topics, configs.
 
-        `path`: a new directory to keep it in; None: a temporary one. What runs is stopped for the
-        copy and started again on its port, some 30 ms: clients connect again by themselves. Raises
-        ConfigError, OSError.
+        `path`: a new directory for it; None: a temporary directory. A running broker is stopped for
+        the copy and restarted on its port, which takes about 30 ms: clients reconnect by
+        themselves. Raises ConfigError or OSError.
         """
         from barnabas.testing.embedded.snapshot import Snapshot
 
@@ -212,9 +211,9 @@ class EmbeddedLife(BrokerHandle):
             return self._while_stopped(lambda: Snapshot.take(source, self._kind, where))
 
     def restore(self, snapshot: Snapshot | str | os.PathLike[str]) -> None:
-        """Replace the whole state by a snapshot's; what runs is stopped and started again.
+        """Replace the whole state by a snapshot's; a running broker is restarted.
 
-        Raises ConfigError for a snapshot of something else; then all is as before.
+        Raises ConfigError for a snapshot of another kind; nothing is changed then.
         """
         from barnabas.testing.embedded.snapshot import open_snapshot
 
@@ -226,10 +225,10 @@ class EmbeddedLife(BrokerHandle):
     # ---- while it runs ----
 
     def client_settings(self, library: str = "barnabas") -> dict[str, Any]:
-        """How a client connects, as `admin` where this is secured.
+        """Return how a client connects, as `admin` if this is secured.
 
-        `library`: whose names the settings have: "barnabas", "java", "confluent-kafka",
-        "kafka-python", "aiokafka".
+        `library`: the library whose names the settings use: "barnabas", "java", "confluent-kafka",
+        "kafka-python" or "aiokafka".
 
             confluent_kafka.Producer(broker.client_settings("confluent-kafka"))
             aiokafka.AIOKafkaProducer(**broker.client_settings("aiokafka"))
@@ -257,14 +256,16 @@ class EmbeddedLife(BrokerHandle):
 
     @property
     def thread(self) -> LoopThread:
-        """The thread and the loop of everything that runs here; ConfigError if nothing does."""
+        """The thread and the loop of everything that runs here. Raises ConfigError if nothing
+        does.
+        """
         if self._thread is None:
             raise self._is_not_running()
         return self._thread
 
     @property
     def pid(self) -> int:
-        """The process that it runs in: this one, or with `process=True` another."""
+        """The id of the process that runs it: this process, or another one with `process=True`."""
         if self._child is not None:
             return self._child.pid
         if self._thread is None:
@@ -283,13 +284,13 @@ class EmbeddedLife(BrokerHandle):
     # ---- its parts ----
 
     def _go_on(self) -> None:
-        """End a pause of all that runs here; do nothing if there is none."""
+        """End a pause of everything that runs here; do nothing if there is none."""
         pause, self._pause = self._pause, None
         if pause is not None:
             pause.resume()
 
     def _begin_data(self) -> None:
-        """The directory, with the snapshot in it that it is to begin with."""
+        """Prepare the directory, with the snapshot in it with which to start."""
         if self._first_state is None:
             self._directory.make()
             return
@@ -297,7 +298,7 @@ class EmbeddedLife(BrokerHandle):
 
         is_new = self._directory.path is None
         directory = self._directory.make()
-        # A snapshot replaces nothing that the user has not asked to replace.
+        # A snapshot replaces only data that the user has asked to replace.
         if not is_new and directory.is_dir() and any(directory.iterdir()):
             if self._directory.is_temporary:
                 return  # a later start continues with what it has
@@ -305,7 +306,7 @@ class EmbeddedLife(BrokerHandle):
                 f"snapshot: data_dir={directory} has data: give an empty one, or call restore()"
             )
         open_snapshot(self._first_state).restore_to(directory, self._kind)
-        # A directory of the user's own keeps its data, so later starts continue with it.
+        # A directory given by the user keeps its data, so later starts continue with it.
         if not self._directory.is_temporary:
             self._first_state = None
 
@@ -316,7 +317,7 @@ class EmbeddedLife(BrokerHandle):
         try:
             self._thread.run(self._in_time(self._start(), "start"))
         except BaseException:
-            # What failed says more than what then fails at the stop.
+            # The first failure says more than a failure of the stop that follows it.
             with suppress(OSError):
                 self._thread.run(self._in_time(self._stop(), "stop"))
             raise
@@ -333,11 +334,11 @@ class EmbeddedLife(BrokerHandle):
             self._distant.begin()
 
     def _control_port(self) -> int | None:
-        """The port at which the child serves its faults; None if there is no child."""
+        """Return the port at which the child serves its faults, or None if there is no child."""
         with self._life:
             if self._child is None:
                 return None
-            # The child cannot answer while it is stopped: the call would wait for its patience.
+            # The child cannot answer while it is stopped: the call would wait until its timeout.
             if self._pause is not None:
                 raise ConfigError(
                     f"faults: process {self._child.pid} is paused, and takes none: resume() it"
@@ -345,7 +346,9 @@ class EmbeddedLife(BrokerHandle):
             return int(self._child.call("control"))
 
     def call_child(self, method: str, *arguments: Any) -> Any:
-        """Call a method in the process of `process=True`. Raises ConfigError if it does not run."""
+        """Call a method in the process of `process=True`. Raises ConfigError if it is not
+        running.
+        """
         with self._life:
             if self._child is None:
                 raise self._is_not_running()
@@ -361,7 +364,7 @@ class EmbeddedLife(BrokerHandle):
         self._quiet.end()
 
     def answer(self, method: str, *arguments: Any) -> Any:
-        """For `process=True`: what the parent asks of the broker in this process."""
+        """Carry out a call of the parent on the broker in this process, for `process=True`."""
         getattr(self, method)(*arguments)
         return self._ports_taken()
 
@@ -371,12 +374,14 @@ class EmbeddedLife(BrokerHandle):
         try:
             return work()
         finally:
-            # Even after a failed copy: what ran before the call runs after it.
+            # Even after a failed copy, a broker that ran before the call runs after it.
             if was_running:
                 self.start()
 
     def _one_directory(self, what: str) -> Path:
-        """The directory that holds the whole state. Raises ConfigError unless there is one."""
+        """Return the directory that holds the whole state. Raises ConfigError unless there is
+        exactly one.
+        """
         return self.data_dir
 
     async def _in_time(self, work: Coroutine[Any, Any, None], what: str) -> None:
@@ -384,7 +389,7 @@ class EmbeddedLife(BrokerHandle):
             async with asyncio.timeout(_PATIENCE_S) as limit:
                 await work
         except TimeoutError:
-            # A TimeoutError of the work itself.
+            # A TimeoutError raised by the work itself.
             if not limit.expired():
                 raise
             raise TimeoutError(
@@ -392,15 +397,16 @@ class EmbeddedLife(BrokerHandle):
             ) from None
 
     def _seams(self) -> Seams:
-        """The system's, but for what would keep temporary data after a power cut; `faults` may
-        spoil them."""
+        """Return the system's seams, except those that would make temporary data survive a power
+        cut; `faults` may replace them.
+        """
         is_short_lived = self._directory.is_temporary and not self._production_defaults
         return interposed_seams(UnsyncedFiles() if is_short_lived else OsFiles())
 
     def _config_of(self, properties: Mapping[str, str]) -> BrokerConfig:
         config = BrokerConfig(properties)
         if self._directory.is_temporary or not self._production_defaults:
-            # The caller chose the directory: no need to warn of a temporary one.
+            # The caller chose the directory: no need to warn that it is temporary.
             config.warnings = [w for w in config.warnings if str(self._directory.path) not in w]
         return config
 
@@ -409,31 +415,37 @@ class EmbeddedLife(BrokerHandle):
     @property
     @abstractmethod
     def _kind(self) -> SnapshotKind:
-        """The kind of its snapshots."""
+        """Return the kind of its snapshots."""
 
     @abstractmethod
     def _arguments(self) -> dict[str, Any]:
-        """The arguments for the same in another process, on this directory and these ports."""
+        """Return the arguments that create the same in another process, on this directory and these
+        ports.
+        """
 
     @abstractmethod
     def _ports_taken(self) -> Any:
-        """The ports, as the parent takes them over."""
+        """Return the ports, in the form in which the parent takes them over."""
 
     @abstractmethod
     def _take_ports(self, ports: Any) -> None:
-        """Take over the ports of a child process, from `_ports_taken`."""
+        """Take over the ports of a child process, as returned by `_ports_taken`."""
 
     @abstractmethod
     async def _start(self) -> None:
-        """Return when it serves; after a failure `_stop` ends what was begun. On its loop."""
+        """Start on its loop, and return when it serves; after a failure `_stop` ends what was
+        started.
+        """
 
     @abstractmethod
     async def _stop(self) -> None:
-        """End what `_start` has begun. On its loop."""
+        """Stop on its loop what `_start` has started."""
 
 
 async def _in_a_thread(call: Callable[[], object]) -> None:
-    """Call it without blocking this loop; who is cancelled meanwhile waits for it all the same."""
+    """Call it without blocking this loop; a caller that is cancelled meanwhile still waits for
+    it.
+    """
     work = asyncio.ensure_future(asyncio.to_thread(call))
     cancelled: asyncio.CancelledError | None = None
     while not work.done():

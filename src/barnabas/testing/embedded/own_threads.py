@@ -1,4 +1,4 @@
-"""A thread and a loop for each broker of an embedded cluster, so that one can stand still."""
+"""Gives each broker of an embedded cluster its own thread and loop, so that it can be paused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ T = TypeVar("T")
 
 
 class _Standstill:
-    """A paused broker, whose session ends if that takes too long. On the metadata's loop."""
+    """A paused broker, whose session ends if the pause takes too long. Used on the metadata's
+    loop.
+    """
 
     def __init__(self, pause: ThreadPause, session: EmbeddedSession, timeout_ms: int) -> None:
         self._pause = pause
@@ -26,9 +28,9 @@ class _Standstill:
         self._expiry = loop.call_later(timeout_ms / 1000, self._expire)
 
     def end(self) -> None:
-        """Begin a new session if the old one ended, and only then resume the broker."""
+        """Start a new session if the old one ended, and only then resume the broker."""
         self._expiry.cancel()
-        # As a client does that comes back after its session has ended: it begins another one.
+        # It starts a new session, like a client that returns after its session has ended.
         if self._has_expired and self._session.session_state is SessionState.EXPIRED:
             self._session.reconnect()
         self._pause.resume()
@@ -40,7 +42,7 @@ class _Standstill:
 
 
 class OwnThreads:
-    """Keeps a thread for each broker, from `begin` to `end`, by its id.
+    """Keeps a thread for each broker id, from `begin` to `end`.
 
     All methods but `stop` are called on the metadata's loop.
     """
@@ -63,12 +65,13 @@ class OwnThreads:
 
     async def end(self, broker_id: int) -> None:
         thread = self._threads.pop(broker_id)
-        # Joins the thread, which must not block this loop: the broker's last calls come here.
+        # This joins the thread, so it must not block this loop: the broker's last calls come here.
         await asyncio.get_running_loop().run_in_executor(None, thread.stop)
 
     def stop(self, broker_id: int) -> ThreadPause:
-        """Block the broker's loop, from any thread but that one. Raises ConfigError if it is
-        blocked already, TimeoutError if it is too busy."""
+        """Block the broker's loop, from any other thread. Raises ConfigError if it is already
+        blocked, or TimeoutError if it is too busy.
+        """
         if broker_id in self._standstills:
             raise ConfigError(f"broker {broker_id} is paused already: resume({broker_id})")
         return ThreadPause(self._threads[broker_id])
@@ -76,7 +79,9 @@ class OwnThreads:
     def on_stopped(
         self, broker_id: int, pause: ThreadPause, session: EmbeddedSession, timeout_ms: int
     ) -> None:
-        """Its loop is blocked: end its session after `timeout_ms`, as a server does."""
+        """Note that the broker's loop is blocked: end its session after `timeout_ms`, as a server
+        does.
+        """
         self._standstills[broker_id] = _Standstill(pause, session, timeout_ms)
 
     def go_on(self, broker_id: int) -> None:

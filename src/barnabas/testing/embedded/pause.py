@@ -1,7 +1,7 @@
-"""A broker that stands still, as a process after SIGSTOP: connections open, nothing answered.
+"""Freezes a broker, like a process after SIGSTOP: connections stay open, nothing is answered.
 
-What reaches its sockets waits in the kernel's buffers, its timers are late when it resumes, and
-what it waits for in threads, such as a sync, may be done meanwhile.
+Data that reaches its sockets waits in the kernel's buffers, its timers are late when it resumes,
+and work that it awaits in threads, such as a sync, may finish meanwhile.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ class Pause(ABC):
 
 
 class ThreadPause(Pause):
-    """Blocks a loop's thread, for ten minutes at most. Raises TimeoutError if that is too busy."""
+    """Blocks a loop's thread, for ten minutes at most. Raises TimeoutError if the thread is too
+    busy.
+    """
 
     def __init__(self, thread: LoopThread) -> None:
         self._stands = threading.Event()
         self._ends = threading.Event()
-        # A callback that does not return blocks the loop, and with it everything of the broker's.
+        # A callback that does not return blocks the loop, and with it everything in the broker.
         thread.call_soon(self._block)
-        # The loop never got to it: let the callback return at once when it does.
+        # The loop never got to it: let the callback return immediately when it does.
         if not self._stands.wait(_BEGINS_WITHIN_S):
             self._ends.set()
             raise TimeoutError(f"the broker did not stand still within {_BEGINS_WITHIN_S:g} s")
@@ -49,7 +51,7 @@ class ThreadPause(Pause):
         self._ends.set()
 
     def _block(self) -> None:
-        """Block the loop, on which this is called."""
+        """Block the loop on which this is called."""
         self._stands.set()
         if not self._ends.wait(_LONGEST_S):
             _log.warning(
@@ -69,7 +71,7 @@ class ProcessPause(Pause):
 
 
 class Paused:
-    """The result of `pause`: the end of its `with` block resumes."""
+    """The result of `pause`; the end of its `with` block resumes the broker."""
 
     def __init__(self, resume: Callable[[], None]) -> None:
         self._resume = resume

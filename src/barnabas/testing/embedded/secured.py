@@ -17,7 +17,7 @@ _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class Secured:
-    """Makes and keeps them in a directory: `where`, or a temporary one for True."""
+    """Creates them and keeps them in a directory: `where`, or a temporary one for True."""
 
     def __init__(self, where: bool | str | os.PathLike[str]) -> None:
         self._directory = DataDirectory(None if isinstance(where, bool) else Path(where))
@@ -25,7 +25,9 @@ class Secured:
 
     @property
     def setup(self) -> SecureSetup:
-        """Made at the first use, as far as it is missing. Raises ConfigError, OSError."""
+        """Return the setup; missing files are created at the first use. Raises ConfigError or
+        OSError.
+        """
         if self._setup is None:
             from barnabas.broker.security.secure_setup import prepare  # few brokers need it
 
@@ -33,15 +35,15 @@ class Secured:
         return self._setup
 
     def remove(self) -> None:
-        """Remove a temporary directory; the next use makes everything again."""
-        # Certificates in a directory of the user's own are used again.
+        """Remove a temporary directory; the next use creates everything again."""
+        # Certificates in a directory given by the user are reused.
         if self._directory.is_temporary:
             self._setup = None
         self._directory.remove()
 
 
 def listener(secured: Secured | None, port: int) -> dict[str, str]:
-    """The configs of a broker's listener at this port of 127.0.0.1."""
+    """Return the configs for a broker's listener at this port of 127.0.0.1."""
     if secured is None:
         return {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     from barnabas.broker.security.secure_setup import PROTOCOL
@@ -56,7 +58,9 @@ def listener(secured: Secured | None, port: int) -> dict[str, str]:
 def client_settings(
     secured: Secured | None, bootstrap_servers: str, library: str
 ) -> Mapping[str, Any]:
-    """How a client of `library` connects, in its own names. Raises ConfigError for another."""
+    """Return how a client of `library` connects, in its own names. Raises ConfigError for an
+    unknown library.
+    """
     if library not in _SERVERS:
         raise ConfigError(f"library={library!r}: not one of {', '.join(_SERVERS)}")
     servers = {_SERVERS[library]: bootstrap_servers}
@@ -70,4 +74,4 @@ _SERVERS: Final = {
     "kafka-python": "bootstrap_servers",
     "aiokafka": "bootstrap_servers",
 }
-"""By library: the name under which it takes the addresses."""
+"""The name under which each library takes the addresses."""

@@ -1,10 +1,10 @@
 """Broker configs as a program writes them, and the defaults of embedded brokers.
 
-One of these is a quiet log: warnings and errors, nothing below. Loggers are the whole process's, so
-only those of the broker's parts are touched, and only where no level is set:
-`logging.getLogger("barnabas").setLevel("INFO")` before the start has the last word. The levels are
-taken back by the broker that set them. Of several brokers side by side that is the first, and the
-others may be heard for as long as they outlive it.
+One default is a quiet log: only warnings and errors. Loggers belong to the whole process, so only
+the loggers of the broker's parts are changed, and only if no level is set:
+`logging.getLogger("barnabas").setLevel("INFO")` before the start takes precedence. The broker that
+set the levels restores them. If several brokers run side by side, that is the first broker, and the
+others may log more once it has stopped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 from barnabas.errors import ConfigError
 
 TIMEOUT_S: Final = 10.0
-"""How long a wait of a test lasts unless it says otherwise."""
+"""How long a test's wait lasts by default."""
 
 LOGGERS: Final = tuple(
     f"barnabas.{part}"
@@ -29,14 +29,17 @@ Setting = str | int | float | bool | os.PathLike[str]
 
 
 def texts(config: Mapping[str, Setting] | None) -> dict[str, str]:
-    """Configs as in a properties file. Raises ConfigError for a value that no file could have."""
+    """Return configs as in a properties file. Raises ConfigError for a value that no file could
+    contain.
+    """
     return {name: _text(name, value) for name, value in (config or {}).items()}
 
 
 def defaults_for_tests(brokers: int) -> dict[str, str]:
-    """Defaults that differ from Kafka's: a test does not wait for a group's other members, has few
-    groups and transactions (fifty partitions for each cost twenty milliseconds), and does not wait
-    a second because a follower asked its leader a moment too early."""
+    """Return defaults that differ from Kafka's: a test does not wait for a group's other members,
+    has few groups and transactions (fifty partitions for each cost twenty milliseconds), and does
+    not wait a second because a follower asked its leader a moment too early.
+    """
     return {
         "group.initial.rebalance.delay.ms": "0",
         "offsets.topic.num.partitions": str(brokers),
@@ -46,7 +49,7 @@ def defaults_for_tests(brokers: int) -> dict[str, str]:
 
 
 def _text(name: str, value: Setting) -> str:
-    # First, since a bool is an int to Python.
+    # First, since a bool is an int in Python.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):
@@ -63,7 +66,7 @@ class QuietLog:
         self._changed: list[logging.Logger] = []
 
     def begin(self) -> None:
-        # The program has chosen a level, which holds.
+        # The program has chosen a level, which stays.
         if logging.getLogger("barnabas").level != logging.NOTSET:
             return
         for logger in map(logging.getLogger, LOGGERS):
@@ -72,7 +75,7 @@ class QuietLog:
                 self._changed.append(logger)
 
     def end(self) -> None:
-        """Take the levels back, except one that the program changed meanwhile."""
+        """Restore the levels, except any that the program has changed meanwhile."""
         while self._changed:
             logger = self._changed.pop()
             if logger.level == logging.WARNING:

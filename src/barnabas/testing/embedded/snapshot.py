@@ -7,7 +7,7 @@
     with barnabas.Broker(snapshot=snapshot) as broker:
         ...
 
-Each restore is a copy of its own, so tests that change it do not see each other.
+Each restore makes a separate copy, so tests that change it do not affect each other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from barnabas.testing.embedded.data_directory import DataDirectory
 _DATA: Final = "data"
 _DESCRIPTION: Final = "snapshot.json"
 _FORMAT: Final = 1
-# A lock belongs to the process that has it.
+# A lock belongs to the process that holds it.
 _LEFT_OUT: Final = (".lock",)
 
 
@@ -43,11 +43,11 @@ class SnapshotKind(NamedTuple):
 
 
 class Snapshot:
-    """`path`: the directory where `Broker.snapshot(path)` has saved it.
+    """`path`: the directory in which `Broker.snapshot(path)` has saved it.
 
-    It is read only by restores, and may be kept from one run of the tests to the next. One that was
-    taken without a path is temporary: it goes with `delete`, at the end of its `with` block, or at
-    the latest with the process. Raises ConfigError if there is no snapshot.
+    Only restores read it, and it may be kept from one test run to the next. A snapshot taken
+    without a path is temporary: it is removed by `delete`, at the end of its `with` block, or at
+    the latest when the process ends. Raises ConfigError if there is no snapshot.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -66,25 +66,27 @@ class Snapshot:
 
     @classmethod
     def take(cls, data_dir: Path, kind: SnapshotKind, path: Path | None) -> Snapshot:
-        """Copy a directory that is not in use; `path` must not exist, or be empty."""
+        """Copy a directory that is not in use; `path` must not exist, or must be empty."""
         directory = DataDirectory(path)
         into = directory.make()
-        # Among other files those of the snapshot could not be recognized.
+        # Among other files, the snapshot's files could not be recognized.
         if into.is_dir() and any(into.iterdir()):
             raise ConfigError(f"path={into}: is not empty; a snapshot needs a directory of its own")
         _copy(data_dir, into / _DATA)
         description = {"format": _FORMAT, **kind._asdict()}
         (into / _DESCRIPTION).write_text(json.dumps(description), encoding="utf-8")
         taken = cls(into)
-        # The temporary directory's owner is the snapshot now: it is removed with it.
+        # The snapshot now owns the temporary directory, which is removed with it.
         taken._directory = directory
         return taken
 
     def restore_to(self, directory: Path, kind: SnapshotKind) -> None:
-        """Replace what is in `directory`, which is not in use, by a copy; all of it or nothing."""
+        """Replace the contents of `directory`, which is not in use, with a copy: completely or not
+        at all.
+        """
         if kind != self.kind:
             raise ConfigError(f"snapshot: {self.path} is of a {self.kind}, this is a {kind}")
-        # Copied first, then renamed: a full disk leaves the old state in place.
+        # Copied first, then renamed: if the disk is full, the old state stays in place.
         fresh = directory.with_name(f"{directory.name}.restoring")
         shutil.rmtree(fresh, ignore_errors=True)
         try:
@@ -96,7 +98,7 @@ class Snapshot:
             shutil.rmtree(fresh, ignore_errors=True)
 
     def delete(self) -> None:
-        """Remove a temporary snapshot; one that has a path of its own stays."""
+        """Remove a temporary snapshot; a snapshot with a given path stays."""
         self._directory.remove()
 
     def __enter__(self) -> Self:
@@ -112,7 +114,7 @@ class Snapshot:
 
 
 def open_snapshot(snapshot: Snapshot | str | os.PathLike[str]) -> Snapshot:
-    """The snapshot itself, or the one at a path."""
+    """Return the snapshot itself, or the snapshot at a path."""
     return snapshot if isinstance(snapshot, Snapshot) else Snapshot(snapshot)
 
 

@@ -1,4 +1,4 @@
-"""A topic in the hands of a test: written, read and waited for in a line.
+"""A topic for tests, with writes, reads and waits in one line each.
 
 orders = broker.topic("orders", partitions=3)
 orders.send(b"one", key=b"anna")
@@ -38,21 +38,21 @@ _POLL_MS: Final = 100
 _SHOWN_BYTES: Final = 60
 
 Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
-"""The first offset of each partition, and its end."""
+"""The first offset and the end of each partition."""
 
 
 _Pair = tuple[bytes | None, bytes | None]  # value and key, as in `send`
 
 
 class GivenRecord(TypedDict, total=False):
-    """A record of `Topic.send_many` with a key."""
+    """A record with a key, for `Topic.send_many`."""
 
     value: bytes | str | None
     key: bytes | str | None
 
 
 class Topic:
-    """A topic of a broker that runs; what `broker.topic(name)` returns.
+    """A topic of a running broker, returned by `broker.topic(name)`.
 
     Every method blocks, at most `timeout_s` seconds, and may be called by any thread.
     """
@@ -66,11 +66,11 @@ class Topic:
 
     @property
     def partitions(self) -> list[int]:
-        """The numbers of its partitions. Raises UnknownTopicOrPartition."""
+        """Return the numbers of its partitions. Raises UnknownTopicOrPartition."""
         return [each.partition for each in self.describe().partitions]
 
     def describe(self, timeout_s: float = TIMEOUT_S) -> TopicDescription:
-        """Its partitions with leader, replicas and ISR. Raises UnknownTopicOrPartition."""
+        """Return its partitions with leader, replicas and ISR. Raises UnknownTopicOrPartition."""
         return self._clients.run(self._describe, f"topic {self.name!r}", timeout_s)
 
     # ---- records ----
@@ -83,10 +83,10 @@ class Topic:
         timeout_s: float = TIMEOUT_S,
         **rest: Unpack[RecordOptions],
     ) -> RecordMetadata:
-        """Append a record, and return its place once all in-sync replicas have it.
+        """Append a record, and return its position once all in-sync replicas have it.
 
-        Text is sent as UTF-8. `partition`, `timestamp_ms` and `headers` as in `SyncProducer.send`.
-        Raises as that, and TimeoutError.
+        Text is sent as UTF-8. `partition`, `timestamp_ms` and `headers` are as in
+        `SyncProducer.send`. Raises the same errors, or TimeoutError.
         """
         (place,) = self._send_all([_pair(value, key)], rest, timeout_s)
         return place
@@ -98,9 +98,10 @@ class Topic:
         timeout_s: float = TIMEOUT_S,
         **rest: Unpack[RecordOptions],
     ) -> list[RecordMetadata]:
-        """Send many values at once; with a key as `{"value": "one", "key": "anna"}`.
+        """Send many values at once; a record with a key is written `{"value": "one", "key":
+        "anna"}`.
 
-        A pair is refused with TypeError: it does not say which of the two is the key.
+        A pair is refused with TypeError: it would not be clear which of the two is the key.
         """
         pairs = [_given(each) for each in arguments.iterator(records, "records")]
         return self._send_all(pairs, rest, timeout_s)
@@ -114,11 +115,11 @@ class Topic:
     def records(
         self, *, isolation_level: str = READ_UNCOMMITTED, timeout_s: float = TIMEOUT_S
     ) -> list[ConsumerRecord]:
-        """All records that it has now, by partition and offset.
+        """Return all records that it has now, by partition and offset.
 
-        `isolation_level`: with "read_committed" only those up to the first open transaction, and
-        none that was aborted. Raises UnknownTopicOrPartition, WaitTimeout, and ValueError for
-        more than a million records: use a consumer for those.
+        `isolation_level`: with "read_committed" only the records up to the first open transaction,
+        without aborted ones. Raises UnknownTopicOrPartition or WaitTimeout, or ValueError for more
+        than a million records: use a consumer for that many.
         """
         work = partial(self._records, isolation_level)
         return self._clients.run(work, f"the records of topic {self.name!r}", timeout_s)
@@ -126,7 +127,7 @@ class Topic:
     def values(
         self, *, isolation_level: str = READ_UNCOMMITTED, timeout_s: float = TIMEOUT_S
     ) -> list[bytes | None]:
-        """The values of `records`."""
+        """Return the values of `records`."""
         found = self.records(isolation_level=isolation_level, timeout_s=timeout_s)
         return [record.value for record in found]
 
@@ -137,14 +138,15 @@ class Topic:
         isolation_level: str = READ_UNCOMMITTED,
         timeout_s: float = TIMEOUT_S,
     ) -> list[ConsumerRecord]:
-        """`records` once there are at least `count` of them, or WaitTimeout."""
+        """Return `records` once there are at least `count` of them, or raise WaitTimeout."""
         arguments.whole_number(count, "count")
         looked: list[Range] = []
 
         async def look() -> Sight[list[ConsumerRecord]]:
             between = await self._range(isolation_level)
-            # Read once there may be enough, or nothing more comes: not again and again meanwhile.
-            # Offsets are an upper bound of records: markers and compacted records take some, too.
+            # Read only when there may be enough, or when nothing more arrives, not repeatedly.
+            # Offsets are an upper bound for records: markers and compacted records also take
+            # offsets.
             if _length(between) < count and looked != [between]:
                 looked[:] = [between]
                 return Sight([], False, counted(_length(between), "record"))
@@ -164,15 +166,15 @@ class Topic:
         other_than: int | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> int:
-        """The id of the broker that leads the partition, once there is one, or WaitTimeout.
+        """Return the id of the partition's leader once it has one, or raise WaitTimeout.
 
-        `leader`: this broker and no other; `other_than`: any but this one, such as the one that was
-        stopped.
+        `leader`: wait for exactly this broker; `other_than`: wait for any other broker, for example
+        after this one was stopped.
         """
 
         async def look() -> Sight[int]:
             view = await self._partition(partition)
-            # -1 is no leader.
+            # -1 means no leader.
             is_wanted = view.leader == leader if leader is not None else view.leader >= 0
             return Sight(view.leader, is_wanted and view.leader != other_than, _replicas(view))
 
@@ -241,7 +243,7 @@ class Topic:
                 consumer.seek(name, begins[name])
             while unread:
                 for record in await consumer.poll(_POLL_MS):
-                    # What arrives while it reads is left out: the range was fixed before.
+                    # Records that arrive during the read are left out: the range was fixed before.
                     if record.offset < ends[TopicPartition(record.topic, record.partition)]:
                         found.append(record)
                 if len(found) > _MOST_RECORDS:
@@ -249,14 +251,14 @@ class Topic:
                         f"topic {self.name!r} has more than {_MOST_RECORDS} records: read them "
                         "with a consumer"
                     )
-                # By position, since offsets of markers and of compacted records have no record.
+                # By position, since the offsets of markers and compacted records have no record.
                 for name in list(unread):
                     if await consumer.position(name) >= unread[name]:
                         del unread[name]
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
     async def _range(self, isolation_level: str) -> Range:
-        """The first offset and the end of each partition."""
+        """Return the first offset and the end of each partition."""
         described = await self._describe()
         names = [TopicPartition(self.name, each.partition) for each in described.partitions]
         admin = await self._clients.admin()
@@ -301,7 +303,7 @@ def _data(value: object, argument: str) -> bytes | None:
 
 
 def _seen(records: Sequence[ConsumerRecord]) -> str:
-    """How many there are, where, and what the last one is."""
+    """Say how many records there are, in which partitions, and what the last one is."""
     if not records:
         return "no records"
     counts: dict[int, int] = {}

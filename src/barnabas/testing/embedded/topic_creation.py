@@ -1,4 +1,4 @@
-"""Creates a topic for a test, or waits for one that another program creates."""
+"""Creates a topic for a test, or waits for a topic that another program creates."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ class WantedTopic(NamedTuple):
 
 
 def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> Topic:
-    """The topic, which is created unless it exists.
+    """Return the topic, after creating it if it does not exist.
 
-    Raises ValueError if it exists otherwise than wanted. A request does not wait for the logs of
-    thousands of partitions: sent again it finds the topic there, though no broker knows it yet.
+    Raises ValueError if it exists with other properties. A request does not wait for the logs of
+    thousands of partitions: when it is repeated the topic already exists, although no broker knows
+    it yet.
     """
     _check(wanted)
 
@@ -42,7 +43,7 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
         admin = await clients.admin()
         try:
             await admin.create_topics([_new(wanted)])
-        # Another test, or a first attempt whose answer was lost, has created it.
+        # Another test, or an earlier attempt whose answer was lost, has created it.
         except TopicAlreadyExists:
             return False
         return True
@@ -52,10 +53,10 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
         return found
 
     is_new = clients.run(create, f"the creation of topic {wanted.name!r}", timeout_s)
-    # Each log is forced to disk, and seen only when those of its request are all there.
+    # Each log is forced to disk, and is visible only when all logs of its request exist.
     patience_s = timeout_s * max(1, (wanted.partitions or 1) / _PARTITIONS_IN_TIME)
     topic = wait_for_topic(wanted.name, None, clients, patience_s)
-    # A topic that was just created has what was asked for.
+    # A topic that was just created has the requested properties.
     if not is_new:
         _compare(wanted, clients.run(describe, f"topic {wanted.name!r}", timeout_s))
     return topic
@@ -64,9 +65,9 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
 def wait_for_topic(
     name: str, partitions: int | None, clients: ClientThread, timeout_s: float
 ) -> Topic:
-    """The topic once it exists and each partition has a leader.
+    """Return the topic once it exists and each partition has a leader.
 
-    Raises WaitTimeout after `timeout_s` in which no replica and no leader was added to it.
+    Raises WaitTimeout after `timeout_s` without a new replica or leader.
     """
     arguments.topic_name(name, "name")
     looked_at = -_LOOK_FOR_LOGS_EVERY_S
@@ -87,7 +88,7 @@ def wait_for_topic(
         seen = f"{counted(len(leaders), 'partition')}, with the leaders {leaders}"
         led = len(leaders) - leaders.count(-1)
         is_ready = is_whole and -1 not in leaders
-        # The producer may remember an earlier topic of this name with more partitions.
+        # The producer may remember an earlier topic with this name and more partitions.
         if is_ready:
             await clients.look_at(name)
         return Sight(None, is_ready, seen, ("leaders", led))
@@ -100,7 +101,7 @@ def wait_for_topic(
 
 
 async def _logs(admin: Admin, name: str) -> int:
-    """Count the replicas of a topic that the brokers have made so far, as far as is known."""
+    """Count the replicas of a topic that the brokers have created so far, as far as is known."""
     try:
         described = await admin.describe_log_dirs()
     except (KafkaError, Unreachable):

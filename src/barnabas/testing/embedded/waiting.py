@@ -1,4 +1,4 @@
-"""Waiting for a state of a broker: looks again and again until it is there, or time is up."""
+"""Waits for a state of a broker: looks repeatedly until the state is reached or time is up."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _LONGEST_PAUSE_S = 0.1
 
 
 class WaitTimeout(AssertionError):
-    """A wait ended without the wanted state; the message says what was seen instead."""
+    """A wait ended without the wanted state; the message says what was found instead."""
 
 
 WaitTimeout.__module__ = "barnabas.testing"  # where the documentation has it
 
 
 def is_wait_timeout(failure: Any) -> bool:
-    """Have pytest hide the frames of a module whose `__tracebackhide__` is this function.
+    """Make pytest hide the frames of a module whose `__tracebackhide__` is this function.
 
-    The line of the test that waited is all that a reader needs; `--full-trace` shows the rest.
+    A reader needs only the line of the test that waited; `--full-trace` shows the rest.
     """
     return failure is not None and isinstance(failure.value, WaitTimeout)
 
@@ -40,11 +40,11 @@ class Sight(NamedTuple, Generic[T]):
 
 
 async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
-    """The value of the first look that holds.
+    """Return the value of the first look that shows the wanted state.
 
-    `wanted` is what is waited for, as in "topic 't' with 3 records". A broker that cannot be
-    reached, or that answers with a transient error, is asked again. Raises WaitTimeout after
-    `timeout_s` in which there was no progress, and any other error at once.
+    `wanted` describes the state, as in "topic 't' with 3 records". A broker that cannot be reached,
+    or that answers with a transient error, is asked again. Raises WaitTimeout after `timeout_s`
+    without progress, and any other error immediately.
     """
     seen, progress = "no answer", None
     pause_s = _FIRST_PAUSE_S
@@ -54,7 +54,7 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
                 try:
                     sight = await look()
                 except (Unreachable, KafkaError) as error:
-                    # It would be the same at the next look.
+                    # The next look would fail in the same way.
                     if isinstance(error, KafkaError) and not error.retriable:
                         raise
                     seen = str(error)
@@ -62,13 +62,13 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
                     if sight.holds:
                         return sight.value
                     seen = sight.seen
-                    # Something happens: the time begins again, so that a slow disk does not fail a
+                    # There is progress: the time starts over, so that a slow disk does not fail a
                     # test.
                     if sight.progress is not None and sight.progress != progress:
                         progress = sight.progress
                         limit.reschedule(asyncio.get_running_loop().time() + timeout_s)
                 await asyncio.sleep(pause_s)
-                # Most states are there within milliseconds; the others are not worth a busy loop.
+                # Most states are reached within milliseconds; the others are not worth a busy loop.
                 pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
     except TimeoutError:
         if not limit.expired():

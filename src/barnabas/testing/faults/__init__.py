@@ -1,9 +1,10 @@
-"""Faults by rule: errors, delays, cut connections and lost answers where a test wants them.
+"""Injects faults by rules: errors, delays, cut connections and lost answers where a test wants
+them.
 
     with broker.faults.add(api="Produce", topic="orders", error="NOT_LEADER_OR_FOLLOWER", count=3):
         application.run()
 
-`Broker.faults` and `Cluster.faults` are the way in; `docs/testing-faults.md` has the rules. The
+Start from `Broker.faults` and `Cluster.faults`; `docs/testing-faults.md` describes the rules. The
 modules here look at requests by the names of their fields, so a rule works for every API.
 """
 

@@ -1,8 +1,8 @@
-"""The errors that each API can answer, as Kafka 3.9's protocol has them.
+"""Lists the errors with which each API can answer, as in Kafka 3.9's protocol.
 
-A rule with another error could only confuse a client, so it is refused. `ROWS` has the errors of a
-topic's or partition's row, of a group's or a configured resource's; `WHOLE` those of the request as
-a whole, where its answer has both. An API that stands in `WHOLE` alone has no rows.
+A rule with another error could only confuse a client, so it is refused. `ROWS` lists the errors in
+a row: of a topic, partition, group or configured resource. `WHOLE` lists the errors of the request
+as a whole, if its answer has both. An API that is only in `WHOLE` has no rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ANY: Final = frozenset(
         "CLUSTER_AUTHORIZATION_FAILED",
     )
 )
-"""Errors that every API may answer."""
+"""Errors with which every API may answer."""
 
 _TOPIC = "UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED INVALID_TOPIC_EXCEPTION"
 _REPLICA = (
@@ -168,12 +168,12 @@ WHOLE: Final = _table(
 
 
 def answerable(api: str) -> frozenset[str]:
-    """The errors that this API can answer."""
+    """Return the errors with which this API can answer."""
     none: frozenset[str] = frozenset()
     return ANY | ROWS.get(api, none) | WHOLE.get(api, none)
 
 
 def is_whole(api: str, error: str) -> bool:
-    """Return True for an error of the request as a whole, which none of its rows has."""
-    # An API without rows has all of its errors in one place.
+    """Return True for an error of the request as a whole, which none of its rows can have."""
+    # In an API without rows all errors are in one place.
     return error in WHOLE.get(api, ()) or api not in ROWS

@@ -1,4 +1,6 @@
-"""The arguments of `faults.add`, checked: what is misspelt or can never match is refused."""
+"""Checks the arguments of `faults.add`: a misspelt argument, or a rule that can never match, is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ class RuleArguments(TypedDict, total=False):
 
 
 def _plain(hint: Any) -> type:
-    """The type of an argument that is given: None is as if it were left out."""
+    """Return the type of an argument that is given: None means that it is left out."""
     plain: type = next(each for each in get_args(hint) or (hint,) if each is not NoneType)
     return plain
 
@@ -49,9 +51,9 @@ ARGUMENTS: Final = tuple(_TYPES)
 def parse_rule(
     given: Mapping[str, Any], broker_ids: Collection[int], listeners: Collection[str]
 ) -> tuple[Match, Action, tuple[int, int | None]]:
-    """The rule that these arguments describe. Raises ConfigError, which names the argument.
+    """Return the rule that these arguments describe. Raises ConfigError with the argument's name.
 
-    `broker_ids` and `listeners`: those that exist; empty: not known yet.
+    `broker_ids` and `listeners` are the existing ones; empty: not known yet.
     """
     arguments = {name: value for name, value in given.items() if value is not None}
     for name, value in arguments.items():
@@ -68,7 +70,7 @@ def parse_rule(
         arguments.get("listener"),
         arguments.get("replicas", False),
     )
-    # A rule that never matches makes a test pass for the wrong reason.
+    # A rule that never matches would make a test pass for the wrong reason.
     if match.broker_id is not None and broker_ids and match.broker_id not in broker_ids:
         raise ConfigError(
             f"broker={match.broker_id} never matches: the brokers are {_list_text(broker_ids)}"
@@ -78,21 +80,21 @@ def parse_rule(
             f"listener={match.listener!r} never matches"
             f"{nearest(match.listener, listeners)}; the listeners are {_list_text(listeners)}"
         )
-    # Other APIs have no replica id by which a follower could be recognized.
+    # Other APIs have no replica id that would identify a follower.
     if match.replicas and api.name not in _FOLLOWERS_APIS:
         raise ConfigError(f"replicas=True: followers do not send {api.name}, leave it out")
     return match, action, _limits(arguments)
 
 
 def _check_type(name: str, value: Any) -> None:
-    """Check the name of one argument, and its value as far as that does not depend on others."""
+    """Check the name of one argument, and its value as far as it does not depend on others."""
     wanted = _TYPES.get(name)
     if wanted is None:
         raise ConfigError(
             f"{name}: a fault rule has no such argument{nearest(name, ARGUMENTS)}; "
             f"the arguments are {_list_text(ARGUMENTS)}"
         )
-    # partition=True would be partition 1.
+    # partition=True would mean partition 1.
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         raise ConfigError(f"{name}={value!r}: it must be of type {wanted.__name__}")
     if wanted is str and not value:
@@ -135,7 +137,7 @@ def _check_error(api: Api, error: str) -> None:
             f"error={error!r}: Kafka's protocol has no such error{nearest(error, known)}"
         )
     possible = answerable(api.name)
-    # A client is not written for errors that Kafka never sends there.
+    # Clients are not written for errors that Kafka never sends there.
     if error not in possible:
         raise ConfigError(
             f"error={error!r}: {api.name} never answers with it, and a client need not handle "
@@ -147,7 +149,7 @@ def _narrow(api: Api, arguments: Mapping[str, Any], error: str | None) -> Narrow
     topic, partition = arguments.get("topic"), arguments.get("partition")
     if partition is not None and topic is None:
         raise ConfigError(f"partition={partition} needs a topic: give topic='...' as well")
-    # A Metadata request names topics only; its answer has their partitions.
+    # A Metadata request names only topics; its answer has their partitions.
     if topic is not None and not has_topics(api):
         raise ConfigError(f"topic={topic!r} never matches: a {api.name} request names no topics")
     if partition is not None and not has_partitions(api) and api.name != "Metadata":
@@ -170,7 +172,7 @@ def _limits(arguments: Mapping[str, Any]) -> tuple[int, int | None]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A suggestion for a misspelt name, if there is a similar one."""
+    """Return a suggestion for a misspelt name, if a similar name exists."""
     folded = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), folded, n=1)
     return f", did you mean {folded[near[0]]}?" if near else ""

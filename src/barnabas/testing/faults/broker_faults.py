@@ -1,4 +1,4 @@
-"""`broker.faults`: the faults of a broker, set by rule."""
+"""`broker.faults`: the faults of a broker, set by rules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Call = Callable[[Callable[[], None]], None]
 class Faults:
     """The faults of one broker, or of all brokers of a cluster; they outlive a stop and a start.
 
-    All methods may be called in any thread but the broker's own, before the start, too.
+    All methods may be called in any thread but the broker's own, even before the start.
     """
 
     def __init__(self, call: Call) -> None:
@@ -46,25 +46,26 @@ class Faults:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules, in the order in which they are tried; spent ones included."""
+        """The rules, in the order in which they are tried, including spent rules."""
         return self._rules.rules
 
     def add(self, **arguments: Unpack[RuleArguments]) -> Rule:
-        """Make requests fail that match, from now on.
+        """Make matching requests fail, from now on.
 
             with broker.faults.add(api="Produce", topic="orders", error="NOT_LEADER_OR_FOLLOWER"):
                 ...
 
-        Which requests: `api` (Kafka's name, "Produce"), and to narrow it `topic`, `partition`,
-        `client_id`, `broker` (an id), `listener` (a name, "PLAINTEXT"); `replicas=True` for what
-        followers fetch, too. What happens: one of `error` (Kafka's name of an error that this API
-        can answer; the request is not carried out), `cut=True` (the connection is closed, and the
-        request not carried out), `drop=True` (it is carried out, and the connection closed instead
-        of the answer); `delay_ms` alone or before one of these. How often: `count` times at most,
-        the first `after` matching requests unhurt. Of several rules that match the first is
-        applied. Use it as a context manager to remove it at the end of a block.
+        Which requests: `api` (Kafka's name, "Produce"), optionally narrowed by `topic`,
+        `partition`, `client_id`, `broker` (an id) and `listener` (a name, "PLAINTEXT");
+        `replicas=True` includes the fetches of followers. What happens: one of `error` (Kafka's
+        name of an error with which this API can answer; the request is not carried out), `cut=True`
+        (the connection is closed, and the request is not carried out) or `drop=True` (the request
+        is carried out, but the connection is closed instead of answering); `delay_ms` alone or
+        before one of these. How often: at most `count` times, after letting the first `after`
+        matching requests pass. If several rules match, the first one is applied. Use the rule as a
+        context manager to remove it at the end of a block.
 
-        Raises ConfigError for what is misspelt, and for a rule that can never match.
+        Raises ConfigError for a misspelt argument, and for a rule that can never match.
         """
         given: dict[str, Any] = dict(arguments)
         servers = list(self._servers.values())
@@ -79,13 +80,13 @@ class Faults:
         delay_ms: int = 0,
         broker: int | None = None,
     ) -> Temporary:
-        """Spoil the log directories' disk until `remove()` or the end of the `with` block.
+        """Make the log directories' disk fail until `remove()` or the end of the `with` block.
 
-        `full`: writes fail with ENOSPC. `error`: writes and syncs fail with this one ("EIO").
-        `delay_ms`: each write and sync takes so much longer, and the broker waits meanwhile, as
-        for any slow disk. `broker`: of a cluster, the only one; None: all. A later call replaces
-        the fault. A broker without a sound log directory stops by itself, as Kafka's does: `stop`
-        raises OSError with the reason. Raises ConfigError.
+        `full`: writes fail with ENOSPC. `error`: writes and syncs fail with this error ("EIO").
+        `delay_ms`: each write and sync takes this much longer, and the broker waits, as for any
+        slow disk. `broker`: in a cluster, the only broker affected; None: all. A later call
+        replaces the fault. A broker without a usable log directory stops by itself, as in Kafka:
+        `stop` then raises OSError with the reason. Raises ConfigError.
         """
         fault = disk_fault(full=full, error=error, delay_ms=delay_ms)
         self._check_broker(broker)
@@ -98,10 +99,10 @@ class Faults:
     ) -> Temporary:
         """Move or stop the wall clock until `remove()` or the end of the `with` block.
 
-        `offset_ms`: how far it is set forward, or back if negative. `frozen`: it stands still from
-        now on. Timeouts and sessions keep running on the monotonic clock. After a jump of more
-        than a minute a broker removes nothing by age for five minutes, lest a wrong clock cost
-        data. `broker`: of a cluster, the only one; None: all. Raises ConfigError.
+        `offset_ms`: how far to set it forward, or back if negative. `frozen`: it stops now.
+        Timeouts and sessions keep running on the monotonic clock. After a jump of more than a
+        minute a broker removes nothing by age for five minutes, so that a wrong clock does not cost
+        data. `broker`: in a cluster, the only broker affected; None: all. Raises ConfigError.
         """
         fault = clock_fault(offset_ms=offset_ms, frozen=frozen)
         self._check_broker(broker)
@@ -123,7 +124,7 @@ class Faults:
         self._apply_to(server)
 
     def detach(self, broker_id: int) -> None:
-        """Forget a broker that stops."""
+        """Forget a stopping broker."""
         self._servers.pop(broker_id, None)
 
     def handle(
@@ -136,7 +137,7 @@ class Faults:
     # ---- its parts ----
 
     def _machine(self) -> dict[str, dict[int | None, Any]]:
-        """The faults of disks and clocks, by broker."""
+        """Return the faults of disks and clocks, by broker."""
         return {"disk": self._disks, "clock": self._clocks}
 
     def _broker_ids(self) -> tuple[int, ...]:
@@ -150,13 +151,13 @@ class Faults:
     def _restore(
         self, faults: dict[int | None, Any], broker: int | None, fault: DiskFault | ClockFault
     ) -> None:
-        # By identity: a later fault of the same value is another one.
+        # Compare by identity: a later fault with the same value is a different fault.
         if faults.get(broker) is fault:  # else it was replaced
             del faults[broker]
             self._apply()
 
     def _apply(self) -> None:
-        # Before the start nothing is there to change; `attach` applies what is set by then.
+        # Before the start there is nothing to change; `attach` will apply what is set by then.
         if self._servers:
             self._call(self._apply_to_all)
 
@@ -167,7 +168,7 @@ class Faults:
     def _apply_to(self, server: Server) -> None:
         broker_id = server.broker_id
         is_needed = bool(self._rules.rules or self._isolation)
-        # Without rules requests take the usual way, which has no check for faults.
+        # Without rules, requests take the usual path, which has no check for faults.
         server.parts.network.inject(self if is_needed else None)
         machine = MachineFaults(server.seams)
         machine.spoil_disk(self._disks.get(broker_id, self._disks.get(None)))

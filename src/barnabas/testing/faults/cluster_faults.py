@@ -1,4 +1,4 @@
-"""`cluster.faults`: those of a broker, and brokers that are killed, or cut off from others."""
+"""`cluster.faults`: the faults of a broker, and brokers that are killed or cut off from others."""
 
 from __future__ import annotations
 
@@ -28,26 +28,28 @@ class ClusterFaults(Faults):
         self._cluster = cluster
 
     def kill(self, broker_id: int) -> None:
-        """Stop a broker as `kill -9` does; `cluster.start_broker` starts it again.
+        """Stop a broker as `kill -9` does; `cluster.start_broker` restarts it.
 
-        It hands over nothing, and answers no request under way; what it wrote stays, and its next
-        start recovers. Its session with the metadata ends at once: the others need not wait for
+        It hands over nothing and answers no request under way; its written data stays, and its next
+        start recovers. Its metadata session ends immediately: the others need not wait for
         `zookeeper.session.timeout.ms`. Raises ConfigError if it is not running.
         """
         self._cluster.kill_broker(broker_id)
 
     def pause(self, broker_id: int) -> Temporary:
-        """`cluster.pause`, until `remove()`, `cluster.resume`, or the end of the `with` block."""
+        """Call `cluster.pause`; the pause lasts until `remove()`, `cluster.resume`, or the end of
+        the `with` block.
+        """
         self._cluster.pause(broker_id)
         return Temporary(partial(self._cluster.resume, broker_id))
 
     def isolate(self, broker_id: int, *, inbound: bool = True, outbound: bool = True) -> Temporary:
         """Cut a broker off until `heal`, `remove()` or the end of the `with` block.
 
-        `inbound`: no request of a client or of another broker reaches it. `outbound`: nothing that
-        it sends reaches the others, and its session with the metadata ends, at once. One of them
-        alone is a partition in one direction. Connections are closed, and closed again at their
-        first request; the broker itself keeps running. Raises ConfigError.
+        `inbound`: no request from a client or another broker reaches it. `outbound`: nothing that
+        it sends reaches the others, and its metadata session ends immediately. With only one of
+        them the partition has one direction. Connections are closed, and new ones are closed at
+        their first request; the broker itself keeps running. Raises ConfigError.
         """
         if not inbound and not outbound:
             raise ConfigError("isolate: inbound=False and outbound=False cuts off nothing")
@@ -55,19 +57,21 @@ class ClusterFaults(Faults):
         return Temporary(partial(self.heal, broker_id))
 
     def cut_off(self, broker_id: int, inbound: bool, outbound: bool) -> None:
-        """Isolate a broker until `heal`; returns nothing, so it can be called over the link."""
-        # Here, in the caller's thread, so that the test gets the error.
+        """Isolate a broker until `heal`; it returns nothing, so it can be called over the link."""
+        # Called here, in the caller's thread, so that the test gets the error.
         self._cluster.server(broker_id)  # raises unless it runs
         one = frozenset({broker_id})
         self._call(partial(self._isolate, broker_id, one if inbound else one - one, outbound))
 
     def heal(self, broker_id: int | None = None) -> None:
-        """Let a broker be reached again, and reach the others; None: all brokers."""
+        """Reconnect a broker to its clients and to the others; None: all brokers."""
         if self._isolation:
             self._call(partial(self._heal, broker_id))
 
     def clear(self) -> None:
-        """Remove all rules, restore disks and clocks, heal all brokers; a killed one stays down."""
+        """Remove all rules, restore disks and clocks, and heal all brokers; a killed broker stays
+        down.
+        """
         self.heal()
         super().clear()
 
@@ -85,7 +89,7 @@ class ClusterFaults(Faults):
         mute = frozenset({broker_id}) if outbound else frozenset()
         before = self._isolation
         self._isolation = Isolation(before.unreachable | unreachable, before.mute | mute)
-        # New requests first, then the connections that are open: none slips through in between.
+        # New requests first, then the open connections, so that none slips through in between.
         self._apply_to_all()
         for other, server in self._servers.items():
             if other != broker_id and outbound:
@@ -93,7 +97,7 @@ class ClusterFaults(Faults):
             elif other == broker_id and unreachable:
                 self._cut(server, lambda client_id: True)
         if outbound:
-            # A real one would end after zookeeper.session.timeout.ms: a test need not wait for
+            # A real session would end after zookeeper.session.timeout.ms: a test need not wait for
             # that.
             self._cluster.session(broker_id).expire()
 
@@ -107,6 +111,6 @@ class ClusterFaults(Faults):
         self._apply_to_all()
         for each in before.mute & healed:
             session = self._cluster.session(each)
-            # A broker that was cut off inwards alone has its session still.
+            # A broker that was cut off only inbound still has its session.
             if session.session_state is SessionState.EXPIRED:
                 session.reconnect()

@@ -8,11 +8,11 @@
     POST   /disk, /clock    spoil it
     DELETE /disk, /clock    restore it
 
-JSON both ways, with the arguments of `faults.add`, `disk` and `clock`; what is wrong is answered
-with a status of 400 or more and `{"error": "..."}`. It listens on 127.0.0.1 alone and knows no
-users: any client that can connect may break the broker. A page in a browser may not: a body has to
-be of type application/json, for which a browser would ask first, and Host and Origin, if they are
-there, have to name this machine.
+Requests and answers are JSON, with the arguments of `faults.add`, `disk` and `clock`; errors are
+answered with a status of 400 or more and `{"error": "..."}`. The server listens only on 127.0.0.1
+and has no users: any client that can connect may break the broker. A page in a browser cannot: a
+body must have the type application/json, for which a browser would ask first, and Host and Origin,
+if present, must name this machine.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class FaultControl:
     """Serves one broker's faults from `start` to `close`, on the broker's loop."""
 
     def __init__(self, port: int) -> None:
-        """`port`: 0 takes a free one."""
+        """`port`: 0 takes a free port."""
         self._port = port
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
@@ -68,9 +68,9 @@ class FaultControl:
         )
 
     async def serve(self, faults: Faults) -> int:
-        """Listen, on this loop; the port. Raises ConfigError if it is taken.
+        """Listen on this loop, and return the port. Raises ConfigError if the port is taken.
 
-        `faults`: of brokers on this loop, which call them without waiting; or of others.
+        `faults` may belong to brokers on this loop, which call them without waiting, or to others.
         """
         self._requests = ControlRequests(faults)
         try:
@@ -86,7 +86,7 @@ class FaultControl:
         return self._port
 
     def close(self) -> None:
-        """Listen no more, and close all connections."""
+        """Stop listening, and close all connections."""
         if self._server is not None:
             self._server.close()
         for task in self._open:
@@ -103,7 +103,8 @@ class FaultControl:
         try:
             writer.write((await self._answer(reader)).encode())
         except asyncio.CancelledError:
-            # By `close`. asyncio's streams would log it: they ask every task for its exception.
+            # Cancelled by `close`. asyncio's streams would log it: they ask every task for its
+            # exception.
             writer.transport.abort()
         else:
             writer.close()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DistantRule(Rule):
-    """A rule whose hits are counted elsewhere; each look at them is a request."""
+    """A rule whose hits are counted in another process; reading them takes a request."""
 
     def __init__(self, link: FaultLink, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -38,7 +38,7 @@ class DistantFaults(Faults):
     _link: FaultLink
 
     def begin(self) -> None:
-        """Set the faults in a process that has begun to serve."""
+        """Set the faults in a process that has started to serve."""
         self._link.begin(self.rules, self._machine())
 
     def end(self) -> None:
@@ -57,7 +57,7 @@ class DistantBrokerFaults(DistantFaults):
     """The faults of a broker in another process. All methods may be called in any thread."""
 
     def __init__(self, port: Callable[[], int | None]) -> None:
-        """`port`: of the process's `FaultControl`; None while there is none."""
+        """`port` returns the port of the process's `FaultControl`, or None while there is none."""
         super().__init__(_nothing_is_here)
         self._go_through(FaultLink(port))
 
@@ -66,12 +66,12 @@ class DistantClusterFaults(DistantFaults, ClusterFaults):
     """The faults of a cluster in another process. All methods may be called in any thread."""
 
     def __init__(self, cluster: Cluster, port: Callable[[], int | None]) -> None:
-        """`port`: as of DistantBrokerFaults."""
+        """`port` is as for DistantBrokerFaults."""
         super().__init__(cluster)
         self._go_through(FaultLink(port))
 
     def heal(self, broker_id: int | None = None) -> None:
-        # A cluster that has stopped has nothing to heal: its isolation ended with its brokers.
+        # A stopped cluster has nothing to heal: its isolation ended with its brokers.
         if self._cluster.is_running:
             self._cluster.call_child("faults.heal", broker_id)
 

@@ -1,7 +1,7 @@
-"""The way from a test's process to the faults of a broker in another one, over HTTP (`control`).
+"""Connects a test's process to the faults of a broker in another process, over HTTP (`control`).
 
-It sends the faults that are set here to each process that begins, and adds up what the rules
-counted in all of them.
+It sends the faults that are set here to each process that starts, and adds up the rules' counts
+from all of them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ MachineFault = DiskFault | ClockFault
 
 
 class FaultLink:
-    """`port`: of the process that runs now, or None; it may raise ConfigError if that cannot be
-    asked. All methods may be called in any thread."""
+    """`port` returns the port of the process that runs now, or None; it may raise ConfigError if
+    the process cannot be asked. All methods may be called in any thread.
+    """
 
     def __init__(self, port: Callable[[], int | None]) -> None:
         self._port_of_process = port
@@ -40,13 +41,13 @@ class FaultLink:
     # ---- the process ----
 
     def begin(self, rules: Sequence[Rule], machine: Mapping[str, Mapping[Any, Any]]) -> None:
-        """Set the faults in a process that has begun to serve."""
+        """Set the faults in a process that has started to serve."""
         with self._lock:
             self._forget()
             self.bring(rules, machine)
 
     def end(self, rules: Sequence[Rule]) -> None:
-        """Keep what was counted in a process that is about to end."""
+        """Keep the counts of a process that is about to end."""
         with self._lock:
             for rule in rules:
                 self.look(rule)
@@ -61,9 +62,9 @@ class FaultLink:
     # ---- the faults that are set ----
 
     def bring(self, rules: Sequence[Rule], machine: Mapping[str, Mapping[Any, Any]]) -> None:
-        """Set exactly these faults there; do nothing while there is no process.
+        """Set exactly these faults in the process; do nothing while there is none.
 
-        Raises ConfigError for what it refuses, OSError.
+        Raises ConfigError for a refused fault, or OSError.
         """
         port = self._port_of_process()  # before the lock: it may wait for who waits for that
         if port is None:
@@ -78,7 +79,7 @@ class FaultLink:
             del self._ids[rule]
             self._former.pop(rule, None)
         for rule in rules:
-            # A spent rule would begin to count again in a new process.
+            # A spent rule would start counting again in a new process.
             if rule not in self._ids and not rule.is_spent:
                 self._ids[rule] = _ask(port, "POST", "/faults", self._arguments(rule))["id"]
 
@@ -99,7 +100,7 @@ class FaultLink:
 
     def _arguments(self, rule: Rule) -> dict[str, Any]:
         former = self._former.get(rule, Tally())
-        # What was let pass, and hit, in earlier processes counts for the limits.
+        # Requests passed and hit in earlier processes count towards the limits.
         arguments: dict[str, Any] = {**rule.arguments(), "after": rule.after - former.passed}
         if rule.count is not None:
             arguments["count"] = rule.count - former.hits
@@ -108,7 +109,7 @@ class FaultLink:
     # ---- what was counted ----
 
     def look(self, rule: Rule, hits: int = 0, within_s: float = 0.0) -> None:
-        """Have the rule count what the process counted, once it was hit so often or time is up."""
+        """Update the rule's counts from the process, once it was hit this often or time is up."""
         with self._lock:
             life, rule_id = self._life, self._ids.get(rule)
             former = self._former.get(rule, Tally())
@@ -124,7 +125,7 @@ class FaultLink:
         if not seen:
             time.sleep(min(within_s, _REST_S))
         with self._lock:
-            # The answer may be of a process that has been replaced meanwhile.
+            # The answer may come from a process that has since been replaced.
             if life == self._life and rule in self._ids:
                 self._count(rule, seen)
 
@@ -137,9 +138,9 @@ class FaultLink:
 def _ask(
     port: int, method: str, path: str, body: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Send a request, and return the answer. Raises ConfigError for what is refused, OSError."""
+    """Send a request, and return the answer. Raises ConfigError if it is refused, or OSError."""
     status, answer = _exchange(port, method, path, body)
-    # A rule that is gone there already is as good as deleted.
+    # A rule that is already gone there counts as deleted.
     if status >= 400 and (method, status) != ("DELETE", 404):
         raise ConfigError(answer["error"])
     return answer
@@ -148,7 +149,7 @@ def _ask(
 def _exchange(
     port: int, method: str, path: str, body: Mapping[str, Any] | None = None
 ) -> tuple[int, dict[str, Any]]:
-    """The status and the answer. Raises OSError."""
+    """Return the status and the answer. Raises OSError."""
     connection = http.client.HTTPConnection(_HOST, port, timeout=_PATIENCE_S)
     try:
         text = None if body is None else json.dumps(body)

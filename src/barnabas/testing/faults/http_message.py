@@ -1,4 +1,4 @@
-"""HTTP/1.1, as much as a test needs: a request with a JSON object, and its answer."""
+"""HTTP/1.1, as far as tests need it: a request with a JSON object, and its answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Request(NamedTuple):
-    """A request. `path` in its parts; `body`: the JSON object, empty if there is none."""
+    """A request. `path` is split into its parts; `body` is the JSON object, empty if there is
+    none.
+    """
 
     method: str
     path: tuple[str, ...]
@@ -30,7 +32,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A status and a JSON object. `allow`: the methods that there are instead (405)."""
+    """A status and a JSON object. `allow` lists the allowed methods (405)."""
 
     status: int
     body: dict[str, Any]
@@ -75,9 +77,10 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
 
 
 def _check_origin(fields: Mapping[str, str]) -> None:
-    """Refuse what a page in a browser has asked for, whatever name its server has taken on: a name
-    that means this machine by now (DNS rebinding) makes the browser believe that it is the same
-    server still. Raises Refused."""
+    """Refuse requests from a page in a browser, whatever name its server has taken on: with DNS
+    rebinding a name that now means this machine makes the browser believe that it is still the same
+    server. Raises Refused.
+    """
     host = fields.get("host")
     if host is not None and _name(host) not in _HERE:
         raise Refused(403, f"Host: {host[:80]!r} is not this machine: use 127.0.0.1 or localhost")
@@ -107,7 +110,7 @@ async def _body(reader: asyncio.StreamReader, fields: Mapping[str, str]) -> dict
         raise Refused(413, f"the body is longer than {MOST_BODY_BYTES} bytes")
     if not int(length):
         return {}
-    # A page in a browser may send forms without asking; JSON it may not (CORS preflight).
+    # A page in a browser may send forms without asking, but not JSON (CORS preflight).
     if fields.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
         raise Refused(415, f"send the body with Content-Type: {_JSON}")
     try:

@@ -1,4 +1,4 @@
-"""Brokers that are cut off: what reaches them, and what of theirs reaches others."""
+"""Cuts off brokers: from requests to them, and from reaching others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ _OF_A_BROKER = re.compile(r"broker-(\d+)-")  # see broker.inter_broker.peers
 
 
 class Isolation(NamedTuple):
-    """`unreachable`: brokers that no request reaches; `mute`: those whose own reach no broker."""
+    """`unreachable`: brokers that no request reaches; `mute`: brokers whose requests reach no
+    other.
+    """
 
     unreachable: frozenset[int] = frozenset()
     mute: frozenset[int] = frozenset()
@@ -26,12 +28,12 @@ class Isolation(NamedTuple):
         if broker_id in self.unreachable:
             raise ConnectionCut(f"broker {broker_id} is isolated")
         sender = sender_of(context.client_id)
-        # A broker still reaches itself, such as its own controller.
+        # A broker still reaches itself, for example its own controller.
         if sender in self.mute and sender != broker_id:
             raise ConnectionCut(f"broker {sender}, which sent it, is isolated")
 
 
 def sender_of(client_id: str | None) -> int | None:
-    """The broker that sends requests with this client id; None for a client's."""
+    """Return the broker that sends requests with this client id; None for a client's id."""
     found = _OF_A_BROKER.match(client_id or "")
     return int(found[1]) if found else None

@@ -1,6 +1,6 @@
-"""A full, failing or slow disk, and a wall clock that was moved or stands still.
+"""Simulates a full, failing or slow disk, and a wall clock that was moved or stopped.
 
-They replace what a broker's seams do: the broker behaves as on a machine with such a disk.
+These faults replace a broker's seams: the broker behaves as on a machine with such a disk or clock.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class DiskFault(NamedTuple):
     delay_ms: int = 0
 
     def arguments(self) -> dict[str, str | int | None]:
-        """Return the arguments of `faults.disk` that make this fault."""
+        """Return the arguments of `faults.disk` that create this fault."""
         return {"error": self.error, "delay_ms": self.delay_ms}
 
     def before(self, path: Path) -> None:
-        """Delay or fail a write to `path`, before it is done."""
+        """Delay or fail a write to `path` before it is done."""
         if self.delay_ms:
             time.sleep(self.delay_ms / 1000)  # in the thread that writes, as a slow disk has it
         if self.error is not None:
@@ -41,18 +41,18 @@ class DiskFault(NamedTuple):
 
 
 class ClockFault(NamedTuple):
-    """An offset or a standstill of the wall clock."""
+    """An offset or a stop of the wall clock."""
 
     offset_ms: int = 0
     frozen: bool = False
 
     def arguments(self) -> dict[str, int | bool]:
-        """Return the arguments of `faults.clock` that make this fault."""
+        """Return the arguments of `faults.clock` that create this fault."""
         return {"offset_ms": self.offset_ms, "frozen": self.frozen}
 
 
 def disk_fault(*, full: bool, error: str | None, delay_ms: int) -> DiskFault:
-    """The fault that these arguments describe. Raises ConfigError."""
+    """Return the fault that these arguments describe. Raises ConfigError."""
     if full and error is not None:
         raise ConfigError(f"full=True and error={error!r}: give one of them")
     if error is not None and error not in _DISK_ERRORS:
@@ -70,7 +70,7 @@ def disk_fault(*, full: bool, error: str | None, delay_ms: int) -> DiskFault:
 
 
 def clock_fault(*, offset_ms: int, frozen: bool) -> ClockFault:
-    """The fault that these arguments describe. Raises ConfigError."""
+    """Return the fault that these arguments describe. Raises ConfigError."""
     if isinstance(offset_ms, bool) or not isinstance(offset_ms, int):
         raise ConfigError(f"offset_ms={offset_ms!r}: it must be of type int")
     if abs(offset_ms) > _LONGEST_JUMP_MS:
@@ -81,7 +81,7 @@ def clock_fault(*, offset_ms: int, frozen: bool) -> ClockFault:
 
 
 class MachineFaults:
-    """The disk and the clock of one broker, spoilt while it runs."""
+    """The disk and the clock of one broker, which can be given faults while it runs."""
 
     def __init__(self, seams: Seams) -> None:
         files, clock = seams.files, seams.clock
@@ -90,17 +90,17 @@ class MachineFaults:
         self._clock = clock
 
     def spoil_disk(self, fault: DiskFault | None) -> None:
-        """Replace the disk's fault; None: it is sound again."""
-        # A broker with a full disk asks how much room is left, so that has to agree with the
+        """Replace the disk's fault; None: the disk works again."""
+        # A broker with a full disk asks how much room is left, so the answer must agree with the
         # errors.
         self._files.is_full = fault is not None and fault.error in ("ENOSPC", "EDQUOT")
         self._files.before = None if fault is None else fault.before
 
     def spoil_clock(self, fault: ClockFault | None) -> None:
-        """Replace the clock's fault; None: it shows the machine's time again."""
+        """Replace the clock's fault; None: the clock shows the machine's time again."""
         clock = self._clock
         clock.stands_at_ms = None
         clock.offset_ms = 0 if fault is None else fault.offset_ms
-        # Read with the offset applied: it stands at the time that it shows.
+        # Read with the offset applied: the clock stops at the time that it shows.
         if fault is not None and fault.frozen:
             clock.stands_at_ms = clock.wall_ms()

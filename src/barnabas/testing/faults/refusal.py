@@ -1,15 +1,15 @@
-"""Answers that are nothing but an error, built from what was requested. Pure.
+"""Builds answers that consist only of an error, from the request. Pure.
 
 refusal(api, version, request, code, whole=...)   the answer to all of the request
 merge(answer, refused)                            ... put into the answer to the rest of it
 put_errors(to, code, answer)                      the same in an answer to Metadata, whose request
                                                   need not have named the topics
 
-No API has code of its own here. A message of the answer is filled from the row of the request that
-it answers: names and ids are copied, numbers that Kafka has none to give for are -1, and the error
-stands in the innermost place that has room for one, or with `whole` in the outermost. So each row
-of the request has one row in the answer, as a client expects. Metadata needs more than that: its
-answer is changed on its way out instead.
+No API needs special code here. A message in the answer is filled from the row of the request that
+it answers: names and ids are copied, numbers that Kafka would not know are -1, and the error is set
+in the innermost message with a field for it, or with `whole` in the outermost. So each row of the
+request has one row in the answer, as a client expects. Only Metadata is different: its answer is
+changed before it is sent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _UNKNOWN = frozenset(
         "log_start_offset",
     )
 )
-"""Numbers that Kafka answers with -1 where it has none to give."""
+"""Numbers for which Kafka answers -1 if it has no value."""
 _KEYS = (*TOPIC_FIELDS, *PARTITION_FIELDS)
 _COPIED = (
     *_KEYS,
@@ -64,7 +64,9 @@ _OF_A_MARKER = "transaction_result"  # whose answer repeats the producer's id
 
 
 def refusal(api: Api, version: int, request: Message, code: int, *, whole: bool) -> Message:
-    """An answer with this error in all of its rows; with `whole` in the outermost place."""
+    """Build an answer with this error in all of its rows; with `whole`, in the outermost
+    message.
+    """
     return _Refusal(version, code, whole).message(api.response, request)
 
 
@@ -86,13 +88,13 @@ def merge(answer: Message, refused: Message) -> None:
 
 
 def put_errors(to: Narrowed, code: int, answer: Any) -> None:
-    """Put the error on each topic that it is about, or on the one partition."""
+    """Set the error on each topic concerned, or on the one partition."""
     for topic in answer.topics:
         if to.topic not in (None, topic.name):
             continue
         if to.partition is None:
             topic.error_code = code
-            # Kafka answers a topic with an error without its partitions.
+            # Kafka answers a topic that has an error without its partitions.
             topic.partitions = []
             continue
         for partition in topic.partitions:
@@ -114,14 +116,14 @@ class _Refusal:
         self._whole = whole
 
     def message(self, cls: type[Message], source: Any) -> Message:
-        """A message of an answer, from the message or the plain value that it answers."""
+        """Build a message in an answer, from the message or plain value that it answers."""
         here = [made.name for made in self._fields(cls) if made.name in ERROR_FIELDS]
         below = [
             made.name
             for made in self._fields(cls)
             if (inner := row_class(made)) is not None and self._has_place(inner)
         ]
-        # Kafka puts an error as far inside as it belongs: in each row, unless it is of the whole
+        # Kafka puts an error as far inside as possible: in each row, unless it concerns the whole
         # request.
         is_place = bool(here) and (self._whole or not below)
         values: dict[str, Any] = {}
@@ -140,7 +142,7 @@ class _Refusal:
 
     def _rows(self, cls: type[Message], name: str, source: Any) -> list[Message]:
         wanted = [each for each in REQUESTED.get(name, ()) if hasattr(source, each)]
-        # The rows of this list answer no list of the request.
+        # The rows of this list do not answer a list in the request.
         if not wanted:
             return [self.message(cls, None)]  # nothing was asked for by name
         sources = [row for each in wanted for row in getattr(source, each) or ()]
@@ -150,7 +152,7 @@ class _Refusal:
         return [made for made in cls.fields if self._version in made.versions]
 
     def _has_place(self, cls: type[Message]) -> bool:
-        """Return True if an error can stand in this message, in this version."""
+        """Return True if this message can hold an error in this version."""
         return any(
             made.name in ERROR_FIELDS
             or ((inner := row_class(made)) is not None and self._has_place(inner))
@@ -159,7 +161,9 @@ class _Refusal:
 
 
 def _copy_identity(values: dict[str, Any], name: str, source: Any) -> bool:
-    """Copy what identifies a row from the one that it answers. Returns whether it does."""
+    """Copy the fields that identify a row from the row that it answers. Returns whether the field
+    is one.
+    """
     if name not in _COPIED and not (name == "producer_id" and hasattr(source, _OF_A_MARKER)):
         return False
     if isinstance(source, str | int):

@@ -1,11 +1,12 @@
 """The rules of one broker or cluster, applied to requests on the loop that serves them.
 
-A request is tried against the rules in the order in which they were added, and the first that takes
-it decides: it delays the request, refuses all or a part of it, cuts the connection before the
-handler, or drops the answer after it. What no rule takes goes to the handler unchanged. A part that
-is refused does not reach the handler (but for Metadata); the rest does, and both make one answer.
+A request is tried against the rules in the order in which they were added, and the first rule that
+takes it decides: it delays the request, refuses all or part of it, cuts the connection before the
+handler, or drops the answer after it. A request that no rule takes goes to the handler unchanged. A
+refused part does not reach the handler (except for Metadata); the rest does, and both are joined in
+one answer.
 
-A rule is not applied to requests that were begun before it was added, and not undone for those that
+A rule is not applied to requests that started before it was added, and not undone for requests that
 are under way when it is removed.
 """
 
@@ -37,7 +38,9 @@ MOST_RULES = 1000
 
 Handler = Callable[[Context, Any], Outcome]
 Change = Callable[[Message | None], None]
-"""Changes an answer in place; None: the request has none. What it raises ends the connection."""
+"""Changes an answer in place; None: the request has no answer. An error that it raises ends the
+connection.
+"""
 
 _NO_SESSION = 0
 _FULL_WITHOUT_SESSION = -1
@@ -45,10 +48,11 @@ _CODES = MappingProxyType({each.name: each.code for each in KafkaError.__subclas
 
 
 class RequestRules:
-    """Rules in the order in which they were added: the first that matches a request is applied.
+    """Rules in the order in which they were added: the first rule that matches a request is
+    applied.
 
-    `changed` is called after each change; what it raises undoes an addition. `new_rule`: makes a
-    rule of what `Rule` takes.
+    `changed` is called after each change; if it raises an error, an addition is undone. `new_rule`
+    creates a rule from the arguments of `Rule`.
     """
 
     def __init__(self, changed: Callable[[], None], new_rule: Callable[..., Rule] = Rule) -> None:
@@ -68,7 +72,7 @@ class RequestRules:
         broker_ids: Collection[int] = (),
         listeners: Collection[str] = (),
     ) -> Rule:
-        """Add a rule. Raises ConfigError for one that is misspelt or can never match."""
+        """Add a rule. Raises ConfigError if it is misspelt or can never match."""
         match, action, limits = parse_rule(given, broker_ids, listeners)
         with self._lock:
             if len(self._rules) >= MOST_RULES:
@@ -85,7 +89,7 @@ class RequestRules:
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """Apply it no more; do nothing if it was removed."""
+        """Stop applying the rule; do nothing if it has been removed."""
         self._drop(rule)
         self._changed()
 
@@ -102,17 +106,18 @@ class RequestRules:
     # ---- on the broker's loop (broker.network.request_faults) ----
 
     def handle(self, context: Context, request: Message, handler: Handler) -> Outcome:
-        """Stage one of a request, by the first rule that matches it."""
+        """Handle stage one of a request, by the first rule that matches it."""
         api = context.api.name
         rules = [rule for rule in self._rules if _is_about(rule, context, request)]
-        # In a fetch session (KIP-227) a request names only what has changed since the last one.
+        # In a fetch session (KIP-227) a request names only the partitions changed since the last
+        # one.
         if api == "Fetch" and any(rule.match.narrowed.topic for rule in rules):
             refused = _without_session(context, request)
             if refused is not None:
                 return refused
         for rule in rules:
             chosen = _chosen(rule, context, request)
-            # `take` counts, so it is asked only for a request that the rule is about.
+            # `take` counts, so it is called only for a request that the rule matches.
             if chosen and rule.take():
                 return _apply(rule, context, request, handler)
         return handler(context, request)
@@ -138,23 +143,24 @@ def _is_of_follower(request: Any) -> bool:
 
 
 def _chosen(rule: Rule, context: Context, request: Message) -> bool:
-    """Return True if the request is about the rule's topic and partition."""
+    """Return True if the request concerns the rule's topic and partition."""
     if rule.match.narrowed.topic is None:
         return True
     if context.api.name == "Metadata":
         topics = getattr(request, "topics", None)
         if topics is None:
             return True  # it asks for all of them
-        # The request names topics; the partition is looked for in the answer.
+        # The request names topics; the partition is looked up in the answer.
         topic_only = Narrowed(rule.match.narrowed.topic)
         return select(request, topic_only, context.node.image.topic_names).chosen is not None
     return select(request, rule.match.narrowed, context.node.image.topic_names).chosen is not None
 
 
 def _without_session(context: Context, request: Any) -> Outcome | None:
-    """Have a Fetch request name all of its partitions, which those of a fetch session do not.
+    """Make a Fetch request name all of its partitions, which requests in a fetch session do not.
 
-    A session is answered as one that was evicted, and a new one is not begun.
+    A request in a session is answered as if the session had been evicted, and no new session is
+    started.
     """
     # Sessions came with version 7.
     if context.version < 7:
@@ -195,7 +201,7 @@ def _act(rule: Rule, context: Context, request: Message, handler: Handler) -> Ou
 def _refuse(rule: Rule, context: Context, request: Any, handler: Handler, code: int) -> Outcome:
     api, version, narrowed = context.api, context.version, rule.match.narrowed
     if getattr(request, "acks", None) == 0:
-        # As a broker does: there is no answer in which an error could stand.
+        # As a broker does: there is no answer that could contain an error.
         raise ConnectionCut(f"{rule} refuses a Produce request with acks=0, which has no answer")
     if api.name == "Metadata":
         return _with_change(handler(context, request), partial(put_errors, narrowed, code))
@@ -227,8 +233,8 @@ def _drop(rule: Rule, context: Context, answer: Message | None) -> None:
 
 
 def _with_change(outcome: Outcome, change: Change) -> Outcome:
-    """The same outcome, whose answer `change` sees before it is sent."""
-    # Held before it is carried out: the change is for what it becomes.
+    """Return the same outcome, but let `change` see its answer before it is sent."""
+    # The request is held before it is carried out: the change applies to its later outcome.
     if isinstance(outcome, Hold):
         return Hold(_outcome_later(outcome.until, change))
     return _with_change_now(outcome, change)
@@ -238,7 +244,7 @@ def _with_change_now(outcome: Message | Staged | Later, change: Change) -> Messa
     if isinstance(outcome, Message):
         change(outcome)
         return outcome
-    # Its answer is made when the batch that it belongs to is written.
+    # Its answer is built when the batch to which it belongs is written.
     if isinstance(outcome, Staged):
         return _ChangedStaged(outcome, change)
     return _answer_later(outcome, change)

@@ -1,6 +1,6 @@
-"""The rows of a request or an answer: where a message names a topic, a partition, a group.
+"""Finds the rows of a request or an answer that name a topic, a partition or a group.
 
-Kafka's messages do so under several names, which are listed here and nowhere else.
+Kafka's messages use several field names for these, which are listed only here.
 """
 
 from __future__ import annotations
@@ -50,11 +50,15 @@ REQUESTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "results_by_topic_v3_and_below": ("v3_and_below_topics",),
     }
 )
-"""By the list of an answer: the lists of the request to whose rows its own correspond."""
+"""The lists of the request whose rows correspond to those of an answer's list, by that list's
+name.
+"""
 
 
 def row_class(made: Field) -> type[Message] | None:
-    """The class of a list's rows; None for any other field, and for a list of plain values."""
+    """Return the class of a list's rows; None for any other field, and for a list of plain
+    values.
+    """
     if isinstance(made.type, Array):
         element = made.type.element
         if isinstance(element, type) and issubclass(element, Message):
@@ -73,7 +77,7 @@ def has_partitions(api: Api) -> bool:
 
 
 def _reaches(cls: type[Message], names: tuple[str, ...]) -> bool:
-    """Look for one of these lists on the way through topics and what holds them."""
+    """Look for one of these lists in the message, through topics and the lists that hold them."""
     for made in cls.fields:
         if made.name in names:
             return True
@@ -85,23 +89,23 @@ def _reaches(cls: type[Message], names: tuple[str, ...]) -> bool:
 
 
 def topic_of(row: Any, topic_names: Mapping[bytes, str]) -> str | None:
-    """The topic that a row is about, by its name or its id; None if it is about none."""
+    """Return the topic of a row, by its name or its id; None if the row concerns none."""
     # DeleteTopics has a list of plain names up to version 5.
     if isinstance(row, str):
         return row
-    # A config of a broker is about no topic, though its row has a name.
+    # A broker's config concerns no topic, although its row has a name.
     if getattr(row, "resource_type", _TOPIC_RESOURCE) != _TOPIC_RESOURCE:
         return None
     for name in (*TOPIC_FIELDS, "resource_name"):
         topic: str | None = getattr(row, name, None)
         if topic:
             return topic
-    # Since Fetch 13 and DeleteTopics 6 a topic may be named by its id alone (KIP-516).
+    # Since Fetch 13 and DeleteTopics 6 a topic may be identified by its id alone (KIP-516).
     return topic_names.get(bytes(getattr(row, "topic_id", b"")))
 
 
 def partition_of(row: Any) -> int:
-    """The partition that a row is about: a number, or a message with one."""
+    """Return the partition of a row, which is a number or a message with a number."""
     if isinstance(row, int):
         return row
     for name in PARTITION_FIELDS:

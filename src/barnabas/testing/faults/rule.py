@@ -1,10 +1,10 @@
-"""One rule: which requests it is about, what happens to them, and how often it did.
+"""One rule: the requests that it matches, what happens to them, and how often it has happened.
 
     armed -> passes the first `after` matching requests -> is applied to `count` of them -> spent
 
-Only a matching request moves a rule forward, and each counts once: as passed, or as a hit. A spent
+Only a matching request moves a rule forward, and each counts once: as passed or as a hit. A spent
 or removed rule keeps its counts. They change under one lock, on the loops that serve requests, and
-are read by the test in any thread; a hit is counted before its consequence is seen by the client.
+the test reads them in any thread; a hit is counted before the client sees its consequence.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from barnabas.testing.faults.temporary_fault import Temporary
 
 
 class RuleNotHit(BarnabasError, AssertionError):
-    """A rule was not hit in time; a test fails with the number of hits."""
+    """A rule was not hit in time; the test fails with the number of hits."""
 
 
 RuleNotHit.__module__ = "barnabas.testing"  # where the documentation has it
 
 
 def __tracebackhide__(failure: Any) -> bool:
-    """Have pytest hide the frames of this file: a test's own line says more."""
+    """Make pytest hide the frames of this file: the test's own line says more."""
     return failure is not None and isinstance(failure.value, RuleNotHit)
 
 
 class Match(NamedTuple):
-    """The requests that a rule is about; None: any."""
+    """The requests that a rule matches; None: any."""
 
     api: str
     narrowed: Narrowed = Narrowed()
@@ -41,11 +41,11 @@ class Match(NamedTuple):
     broker_id: int | None = None
     listener: str | None = None
     replicas: bool = False
-    """Also what followers ask for as followers (Fetch and OffsetForLeaderEpoch)."""
+    """Also the requests that followers send as followers (Fetch and OffsetForLeaderEpoch)."""
 
 
 class Tally(NamedTuple):
-    """How many requests a rule was applied to, and how many it let pass first."""
+    """The number of requests to which a rule was applied, and the number that it let pass first."""
 
     hits: int = 0
     passed: int = 0
@@ -63,7 +63,7 @@ class Action(NamedTuple):
 class Rule(Temporary):
     """A rule that applies until `remove`, the end of its `with` block, or its `count`th hit.
 
-    Its counters stay when it is removed. Made by `faults.add`. All methods may be called in any
+    Its counters stay when it is removed. `faults.add` creates it. All methods may be called in any
     thread.
     """
 
@@ -75,8 +75,9 @@ class Rule(Temporary):
         limits: tuple[int, int | None],
         remove: Callable[[Rule], None],
     ) -> None:
-        """`limits`: how many matching requests pass unhurt before the first hit, and the most
-        hits, None for no limit."""
+        """`limits` are the number of matching requests that pass before the first hit, and the
+        maximum number of hits, None for no limit.
+        """
         self.rule_id = rule_id
         self.match = match
         self.action = action
@@ -87,31 +88,31 @@ class Rule(Temporary):
 
     @property
     def hits(self) -> int:
-        """How many requests it was applied to."""
+        """The number of requests to which it was applied."""
         return self._tally.hits
 
     @property
     def tally(self) -> Tally:
-        """Its counts, as far as they are known here."""
+        """Return its counts, as far as they are known here."""
         return self._tally
 
     def take_over(self, tally: Tally) -> None:
-        """Replace the counts by those of another process."""
+        """Replace the counts with those of another process."""
         with self._changed:
             self._tally = tally
 
     @property
     def is_spent(self) -> bool:
-        """True once it has been applied `count` times, and will not be again."""
+        """Whether it has been applied `count` times and will not be applied again."""
         return self.count is not None and self.hits >= self.count
 
     def take(self) -> bool:
-        """Count one matching request; whether the rule is applied to it."""
+        """Count one matching request; return whether the rule is applied to it."""
         with self._changed:
             if self.is_spent:
                 return False
             hits, passed = self._tally
-            # The first `after` requests go through, and are counted on their own.
+            # The first `after` requests pass, and are counted separately.
             if passed < self.after:
                 self._tally = Tally(hits, passed + 1)
                 return False
@@ -120,10 +121,10 @@ class Rule(Temporary):
             return True
 
     def wait(self, hits: int = 1, timeout_s: float = 10.0) -> None:
-        """Return when the rule was hit that often. Raises RuleNotHit after `timeout_s`.
+        """Return when the rule has been hit that often. Raises RuleNotHit after `timeout_s`.
 
-        Blocks this thread, and not the broker. Do not call it in the thread of an asyncio loop
-        whose client is to send the requests.
+        This blocks the calling thread, not the broker. Do not call it in the thread of an asyncio
+        loop whose client must send the requests.
         """
         # Waiting would always time out: the rule no longer applies by then.
         if self.count is not None and hits > self.count:
@@ -149,7 +150,7 @@ class Rule(Temporary):
         return f"Rule({self.rule_id}: {', '.join(shown)}, hits={self._tally.hits})"
 
     def arguments(self) -> dict[str, str | int | bool]:
-        """The arguments with which `add` was called, without defaults."""
+        """Return the arguments with which `add` was called, without defaults."""
         match, action = self.match, self.action
         given = {
             "api": match.api,

@@ -1,8 +1,9 @@
-"""Divides a request into the part that a rule is about and the rest. Pure.
+"""Divides a request into the part that a rule matches and the rest. Pure.
 
-Both parts are requests of the same class, so the broker handles the rest as any other request, and
-the answer to the other part is built from it (`refusal`). A part without any row is None: a request
-that names nothing may mean everything, as in Metadata. The request itself is never changed.
+Both parts are requests of the same class, so the broker handles the rest like any other request,
+and the answer to the matched part is built from that part (`refusal`). A part without any row is
+None: a request that names nothing may mean everything, as in Metadata. The request itself is never
+changed.
 """
 
 from __future__ import annotations
@@ -29,19 +30,21 @@ class Narrowed(NamedTuple):
     partition: int | None = None
 
     def has(self, topic: str | None, partition: int) -> bool:
-        """Return True for a partition that it is about."""
+        """Return True if the partition is covered."""
         return topic == self.topic and self.partition in (None, partition)
 
 
 class Selection(NamedTuple):
-    """A request in two: what a rule is about, and the rest. None: nothing is left for it."""
+    """A request in two parts: the part that a rule matches, and the rest. None: the part is
+    empty.
+    """
 
     chosen: Message | None
     rest: Message | None
 
 
 def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> Selection:
-    """Divide a request. `topic_names` has the names of topics by their ids."""
+    """Divide a request. `topic_names` maps topic ids to names."""
     if to.topic is None:
         return Selection(request, None)
     chosen, rest = copy(request), copy(request)
@@ -52,7 +55,7 @@ def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> 
             continue
         taken, left = [], []
         for row in rows:
-            # Groups and transactions have lists of topics of their own, one level deeper.
+            # Groups and transactions contain lists of topics, one level deeper.
             divide = select if made.name in OUTER_LISTS else _of_topic
             of_rule, others = divide(row, to, topic_names)
             taken += [] if of_rule is None else [of_rule]
@@ -60,7 +63,7 @@ def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> 
         setattr(chosen, made.name, taken)
         setattr(rest, made.name, left)
         has_chosen, has_rest = has_chosen or bool(taken), has_rest or bool(left)
-    # The request as it came, not its copy: nothing has to be taken apart.
+    # The request as it came, not a copy: it need not be divided.
     if not has_chosen:
         return Selection(None, request)
     return Selection(chosen, rest if has_rest else None)
@@ -86,5 +89,5 @@ def _of_topic(row: Any, to: Narrowed, topic_names: Mapping[bytes, str]) -> tuple
 
 
 def copy(message: M) -> M:
-    """A message of its own with the same values."""
+    """Return a separate message with the same values."""
     return type(message)(**{made.name: getattr(message, made.name) for made in message.fields})

@@ -8,13 +8,13 @@ from typing import Self
 
 
 class Temporary:
-    """It lasts until `remove`, or the end of the `with` block."""
+    """A fault that lasts until `remove`, or the end of the `with` block."""
 
     def __init__(self, remove: Callable[[], None]) -> None:
         self._remove = remove
 
     def remove(self) -> None:
-        """End it; do nothing if it has ended."""
+        """End the fault; do nothing if it has ended."""
         self._remove()
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
 """The commands that talk to brokers: one group, each command loaded when it is called.
 
-An error that is not a bug of ours is one line on standard error that says what to do, and an exit
-code: 1 failed, 2 the command line is wrong.
+An error that is not our bug is one line on standard error that says what to do, and an exit code: 1
+for a failure, 2 for a wrong command line.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _MODULES = {
 
 
 class _Commands(CommandGroup):
-    """Loads the module of the command that is called, and no other one."""
+    """Loads only the module of the command that is called."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -125,7 +125,7 @@ def app() -> None:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the command that `words` name; the exit code."""
+    """Run the command that `words` name, and return the exit code."""
     try:
         # standalone_mode=False: errors come here, and no library call exits the interpreter.
         outcome = app.main(list(words), prog_name="barnabas", standalone_mode=False)
@@ -156,7 +156,7 @@ def _problem(error: click.UsageError) -> str:
 
 
 def _suggestion(error: click.UsageError) -> str:
-    """The options or commands that a mistyped one may have meant."""
+    """Return the options or commands that a mistyped one may have meant."""
     from barnabas.cli.suggestion import did_you_mean
 
     if isinstance(error, click.NoSuchOption):
@@ -167,14 +167,15 @@ def _suggestion(error: click.UsageError) -> str:
     assert isinstance(group, CommandGroup)
     own = group.list_commands(error.ctx)
     near = did_you_mean(error.name, own)
-    # `barnabas top` begins `topics`, but is too short to be near it.
+    # `barnabas top` starts like `topics`, but is too short to count as similar.
     longer = [name for name in own if len(error.name) > 1 and name.startswith(error.name)]
     return near or f"did you mean {', or '.join(longer)}?" * bool(longer) or _elsewhere(error.name)
 
 
 def _elsewhere(name: str) -> str:
-    """The commands of that name in other groups: `barnabas start` may mean a server, or a
-    cluster."""
+    """Return the commands with that name in other groups: `barnabas start` may mean a server or a
+    cluster.
+    """
     context = click.Context(app, info_name="barnabas")
     found = [f"barnabas {name}"] if app.get_command(context, name) is not None else []
     for group_name in app.list_commands(context):

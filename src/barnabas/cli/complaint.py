@@ -1,4 +1,4 @@
-"""Errors and warnings for the user: one line each, with advice where there is any."""
+"""Writes errors and warnings for the user: one line each, with advice if there is any."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def warn(who: str, what: str) -> None:
 
 
 def explain(error: Exception) -> str:
-    """The error, its name in Kafka's protocol, and what to do about it."""
+    """Return the error, its name in Kafka's protocol, and advice."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {(error.strerror or str(error)).lower()}"
     text = str(error).rstrip(".")
     if isinstance(error, KafkaError):
         text = f"{text} ({error.name})"
-    # A note was added where the cause is known, so it is better than advice for the class.
+    # A note was added where the cause is known, so it is better than advice for the error's class.
     advice = ", ".join(getattr(error, "__notes__", ())) or _advice(error)
     return f"{text}; {advice}" if advice else text
 

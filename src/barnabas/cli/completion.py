@@ -1,7 +1,7 @@
 """Names of topics, groups and profiles for the completion of a shell.
 
-A shell that waits is worse than one that completes nothing: the brokers have a second, and no error
-is shown.
+A waiting shell is worse than one that completes nothing: the brokers have one second to answer, and
+no error is shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ANSWER_MS = 900
 
 
 def topic_names(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """Return the topics whose names begin with this text."""
+    """Return the topics whose names start with this text."""
 
     async def ask(admin: Admin) -> list[str]:
         return await admin.list_topics()
@@ -30,7 +30,7 @@ def topic_names(context: click.Context, _: click.Parameter, begun: str) -> list[
 
 
 def group_ids(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """Return the groups whose names begin with this text."""
+    """Return the groups whose names start with this text."""
 
     async def ask(admin: Admin) -> list[str]:
         return [listing.group_id for listing in await admin.list_groups()]
@@ -39,7 +39,7 @@ def group_ids(context: click.Context, _: click.Parameter, begun: str) -> list[st
 
 
 def profile_names(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """Return the profiles whose names begin with this text."""
+    """Return the profiles whose names start with this text."""
     from barnabas.cli.profile.store import BadProfile, read_profiles
 
     with suppress(BadProfile, OSError):
@@ -65,7 +65,7 @@ def _names(
     options = {**client_options(context), **_LIMITS}
 
     async def within_limits() -> list[str]:
-        # The client's own limits hold for each attempt; this one for all of them together.
+        # The client's own limits apply to each attempt; this limit applies to all of them together.
         async with asyncio.timeout(_PATIENCE_S):
             async with Admin(servers, **options) as admin:
                 return await ask(admin)

@@ -1,4 +1,6 @@
-"""The brokers that a command talks to, and how: its options, the environment, or a profile."""
+"""Finds the brokers for a command, and how to connect: from its options, the environment or a
+profile.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _FILES_SERVERS = "barnabas.bootstrap_servers"
 
 
 def bootstrap_server(command: F) -> F:
-    """`--bootstrap-server`, passed on as `servers`, with `--profile` and `--command-config`."""
+    """Add `--bootstrap-server`, passed on as `servers`, with `--profile` and `--command-config`."""
     servers = click.option(
         "--bootstrap-server",
         "servers",
@@ -54,9 +56,9 @@ def bootstrap_server(command: F) -> F:
 
 
 def client_options(context: click.Context | None = None) -> dict[str, Any]:
-    """The client configs of `--command-config` or of the profile, as keyword arguments.
+    """Return the client configs of `--command-config` or of the profile, as keyword arguments.
 
-    `context`: of the command, if it is not the current one.
+    `context` is the command's context, if that is not the current one.
     """
     context = context or click.get_current_context(silent=True)
     options: dict[str, Any] = {} if context is None else context.meta.get(_OPTIONS, {})
@@ -70,14 +72,14 @@ def _remember_profile(context: click.Context, _: click.Parameter, name: str | No
 def _servers(context: click.Context, parameter: click.Parameter, servers: str | None) -> str:
     assert parameter.name is not None
     source = context.get_parameter_source(parameter.name)
-    # The order of `barnabas profile --help`: what is typed wins over what was stored.
+    # The order in `barnabas profile --help`: typed values win over stored ones.
     if source is ParameterSource.COMMANDLINE and servers is not None:
         return servers
     name = context.meta.get(_PROFILE)
     if name is None and _FILES_SERVERS in context.meta:
         of_file: str = context.meta[_FILES_SERVERS]
         return of_file
-    # From the environment: below --profile and the file, above BARNABAS_PROFILE.
+    # From the environment: --profile and the file come first, BARNABAS_PROFILE comes after it.
     if name is None and servers is not None:
         return servers
     from barnabas.cli.profile.store import BadProfile, read_profiles
@@ -118,7 +120,9 @@ def _properties(context: click.Context, path: str) -> dict[str, str]:
 
 
 def _options_of(context: click.Context, path: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    """The options of every client that a properties file has; those of only some are left out."""
+    """Return the options in a properties file that every client has, leaving out options of only
+    some.
+    """
     from barnabas.client.config import ClientConfig, configure, of_every_client
     from barnabas.client.known_options import unknown_options
 
@@ -127,7 +131,7 @@ def _options_of(context: click.Context, path: str, properties: Mapping[str, str]
         configure(ClientConfig, common)
     except ConfigError as error:
         raise click.UsageError(f"{path}: {error}", context) from error
-    # Warned of, not refused: a file for Kafka's clients may have settings that ours do not need.
+    # A warning, not an error: a file for Kafka's clients may have settings that ours do not need.
     for line in unknown_options(properties):
         warn(context.command_path, f"{path}: {line}")
     return common

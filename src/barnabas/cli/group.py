@@ -2,7 +2,7 @@
 
     def topics() -> None: ...    decorated by @command_group()
 
-- A command's line in its group's help is its whole first sentence; click cuts it with `...`.
+- In its group's help a command has its whole first sentence; click cuts it with `...`.
 - An unknown command or option gets one hint, and not click's own before it.
 - `delete` is the verb of all groups; `remove` and `rm` mean the same wherever a group has it.
 """
@@ -28,7 +28,7 @@ class UnknownCommand(click.UsageError):
 
 
 class CommandGroup(click.Group):
-    """A group whose members are found by their aliases, too."""
+    """A group that also finds its members by their aliases."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)

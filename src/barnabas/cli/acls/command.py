@@ -1,4 +1,4 @@
-"""`barnabas acls`: the rules of who may do what in a cluster, and their explanation."""
+"""`barnabas acls`: shows, explains and changes the rules that say who may do what in a cluster."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def add(
     if deeds.is_role and deny:
         raise click.UsageError("--deny needs --operation NAME instead of a role")
     options.check(deeds, patterns)
-    # Brokers store such a rule and never match it: worse than a refusal, since it looks like a
+    # Brokers store such a rule but never match it: worse than a refusal, since it looks like a
     # right.
     for host in filter(matches_no_client, hosts):
         raise click.UsageError(
@@ -247,7 +247,7 @@ def _print_rules(rules: Iterable[AclBinding]) -> None:
 
 
 def _show_table(rules: Iterable[AclBinding]) -> None:
-    """Show a row per rule on a terminal; those that deny stand out."""
+    """Show a row per rule on a terminal; deny rules stand out."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -279,6 +279,6 @@ async def _describe_rules(servers: str, wanted: Iterable[AclFilter]) -> list[Acl
 
 
 async def _delete(servers: str, rules: Iterable[AclBinding]) -> list[AclBinding]:
-    """Delete exactly these rules, and none that were added since they were shown."""
+    """Delete exactly these rules, but none that were added after they were shown."""
     async with Admin(servers, **client_options()) as admin:
         return sorted(await admin.delete_acls(map(filter_of, rules)))

@@ -1,4 +1,4 @@
-"""Rules of access control from the options of a command line. Pure.
+"""Builds access control rules from the options of a command line. Pure.
 
 --producer               WRITE, DESCRIBE and CREATE topics; WRITE and DESCRIBE transactional ids
 --producer --idempotent  and IDEMPOTENT_WRITE the cluster
@@ -35,11 +35,11 @@ _AS_CONSUMER: Final = {
 
 
 class BadGrant(BarnabasError):
-    """The options make no rule; the message says why."""
+    """The options do not form a rule; the message says why."""
 
 
 class Deeds(NamedTuple):
-    """Names what is allowed or denied: a role, producer or consumer, or else operations."""
+    """Names the allowed or denied actions: a role (producer or consumer), or operations."""
 
     is_producer: bool = False
     is_consumer: bool = False
@@ -52,7 +52,7 @@ class Deeds(NamedTuple):
 
 
 class Clients(NamedTuple):
-    """Names the clients that may, or may not, by user and host."""
+    """Names the clients that may or may not act, by user and host."""
 
     principals: tuple[str, ...]
     hosts: tuple[str, ...]
@@ -60,7 +60,7 @@ class Clients(NamedTuple):
 
 
 def check_deeds(deeds: Deeds, patterns: Iterable[Pattern]) -> None:
-    """Raises BadGrant for a role without what it works on."""
+    """Raises BadGrant for a role without the resources that it needs."""
     types = {each.resource_type for each in patterns}
     if deeds.is_role and deeds.operations:
         raise BadGrant("--producer and --consumer imply their operations: leave out --operation")
@@ -75,9 +75,9 @@ def check_deeds(deeds: Deeds, patterns: Iterable[Pattern]) -> None:
 def operations_by_pattern(
     deeds: Deeds, patterns: Iterable[Pattern]
 ) -> dict[Pattern, tuple[Operation, ...]]:
-    """The operations on each resource, without those on which a role does nothing.
+    """Return the operations on each resource, leaving out resources that a role does not use.
 
-    Raises BadGrant for an operation that a resource does not have.
+    Raises BadGrant for an operation that does not exist for a resource.
     """
     found: dict[Pattern, dict[Operation, None]] = {}
     given = tuple(patterns)
@@ -94,8 +94,8 @@ def operations_by_pattern(
             _check_operations(pattern.resource_type, deeds.operations)
             found[pattern] = dict.fromkeys(deeds.operations)
         for role in roles:
-            # With --producer and --consumer a group is for the consumer alone: no rule for what a
-            # role does not use.
+            # With --producer and --consumer a group is only for the consumer: no rule for a
+            # resource that a role does not use.
             operations = role.get(pattern.resource_type, ())
             if operations:
                 found.setdefault(pattern, {}).update(dict.fromkeys(operations))
@@ -106,7 +106,7 @@ def operations_by_pattern(
 
 
 def entries(clients: Clients, operations: Iterable[Operation]) -> list[AclEntry]:
-    """One for each principal, operation and host."""
+    """Return one entry for each principal, operation and host."""
     return [
         AclEntry(principal, host, operation, clients.permission)
         for operation in operations
@@ -116,7 +116,7 @@ def entries(clients: Clients, operations: Iterable[Operation]) -> list[AclEntry]
 
 
 def bindings(clients: Clients, deeds: Deeds, patterns: Iterable[Pattern]) -> list[AclBinding]:
-    """All rules that the options mean. Raises BadGrant."""
+    """Return all rules that the options describe. Raises BadGrant."""
     return [
         AclBinding(pattern, entry)
         for pattern, operations in operations_by_pattern(deeds, patterns).items()
@@ -125,7 +125,7 @@ def bindings(clients: Clients, deeds: Deeds, patterns: Iterable[Pattern]) -> lis
 
 
 def filter_of(rule: AclBinding) -> AclFilter:
-    """Return the filter that selects this rule alone."""
+    """Return the filter that selects only this rule."""
     pattern, entry = rule
     return AclFilter(
         *pattern,
@@ -137,12 +137,12 @@ def filter_of(rule: AclBinding) -> AclFilter:
 
 
 def is_specific(pattern_type: PatternType) -> bool:
-    """Return True for a type that rules have, and not only filters."""
+    """Return True for a pattern type that rules can have, not only filters."""
     return pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
 
 
 def _check_operations(resource_type: ResourceType, operations: Iterable[Operation]) -> None:
-    # ALL is valid on every resource, whatever operations that has.
+    # ALL is valid on every resource, whatever its operations are.
     valid = (*SUPPORTED_OPERATIONS[resource_type], Operation.ALL)
     for each in operations:
         if each not in valid:

@@ -34,7 +34,9 @@ _TYPES = {
 
 
 def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
-    """The resources, passed on as `patterns`; `pattern_types`: how their names may be read."""
+    """Add the options for resources, passed on as `patterns`; `pattern_types` says how their names
+    may be matched.
+    """
     options = (
         click.option(
             "--topic",
@@ -78,7 +80,7 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
             return command(patterns=patterns, **given)
 
         chosen: Any = gather
-        # Decorators apply from the inside out: reversed, --help lists them in the order above.
+        # Decorators apply from the inside out: in reverse order, --help lists them as above.
         for option in reversed(options):
             chosen = option(chosen)
         return chosen  # type: ignore[no-any-return]
@@ -87,7 +89,7 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
 
 
 def principals(command: F) -> F:
-    """`--user` and `--principal`, passed on as `principals`."""
+    """Add `--user` and `--principal`, passed on as `principals`."""
 
     @wraps(command)
     def gather(**given: Any) -> Any:
@@ -117,7 +119,7 @@ def principals(command: F) -> F:
 
 
 def deeds(command: F) -> F:
-    """Give a command the options that say what clients do, as the argument `deeds`."""
+    """Add the options that say what clients do, passed on as `deeds`."""
     options = (
         click.option("--producer", is_flag=True, help="Write to the topics: all that it needs."),
         click.option(
@@ -156,7 +158,7 @@ hosts = click.option(
 
 
 def operation(text: str) -> Operation:
-    """`alter-configs`, `AlterConfigs` or `ALTER_CONFIGS`. Raises UsageError."""
+    """Parse `alter-configs`, `AlterConfigs` or `ALTER_CONFIGS`. Raises UsageError."""
     try:
         found = parse_code(Operation, text.replace("-", "_"))
     except ValueError as error:
@@ -171,7 +173,7 @@ def _operations(_: click.Context, __: click.Parameter, texts: Iterable[str]) -> 
 
 
 def check(deeds: Deeds, patterns: list[Pattern]) -> None:
-    """Raises UsageError for options that do not go together."""
+    """Raises UsageError for options that contradict each other."""
     try:
         check_deeds(deeds, patterns)
         operations_by_pattern(deeds, patterns)
@@ -187,11 +189,11 @@ def filters(
 ) -> list[AclFilter]:
     """Return the filters for the rules that the options name.
 
-    An option that is not given leaves its part open. `clients`: principals and hosts.
+    A missing option leaves its part open. `clients` are principals and hosts.
     """
     principals, hosts = clients
     wanted = operations_by_pattern(deeds, patterns)
-    # No resource is named: the filter is open in the resource, and the operations stay.
+    # No resource is named: the filter leaves the resource open, and the operations stay.
     if not patterns:
         resources = [(AclFilter(), deeds.operations)]
     else:

@@ -1,4 +1,4 @@
-"""Rules of access control in words, and the lines that make or remove them. Pure."""
+"""Shows access control rules in words, and as the commands that add or remove them. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OPTIONS: Final = {
 
 
 def resource_text(pattern: Pattern) -> str:
-    """`topic orders`, `every topic`, `each topic that begins with ord`, `the cluster`."""
+    """Return `topic orders`, `every topic`, `each topic that begins with ord` or `the cluster`."""
     if pattern.resource_type is ResourceType.CLUSTER:
         return "the cluster"
     noun = _NOUNS[pattern.resource_type]
@@ -48,7 +48,7 @@ def host_text(host: str) -> str:
 
 
 def rule_text(rule: AclBinding) -> str:
-    """`allow User:alice Read on topic orders, from any host`."""
+    """Return `allow User:alice Read on topic orders, from any host`."""
     pattern, entry = rule
     return (
         f"{entry.permission.name.lower()} {entry.principal} {pascal_name(entry.operation)} on "
@@ -57,7 +57,7 @@ def rule_text(rule: AclBinding) -> str:
 
 
 def rule_line(rule: AclBinding, command: str = "add") -> str:
-    """Our command that adds or deletes just this rule."""
+    """Return our command that adds or deletes exactly this rule."""
     pattern, entry = rule
     words = ["barnabas", "acls", command]
     if entry.permission is PermissionType.DENY:
@@ -66,7 +66,7 @@ def rule_line(rule: AclBinding, command: str = "add") -> str:
         words.append("--allow")
     words += principal_words(entry.principal)
     words += ["--operation", entry.operation.name.lower().replace("_", "-")]
-    # A deletion without --host would select the rules of all hosts.
+    # A deletion without --host would select the rules for all hosts.
     if entry.host != WILDCARD or command == "delete":
         words += ["--host", entry.host]
     return shlex.join([*words, *resource_words(pattern)])
@@ -88,7 +88,7 @@ def resource_words(pattern: Pattern) -> list[str]:
 
 
 def rule_values(rule: AclBinding) -> dict[str, str]:
-    """A rule for JSON, in Kafka's words."""
+    """Return a rule for JSON, in Kafka's words."""
     pattern, entry = rule
     return {
         "principal": entry.principal,
@@ -102,13 +102,13 @@ def rule_values(rule: AclBinding) -> dict[str, str]:
 
 
 def letting_in(access: Access) -> AclBinding:
-    """Return the rule that allows just this access."""
+    """Return the rule that allows exactly this access."""
     entry = AclEntry(access.principal, access.host, access.operation, PermissionType.ALLOW)
     return AclBinding(access.resource, entry)
 
 
 def explanation_lines(access: Access, found: Explanation) -> list[str]:
-    """The decision, the rule, the reason, and what would change it."""
+    """Return the decision, the rule, the reason, and the change that would alter it."""
     verdict = {True: "Allowed", False: "Denied", None: "Denied by default"}[found.is_allowed]
     lines = [
         f"{verdict}: {access.principal}, {pascal_name(access.operation)} on "
@@ -126,7 +126,7 @@ def explanation_lines(access: Access, found: Explanation) -> list[str]:
             "as well, rules that allow decide; to remove it:",
             f"  {rule_line(rule, 'delete')}",
         ]
-    # super.users is a setting of the brokers; whom it names cannot be asked by the ACL API.
+    # super.users is a broker setting; the ACL API cannot show whom it names.
     if not found.is_allowed:
         lines.append(
             f"Not visible from here: whether {access.principal} is in the brokers' super.users, "
@@ -148,11 +148,11 @@ def _without_rule(access: Access, found: Explanation) -> list[str]:
     lines += [
         f"Near: {rule_text(each)}."
         for each in found.about
-        # Rules for the same user with another operation or host: most often a mistyped one.
+        # Rules for the same user with another operation or host: most often a typing error.
         if each.entry.principal == access.principal
     ][:5]
     lines += ["To let it in:", f"  {rule_line(letting_in(access))}"]
-    # The usual second surprise: a fetch is allowed, and joining the group is not.
+    # The next usual surprise: a fetch is allowed, but joining the group is not.
     if access.operation is Operation.READ and access.resource.resource_type is ResourceType.TOPIC:
         lines.append("A consumer reads its group as well: --consumer --group GROUP allows both.")
     return lines

@@ -1,4 +1,6 @@
-"""`barnabas certificates`: those of a directory that `--secure` has made."""
+"""`barnabas certificates`: shows and issues the certificates in a directory created by
+`--secure`.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +152,7 @@ def issue(directory: Path, user: str | None, names: tuple[str, ...], days: int, 
 
 
 def _own_authority() -> ModuleType:
-    """Import the module that makes certificates. Raises ConfigError if its library is missing."""
+    """Import the module that issues certificates. Raises ConfigError if its library is missing."""
     try:
         from barnabas.broker.security import own_authority
     except ImportError:

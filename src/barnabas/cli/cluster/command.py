@@ -1,7 +1,7 @@
 """`barnabas cluster`: several brokers and a ZooKeeper on one machine, to try out a cluster; and
 the state and health of any cluster (`state_command`).
 
-Kafka has no such command: it takes a terminal per process.
+Kafka has no such command: it needs a terminal per process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _FIRST_PORT = 9092
 
 
 def _default_directory() -> Path:
-    """Return a place below the home directory: in /tmp another user could have made it first."""
+    """Return a directory under the home directory: in /tmp another user could have created it
+    first.
+    """
     try:
         return Path(_DEFAULT_DIRECTORY).expanduser()
     except RuntimeError:
@@ -117,8 +119,7 @@ def start(
 
     def work() -> int:
         plan = make_plan(directory, count, settings, port)
-        # Once secure, always secure: brokers that were closed do not open because an option is
-        # missing.
+        # Once secure, always secure: closed brokers are not opened because an option is missing.
         return run(plan._replace(is_secure=plan.is_secure or secure))
 
     return _exit_code("start", work)
@@ -191,14 +192,14 @@ def start_broker(broker_id: int, directory: Path) -> int:
         if f"broker {broker_id}" in running:
             pid = running[f"broker {broker_id}"].pid
             raise CannotRun(f"broker {broker_id} is already running, as process {pid}")
-        # A broker without its ZooKeeper would wait for it, and this command with it.
+        # A broker without its ZooKeeper would wait for it, and so would this command.
         if "zookeeper" not in running:
             raise CannotRun(
                 f"no zookeeper is running in {directory}: `barnabas cluster start` starts all, "
                 "`barnabas cluster start-zookeeper` only ZooKeeper"
             )
         started = launch_broker(plan, broker_id)
-        # Ctrl-C ends this command only; the broker is in a session of its own and keeps starting.
+        # Ctrl-C ends only this command; the broker has its own session and continues to start.
         wait_for_broker(started, lambda: False)
         click.echo(f"broker {broker_id} pid {started.process.pid} on {plan.address(broker_id)}")
         return EXIT_OK
@@ -251,7 +252,7 @@ def start_zookeeper(directory: Path) -> int:
 
 
 def _exit_code(command: str, work: Callable[[], int]) -> int:
-    """The exit code of the work; an error that prevents it is written to standard error."""
+    """Return the exit code of the work; an error that prevents it is written to standard error."""
     try:
         return work()
     except CannotRun as error:
@@ -260,7 +261,7 @@ def _exit_code(command: str, work: Callable[[], int]) -> int:
 
 
 def _with_broker(directory: Path, broker_id: int) -> Plan:
-    """The plan of a cluster that has this broker. Raises CannotRun."""
+    """Return the plan of a cluster that has this broker. Raises CannotRun."""
     plan = existing_plan(directory)
     if broker_id not in plan.ports:
         raise CannotRun(f"the cluster in {directory} has brokers 1 to {len(plan.ports)}")

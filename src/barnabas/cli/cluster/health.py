@@ -1,8 +1,8 @@
-"""Finds the problems of a cluster in what its brokers report of it. Pure.
+"""Finds the problems of a cluster in its brokers' reports. Pure.
 
 A problem of the whole cluster comes first (no controller, a broker with replicas that is not
 alive), then each partition's worst one: offline, below min.insync.replicas, or under-replicated.
-The brokers report what they know: for a moment after a crash that may be the state before it.
+The brokers report what they know: just after a crash that may be the previous state.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ def problems(
     topics: Iterable[TopicDescription],
     min_isr: dict[str, int],
 ) -> Iterator[Problem]:
-    """The worst first; of a partition only the worst. `min_isr`: min.insync.replicas by topic."""
+    """Yield the problems, the worst first; for each partition only the worst. `min_isr` is
+    min.insync.replicas by topic.
+    """
     live = {broker.broker_id for broker in cluster.brokers}
     topics = list(topics)
-    # Without a controller a broker answers -1, or the last one that it knew.
+    # Without a controller a broker answers -1, or the last controller that it knew.
     if cluster.controller_id not in live:
         yield Problem(NO_CONTROLLER, "no live broker is the controller: nothing can be changed")
     yield from (Problem(LEFT_OUT, reason) for reason in cluster.left_out)
@@ -45,7 +47,7 @@ def problems(
         for broker_id in partition.replicas
         if broker_id not in live
     )
-    # Brokers that hold no replica may have been removed on purpose: they are not missed.
+    # Brokers without replicas may have been removed on purpose: they are not reported.
     for broker_id, count in sorted(lacking.items()):
         replicas = counted(count, "partition")
         yield Problem(NO_BROKER, f"broker {broker_id} is not alive, and has replicas of {replicas}")
@@ -68,7 +70,7 @@ def _of(
     if partition.leader < 0 or partition.leader not in live:
         text = f"{name} has no leader: it can be neither read nor written ({in_sync})"
         yield Problem(OFFLINE, text, name)
-    # No more replicas can be in sync than there are, whatever the config says.
+    # The number of replicas limits how many can be in sync, whatever the config says.
     elif isr < min(min_isr, replicas):
         text = f"{name} refuses acks=all: {in_sync}, min.insync.replicas is {min_isr}"
         yield Problem(UNDER_MIN_ISR, text, name)

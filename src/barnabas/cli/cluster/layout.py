@@ -38,7 +38,7 @@ class CannotRun(BarnabasError):
 
 
 class Plan(NamedTuple):
-    """The plan of a cluster: enough to start any of its processes."""
+    """The plan of a cluster, sufficient to start any of its processes."""
 
     directory: Path
     zookeeper_port: int
@@ -67,7 +67,7 @@ class Plan(NamedTuple):
         return f"{HOST}:{self.ports[broker_id]}"
 
     def metrics_address(self, broker_id: int) -> str:
-        """The address at which a broker serves `GET /metrics`; empty if it does not."""
+        """Return the address at which a broker serves `GET /metrics`; empty if it does not."""
         port = metrics_port(self.overrides, broker_id).get(METRICS_PORT)
         return f"{HOST}:{port}" if port is not None else ""
 
@@ -75,12 +75,13 @@ class Plan(NamedTuple):
         return self.directory / f"broker-{broker_id}"
 
     def configs(self, broker_id: int) -> dict[str, str]:
-        """A broker's configs as a member of this cluster; the command line's overrides win."""
+        """Return a broker's configs as a member of this cluster; the command line's overrides
+        win.
+        """
         return {
             **profile(len(self.ports)),
             **self.overrides,
-            # After the overrides: each broker needs a port of its own, counted up from the one that
-            # is given.
+            # After the overrides: each broker needs its own port, counted up from the given port.
             **metrics_port(self.overrides, broker_id),
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address(broker_id)}",
@@ -88,7 +89,7 @@ class Plan(NamedTuple):
         }
 
     def running(self) -> dict[str, PidFile]:
-        """The live processes by name: "broker 1", ... and "zookeeper" last."""
+        """Return the live processes by name: "broker 1", ... and "zookeeper" last."""
         places = {f"broker {each}": self.broker_directory(each) for each in self.ports}
         places["zookeeper"] = self.zookeeper_directory
         recorded = {name: read_pid_file(place) for name, place in places.items()}
@@ -96,8 +97,10 @@ class Plan(NamedTuple):
 
 
 def profile(count: int) -> dict[str, str]:
-    """The configs of `count` brokers that survive the loss of one (if there are three)."""
-    # Three replicas survive the loss of one broker with acks=all, if two in sync are enough.
+    """Return the configs with which `count` brokers survive the loss of one (if there are at least
+    three).
+    """
+    # With acks=all, three replicas survive the loss of one broker if two in sync are enough.
     replicas = str(min(3, count))
     min_isr = "2" if count >= 3 else "1"
     return {
@@ -120,7 +123,7 @@ def check_overrides(overrides: Mapping[str, str]) -> None:
 
 
 def read_plan(directory: Path) -> Plan | None:
-    """The plan kept there; None if there is none. Raises CannotRun."""
+    """Return the plan kept in the directory, or None if there is none. Raises CannotRun."""
     path = directory / _FILE_NAME
     try:
         stored = json.loads(path.read_bytes())
@@ -157,7 +160,7 @@ def write_plan(plan: Plan) -> None:
     }
     plan.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = plan.directory / _FILE_NAME
-    # A rename replaces the file in one step: a crash leaves the old plan or the new one.
+    # A rename replaces the file in one step: a crash leaves either the old plan or the new one.
     written = path.with_suffix(".new")
     written.write_text(json.dumps(stored, indent=2) + "\n")
     written.replace(path)
@@ -176,22 +179,22 @@ def existing_plan(directory: Path) -> Plan:
 def make_plan(
     directory: Path, count: int | None, overrides: Mapping[str, str], first_port: int
 ) -> Plan:
-    """The cluster that was there before, or a new one, on free ports from `first_port` on.
+    """Return the existing cluster's plan, or a new plan on free ports from `first_port` on.
 
-    It may get more brokers than it had, not fewer. Raises CannotRun.
+    The number of brokers may grow but not shrink. Raises CannotRun.
     """
     check_overrides(overrides)
     before = read_plan(directory)
     if before is None:
         wanted = 3 if count is None else count
-        # Ports are chosen once and kept in cluster.json: clients find the cluster again after a
-        # restart.
+        # Ports are chosen once and kept in cluster.json, so that clients find the cluster again
+        # after a restart.
         free = _free_ports(first_port, _metrics_ports(overrides, wanted))
         ports = {broker_id: next(free) for broker_id in range(1, wanted + 1)}
         return Plan(directory, next(free), ports, overrides)
     had = len(before.ports)
     wanted = had if count is None else count
-    # Brokers that are left out would hold the only replicas of some partitions.
+    # The brokers left out could hold the only replicas of some partitions.
     if wanted < had:
         raise CannotRun(
             f"the cluster in {directory} has {counted(had, 'broker')}, whose partitions would lose "
@@ -209,7 +212,7 @@ def _metrics_ports(overrides: Mapping[str, str], count: int) -> list[int]:
 
 
 def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
-    """Ports from `first` on that are free now. Raises CannotRun when there is none left."""
+    """Yield ports from `first` on that are free now. Raises CannotRun when none is left."""
     avoided = frozenset(taken)
     yield from (
         port for port in range(first, _LAST_PORT + 1) if port not in avoided and _free(port)
@@ -219,7 +222,8 @@ def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
 
 def _free(port: int) -> bool:
     with socket.socket() as probe, contextlib.suppress(OSError):
-        # As the broker binds it: a connection that lingers in TIME_WAIT does not make a port taken.
+        # Bound as the broker binds it: a connection lingering in TIME_WAIT does not make a port
+        # taken.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((HOST, port))
         return True

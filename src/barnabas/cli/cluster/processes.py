@@ -1,9 +1,9 @@
-"""The processes of a cluster on one machine: started, watched and stopped.
+"""Starts, watches and stops the processes of a cluster on one machine.
 
-Each is in a session of its own, so that a terminal's Ctrl-C reaches the command alone, which stops
+Each process has its own session, so that a terminal's Ctrl-C reaches only the command, which stops
 the brokers one after the other (each moves its leaders to others) and ZooKeeper last. A process
-that ends meanwhile stays down until the user starts it again: the point is to see what the cluster
-does then.
+that ends meanwhile stays down until the user restarts it: the point is to see how the cluster
+reacts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TAIL_LINES = 5
 
 
 class Interrupted(Exception):
-    """The cluster was asked to stop before it was up."""
+    """The cluster was asked to stop before it was ready."""
 
 
 class Started(NamedTuple):
@@ -75,12 +75,12 @@ def wait_for_zookeeper(plan: Plan, started: Started, wants_stop: Callable[[], bo
 
 
 def wait_for_broker(started: Started, wants_stop: Callable[[], bool]) -> None:
-    """Wait for its line that it is ready. Raises CannotRun, Interrupted."""
+    """Wait for the broker's line that it is ready. Raises CannotRun, Interrupted."""
     stdout = started.process.stdout
     assert stdout is not None
 
     def is_ready() -> bool:
-        # readline would block until the broker prints something, and the stop would not be seen.
+        # readline would block until the broker prints something, and the stop would go unnoticed.
         readable, _, _ = select.select([stdout], [], [], 0)
         return bool(readable) and stdout.readline().startswith("barnabas ready on ")
 
@@ -89,9 +89,10 @@ def wait_for_broker(started: Started, wants_stop: Callable[[], bool]) -> None:
 
 
 def stop_process(name: str, directory: Path) -> bool:
-    """Stop the process that has its `barnabas.pid` there, and wait.
+    """Stop the process whose `barnabas.pid` is in the directory, and wait.
 
-    Returns whether there was one. One that does not stop in time is killed. Raises CannotRun.
+    Returns whether there was a process. If it does not stop in time, it is killed. Raises
+    CannotRun.
     """
     recorded = read_pid_file(directory)
     if recorded is None or not recorded.is_alive:
@@ -113,8 +114,8 @@ def stop_process(name: str, directory: Path) -> bool:
 
 
 def stop_all(plan: Plan) -> None:
-    """Stop the brokers, the oldest last, then ZooKeeper."""
-    # One after the other: each hands its leaders to those that are left (RE-13).
+    """Stop the brokers, the oldest last, and then ZooKeeper."""
+    # One after the other: each hands its leaders to the remaining brokers (RE-13).
     for broker_id in sorted(plan.ports, reverse=True):
         stop_process(f"broker {broker_id}", plan.broker_directory(broker_id))
     if stop_process("zookeeper", plan.zookeeper_directory):
@@ -122,7 +123,7 @@ def stop_all(plan: Plan) -> None:
 
 
 def last_output(started: Started) -> str:
-    """Return the last lines of a process's output, in one line."""
+    """Return the last lines of a process's output, joined into one line."""
     with started.output.open(encoding="utf-8", errors="replace") as output:
         output.seek(started.output_began_at)
         lines = [line.strip() for line in output.read().splitlines() if line.strip()]
@@ -137,7 +138,8 @@ def _launch(name: str, words: Sequence[str], directory: Path) -> Started:
         process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
-            # A broker's standard output has one line, "barnabas ready on ...", which is waited for.
+            # A broker's standard output has one line, "barnabas ready on ...", for which this
+            # command waits.
             stdout=subprocess.PIPE if name != "zookeeper" else file,
             stderr=file,
             start_new_session=True,
@@ -147,7 +149,7 @@ def _launch(name: str, words: Sequence[str], directory: Path) -> Started:
 
 
 def _record(directory: Path, pid: int, address: str) -> None:
-    """The file that a broker writes for itself."""
+    """Write the file that a broker otherwise writes for itself."""
     began_ticks = process_began_ticks(pid)
     ticks = UNKNOWN_START if began_ticks is None else began_ticks
     (directory / FILE_NAME).write_text(f"{pid}\n{ticks}\n{address}\n")
@@ -157,7 +159,7 @@ def _wait(started: Started, is_ready: Callable[[], bool], wants_stop: Callable[[
     ends_at_s = time.monotonic() + START_TIMEOUT_S
     while not is_ready():
         code = started.process.poll()
-        # Ended while it was waited for: the last lines of its log say why.
+        # It ended while this command was waiting: the last lines of its log say why.
         if code is not None:
             raise CannotRun(f"{started.name} {ending(code)} while starting: {last_output(started)}")
         if wants_stop():
@@ -179,7 +181,7 @@ def _gone_within(pid: int, began_ticks: int, seconds: float) -> bool:
 
 
 def ending(code: int) -> str:
-    """The way in which a process ended, as text."""
+    """Return the way in which a process ended, as text."""
     if code < 0:
         return f"was killed by signal {-code}"
     return "stopped" if code == 0 else f"ended with code {code}"

@@ -1,7 +1,7 @@
-"""`barnabas cluster start` itself, which runs as long as its cluster.
+"""Runs `barnabas cluster start`, which lasts as long as its cluster.
 
-Starts the plan's processes, reports when all are ready, and stops them on SIGTERM or Ctrl-C. A
-second signal kills those that are left.
+It starts the plan's processes, reports when all are ready, and stops them on SIGTERM or Ctrl-C. A
+second signal kills the remaining processes.
 """
 
 from __future__ import annotations
@@ -48,9 +48,11 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(plan: Plan) -> int:
-    """Run the cluster until it is stopped; the exit code. CannotRun, ConfigError, OSError."""
+    """Run the cluster until it is stopped; return the exit code. Raises CannotRun, ConfigError or
+    OSError.
+    """
     running = plan.running()
-    # A second `start` on the same directory would only find the ports taken; say whose they are.
+    # A second `start` on the same directory would only find the ports taken; say who uses them.
     if running:
         name, process = next(iter(running.items()))
         raise CannotRun(
@@ -93,7 +95,7 @@ class _Run:
     def _live(self) -> int:
         try:
             self._start()
-        # Ctrl-C while it starts is a request to stop, and no failure.
+        # Ctrl-C during the start is a request to stop, not a failure.
         except Interrupted:
             self._stop()
             return EXIT_OK
@@ -111,14 +113,14 @@ class _Run:
         if plan.is_secure:
             from barnabas.cli.server.secure_option import prepare_security  # few clusters need it
 
-            # Before all brokers do it at once.
+            # Done here, before all brokers do it at the same time.
             self._setup = prepare_security(plan.secure_directory, [HOST])
         keeper = launch_zookeeper(plan)
         self._children.append(keeper)
         with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):
             wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
         self._close_zookeeper()
-        # All at once: none of them waits for another one to start.
+        # All at once: no broker waits for another to start.
         brokers = {broker_id: launch_broker(plan, broker_id) for broker_id in plan.ports}
         self._children.extend(brokers.values())
         for broker in brokers.values():
@@ -139,7 +141,9 @@ class _Run:
         sys.stdout.flush()
 
     def _close_zookeeper(self) -> None:
-        """Close ZooKeeper before brokers create nodes that a stranger could delete and replace."""
+        """Close ZooKeeper before brokers create nodes, which a stranger could delete and
+        replace.
+        """
         owning = None if self._setup is None else self._setup.zookeeper_settings()
         if not owning:
             return
@@ -156,7 +160,8 @@ class _Run:
     async def _settle(self) -> None:
         """Wait until all brokers know each other and every partition has a leader.
 
-        A partition that stays without one does not fail the start: its replicas may come later.
+        A partition that stays without a leader does not fail the start: its replicas may come
+        later.
         """
         with contextlib.suppress(TimeoutError, BarnabasError):
             async with (
@@ -187,7 +192,7 @@ class _Run:
             complain(WHO, f"{who} {ending(code)}; {again} starts it again")
 
     def _stop(self) -> None:
-        """Stop all processes, and children that have not written their pid file yet."""
+        """Stop all processes, including children that have not written their pid file yet."""
         stop_all(self._plan)
         for child in self._children:
             if child.process.poll() is None:

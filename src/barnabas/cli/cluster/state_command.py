@@ -1,4 +1,4 @@
-"""`barnabas cluster describe` and `health`: any cluster of the Kafka family, seen from outside."""
+"""`barnabas cluster describe` and `health`: show any cluster of the Kafka family from outside."""
 
 from __future__ import annotations
 
@@ -129,7 +129,9 @@ def health(as_json: bool, servers: str) -> int:
 
 
 def _show_table(state: State, leaders: Mapping[int, int], replicas: Mapping[int, int]) -> None:
-    """Show a heading and a row per broker on a terminal; `leaders`, `replicas`: how many it has."""
+    """Show a heading and a row per broker on a terminal; `leaders` and `replicas` are their numbers
+    by broker.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -159,13 +161,13 @@ async def _state(servers: str, *, with_sizes: bool = False) -> State:
         topics = await admin.describe_topics()
         min_isr = {}
         for topic in topics:
-            # min.insync.replicas matters only where replicas are missing: a healthy cluster costs
-            # no further request.
+            # min.insync.replicas matters only if replicas are missing: a healthy cluster costs no
+            # further request.
             if any(len(each.isr) < len(each.replicas) for each in topic.partitions):
                 resource = ConfigResource(TOPIC, topic.name)
                 (entry,) = await admin.describe_configs(resource, [_MIN_ISR])
                 min_isr[topic.name] = int(entry.value or 1)
-        # A broker that hangs must not hide the rest: sizes are shown if they come in time.
+        # A hanging broker must not hide the rest: sizes are shown if they arrive in time.
         directories = await soon(admin.describe_log_dirs(), {}) if with_sizes else {}
         cluster = await admin.describe_cluster()
         return State(cluster, topics, min_isr, broker_sizes(directories))

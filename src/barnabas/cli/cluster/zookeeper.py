@@ -1,4 +1,4 @@
-"""The ZooKeeper of a cluster on one machine: how it is found, configured and started."""
+"""Finds, configures and starts the ZooKeeper of a cluster on one machine."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from barnabas.cli.cluster.layout import HOST, CannotRun, Plan
 
 DEBIAN = Path("/usr/share/java/zookeeper.jar")
 TICK_MS = 500
-"""A session lasts two ticks at least."""
+"""A session lasts at least two ticks."""
 
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-# Ready sooner; this ZooKeeper has too little to do for the optimizing compiler to pay.
+# It starts faster; this ZooKeeper has too little work for the optimizing compiler to pay off.
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 _ANSWER_TIMEOUT_S = 1.0
 _PRIVATE = 0o700
 
 
 def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> list[str]:
-    """The command line that runs it; writes its configuration. Raises CannotRun."""
+    """Return the command line that runs it, after writing its configuration. Raises CannotRun."""
     missing = missing_part(environment, jar)
     if missing:
         raise CannotRun(f"a cluster needs {missing}")
@@ -39,7 +39,7 @@ def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> l
 
 
 def missing_part(environment: Mapping[str, str], jar: Path = DEBIAN) -> str:
-    """Say what is not installed here, and how to get it; empty if all is there."""
+    """Say which part is not installed, and how to get it; empty if nothing is missing."""
     java = _find_java(environment)
     if jar.exists() and java is not None:
         return ""
@@ -53,7 +53,9 @@ def missing_part(environment: Mapping[str, str], jar: Path = DEBIAN) -> str:
 def java_command(
     environment: Mapping[str, str], log_directory: Path, config: Path, jar: Path = DEBIAN
 ) -> list[str]:
-    """The command line of a server with this configuration; `missing_part` was empty."""
+    """Return the command line of a server with this configuration; call it only if `missing_part`
+    is empty.
+    """
     return [
         _find_java(environment) or "java",
         *_JVM,
@@ -64,7 +66,7 @@ def java_command(
 
 
 def _warn_of_readers(directory: Path) -> None:
-    """Warn of a directory that others may read: its files have the hashes of passwords."""
+    """Warn if others may read the directory: its files contain password hashes."""
     bits = directory.stat().st_mode & 0o777
     if bits & ~_PRIVATE:
         text = f"others may read {directory} of ZooKeeper (mode {bits:04o}): run chmod 700 on it"
@@ -72,18 +74,20 @@ def _warn_of_readers(directory: Path) -> None:
 
 
 def is_serving(plan: Plan) -> bool:
-    """Return True once it answers clients."""
+    """Return True once ZooKeeper answers clients."""
     return bool(mode((HOST, plan.zookeeper_port)))
 
 
 def mode(address: tuple[str, int]) -> str:
-    """Ask the ZooKeeper at this address for its mode, such as standalone; empty: no answer."""
+    """Ask the ZooKeeper at this address for its mode, such as standalone; empty if it does not
+    answer.
+    """
     answer = b""
     with (
         contextlib.suppress(OSError),
         socket.create_connection(address, _ANSWER_TIMEOUT_S) as connection,
     ):
-        # One of ZooKeeper's four-letter words, and the only one that is allowed by default.
+        # The only one of ZooKeeper's four-letter words that is allowed by default.
         connection.sendall(b"srvr")
         while part := connection.recv(4096):
             answer += part
@@ -93,7 +97,7 @@ def mode(address: tuple[str, int]) -> str:
 def _config(plan: Plan) -> str:
     return (
         f"tickTime={TICK_MS}\n"
-        # Twenty ticks are the default limit, which would be 10 s: less than a broker may ask for.
+        # The default limit is twenty ticks, here 10 s, less than a broker may request.
         "maxSessionTimeout=60000\n"
         f"dataDir={plan.zookeeper_directory.absolute()}\n"
         f"clientPortAddress={HOST}\n"
@@ -107,9 +111,9 @@ def _config(plan: Plan) -> str:
 
 
 def _find_java(environment: Mapping[str, str]) -> str | None:
-    """JAVA_HOME's, the PATH's, or that of the extra `java`."""
+    """Return the java of JAVA_HOME, of the PATH or of the extra `java`."""
     home = environment.get("JAVA_HOME")
-    # JAVA_HOME first, as Kafka's and ZooKeeper's own scripts do.
+    # JAVA_HOME comes first, as in Kafka's and ZooKeeper's own scripts.
     if home and os.access(Path(home) / "bin" / "java", os.X_OK):
         return str(Path(home) / "bin" / "java")
     if found := shutil.which("java", path=environment.get("PATH")):

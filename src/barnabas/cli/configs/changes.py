@@ -1,7 +1,7 @@
 """Parses `--add retention.ms=1000,cleanup.policy=[compact,delete]` into config operations. Pure.
 
-Kafka's notation: pairs are separated by commas, a value that has commas itself stands in square
-brackets, and the last bracket pair is not part of the value.
+Kafka's notation separates pairs by commas and encloses a value that contains commas in square
+brackets; the outer brackets are not part of the value.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ class BadChange(Exception):
 
 
 def split_items(text: str) -> Iterator[str]:
-    """The items between commas that are not in brackets, stripped of blanks."""
+    """Yield the items between commas that are not in brackets, stripped of blanks."""
     depth, begin = 0, 0
     for at, letter in enumerate(text):
-        # Kafka's own pattern does not count brackets; in a well-formed text both split alike.
+        # Kafka's own pattern does not count brackets; a well-formed text is split alike.
         depth += (letter == "[") - (letter == "]")
         if depth < 0:
             raise BadChange(f"{text}: a ] without a [")
@@ -32,7 +32,9 @@ def split_items(text: str) -> Iterator[str]:
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """`k=v,k=[v,v]` texts as a dictionary; the later wins. Raises BadChange."""
+    """Parse `k=v,k=[v,v]` texts into a dictionary; the last value of a name wins. Raises
+    BadChange.
+    """
     found = {}
     for text in texts:
         for item in split_items(text):
@@ -46,7 +48,7 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def parse_names(texts: Iterable[str], option: str) -> list[str]:
-    """`k,k` texts as a list without repetitions. Raises BadChange."""
+    """Parse `k,k` texts into a list without repetitions. Raises BadChange."""
     names = [name for text in texts for name in split_items(text)]
     for name in names:
         if not name or "=" in name:
@@ -57,7 +59,7 @@ def parse_names(texts: Iterable[str], option: str) -> list[str]:
 def operations(
     add: Iterable[str], delete: Iterable[str], append: Iterable[str], subtract: Iterable[str]
 ) -> list[ConfigOperation]:
-    """The operations of these options, each config once. Raises BadChange."""
+    """Return the operations of these options, with each config only once. Raises BadChange."""
     found = [
         *_operations(ConfigOperationType.SET, parse_pairs(add, "--add")),
         *_operations(ConfigOperationType.APPEND, parse_pairs(append, "--append")),
@@ -69,7 +71,7 @@ def operations(
     ]
     names: set[str] = set()
     for operation in found:
-        # A broker applies the operations in no order that the user could know.
+        # A broker does not apply the operations in an order that the user could know.
         if operation.name in names:
             raise BadChange(f"{operation.name} cannot be changed in two ways at once")
         names.add(operation.name)

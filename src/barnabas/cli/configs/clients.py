@@ -1,4 +1,4 @@
-"""Quotas of users, client ids and addresses, and credentials of users: shown and changed."""
+"""Shows and changes the quotas of users, client ids and addresses, and the credentials of users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Described(NamedTuple):
 
     quotas: dict[QuotaEntity, dict[str, float]]
     iterations: dict[str, dict[str, int]]
-    """Of the hash of passwords, by user and mechanism."""
+    """The iterations of password hashes, by user and mechanism."""
 
 
 class Change(NamedTuple):
@@ -33,9 +33,10 @@ class Change(NamedTuple):
 
 
 async def describe_entity(admin: Admin, entity: Entity, types: Iterable[str] = ()) -> Described:
-    """Read what is set for an entity, and for all with an entry of each of `types` as well.
+    """Read the settings of an entity, and of all entities that also have a name for each of
+    `types`.
 
-    Credentials belong to users alone, by a name or all of them.
+    Only users have credentials: one user by name, or all users.
     """
     types = list(types)
     quotas = await admin.describe_client_quotas(entity, types=types, is_strict=True)
@@ -51,19 +52,19 @@ async def describe_entity(admin: Admin, entity: Entity, types: Iterable[str] = (
 def change_of(entity: Entity, add: Iterable[str], delete: Iterable[str]) -> Change:
     """Return the change that the options ask for.
 
-    Raises BadChange, and never shows what may be a password.
+    Raises BadChange, which never shows a possible password.
     """
     add, delete = list(add), list(delete)
     if _names_credentials(add, delete):
         user = entity.get("user")
-        # Credentials live at /config/users/<user>, never at a default or a pair (SE-3).
+        # Credentials belong to /config/users/<user>, never to a default or a pair (SE-3).
         if user is None or len(entity) > 1:
             raise BadChange("SCRAM credentials are of one user: name it by --user alone")
         return Change(entity, {}, scram_alterations(user, add, delete))
     try:
         return Change(entity, alteration(entity, add, delete), [])
     except BadChange:
-        # Not about one user: no password can be in it, so the detailed message is safe.
+        # Not about one user, so no password can be in it and the detailed message is safe.
         if list(entity) != ["user"] or entity["user"] is None:
             raise
     # It may be a password in an unusual form.
@@ -83,12 +84,12 @@ def _names_credentials(add: Iterable[str], delete: Iterable[str]) -> bool:
 
 
 async def apply(admin: Admin, change: Change) -> None:
-    """Make a change. Raises BadChange for a quota that was to be removed and is not set."""
+    """Apply a change. Raises BadChange for the removal of a quota that is not set."""
     if change.credentials:
         await admin.alter_user_scram_credentials(change.credentials)
         return
-    # Brokers accept the removal of a quota that is not set; Kafka's tool refuses it, and a mistyped
-    # name is noticed.
+    # Brokers accept the removal of a quota that is not set; Kafka's tool refuses it, so that a
+    # mistyped name is noticed.
     removed = {name for name, value in change.quotas.items() if value is None}
     if removed:
         found = await admin.describe_client_quotas(change.entity, is_strict=True)
@@ -99,7 +100,9 @@ async def apply(admin: Admin, change: Change) -> None:
 
 
 def entity_words(entity: Entity) -> str:
-    """Kafka's words for what was changed; of an entity of two parts they name the first."""
+    """Return Kafka's words for the changed entity; for an entity with two parts they name only the
+    first.
+    """
     kind, name = next(iter(entity.items()))
     word = "client" if kind == "client-id" else kind
     return f"config for {word} {name}" if name else f"default config for {word}s in the cluster"

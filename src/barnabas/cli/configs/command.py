@@ -157,7 +157,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     """
     entity = chosen.entity()
     if entity:
-        # The APIs for quotas and credentials know setting and removing only.
+        # The APIs for quotas and credentials can only set and remove.
         if append or subtract or validate_only:
             raise click.UsageError(
                 "quotas and credentials are set by --add and removed by --delete, at once"
@@ -184,7 +184,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
         click.echo(f"Completed updating config for {kind} {resource.name}.")
     else:
         click.echo("Completed updating default config for brokers in the cluster.")
-    # After the outcome: the brokers have accepted the change, the warning is about its effect.
+    # After the outcome: the brokers have accepted the change, and the warning concerns its effect.
     for warning in _warnings(resource, changes):
         warn("barnabas configs alter", warning)
 
@@ -235,8 +235,9 @@ def _alter_clients(
 
 
 def _warnings(resource: ConfigResource, changes: Sequence[ConfigOperation]) -> list[str]:
-    """Configs set here that have no effect, and names deleted that are none: brokers accept both,
-    and in a real Kafka cluster some of them may mean something."""
+    """Return warnings for configs set here that have no effect, and for deleted names that are
+    unknown: brokers accept both, and in a real Kafka cluster some of them may mean something.
+    """
     deleted = [change.name for change in changes if change.op is ConfigOperationType.DELETE]
     values = {
         change.name: change.value or ""

@@ -1,4 +1,4 @@
-"""The options that name the owner of configs: a topic, a broker, clients. Pure."""
+"""Defines the options that name the owner of configs: a topic, a broker or clients. Pure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class EntityOptions(NamedTuple):
     ip_defaults: bool
 
     def resource(self) -> ConfigResource:
-        """The topic, broker or loggers. Raises UsageError."""
+        """Return the topic, broker or loggers. Raises UsageError."""
         given = [
             each for each in (self.topic, self.broker, self.broker_loggers) if each is not None
         ]
@@ -83,19 +83,20 @@ class EntityOptions(NamedTuple):
         return ConfigResource(BROKER, "" if self.broker is None else str(self.broker))
 
     def entity(self) -> dict[str, str | None]:
-        """Return the owner of quotas: names by type (`user`, `client-id`, `ip`), None: default.
+        """Return the owner of quotas: names by type (`user`, `client-id`, `ip`); None means the
+        default.
 
         Empty if none is named. Raises UsageError.
         """
         found = self._entity()
         if not found:
             return {}
-        # A flag that is not given is False, which would count as given here.
+        # A missing flag is False, which would count as given here.
         others = (self.topic, self.broker, self.broker_loggers, self.broker_defaults or None)
         if any(each is not None for each in others):
             raise click.UsageError("quotas are of --user, --client or --ip, and of nothing else")
-        # The only quota of an address is connection_creation_rate (KIP-612), before any user is
-        # known.
+        # An address has only the quota connection_creation_rate (KIP-612), which applies before any
+        # user is known.
         if "ip" in found and len(found) > 1:
             raise click.UsageError("--ip stands alone: its rate is one of connections")
         return found
@@ -119,7 +120,7 @@ class EntityOptions(NamedTuple):
 
 
 def entity_options(command: F) -> F:
-    """Give a command these options, as the argument `chosen`."""
+    """Add these options to a command, as the argument `chosen`."""
 
     @wraps(command)
     def collect(**options: Any) -> Any:

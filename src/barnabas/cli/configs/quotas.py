@@ -1,4 +1,4 @@
-"""Quotas in the notation and the lines of `kafka-configs.sh` (SE-5). Pure.
+"""Reads and prints quotas in the notation of `kafka-configs.sh` (SE-5). Pure.
 
 --add producer_byte_rate=1048576     --delete request_percentage
 
@@ -26,11 +26,11 @@ _WORDS: Final = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 Alteration = dict[str, float | None]
-"""Quotas by name; None: to be removed."""
+"""Quotas by name; None removes the quota."""
 
 
 def names_for(entity: Mapping[str, str | None]) -> tuple[str, ...]:
-    """The quotas that an entity may have."""
+    """Return the quotas that an entity may have."""
     return IP_QUOTAS if "ip" in entity else CLIENT_QUOTAS
 
 
@@ -51,7 +51,7 @@ def alteration(
 
 
 def parse_quota(name: str, value: str) -> float:
-    """A number per second, or of percent. Raises BadChange."""
+    """Return a number per second, or a percentage. Raises BadChange."""
     if not _NUMBER.fullmatch(value):
         raise BadChange(f"{name}={value}: not a number, such as {name}=1000")
     return float(value)
@@ -64,7 +64,7 @@ def _check(name: str, entity: Mapping[str, str | None], option: str) -> None:
 
 
 def quota_line(entity: QuotaEntity, quotas: Mapping[str, float]) -> str:
-    """Kafka's line for the quotas of one entity."""
+    """Return Kafka's line for the quotas of one entity."""
     names = dict(entity)
     whose = ", ".join(
         f"the default {word}" if names[kind] is None else f"{word} '{names[kind]}'"
@@ -81,7 +81,7 @@ def quota_values(found: Mapping[QuotaEntity, Mapping[str, float]]) -> list[dict[
 
 
 def in_javas_order(names: Iterable[str]) -> list[str]:
-    """Texts as a HashMap of Java goes through them that was made for so many."""
+    """Return the texts in the order of a Java HashMap that was created for this many entries."""
     names = list(names)
     size = 1 << max(0, len(names) - 1).bit_length()
     # A HashMap doubles its table beyond a load factor of 0.75.
@@ -99,7 +99,7 @@ def _java_hash(name: str) -> int:
 
 
 def java_double(value: float) -> str:
-    """A number as Java prints it: 1048576.0, 1.0E7, 5.0E-4."""
+    """Return a number as Java prints it: 1048576.0, 1.0E7, 5.0E-4."""
     # Double.toString writes numbers in this range without an exponent.
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(float(value)) if "e" not in repr(value) else f"{Decimal(repr(value)):f}"

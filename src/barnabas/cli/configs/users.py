@@ -2,7 +2,7 @@
 
     --add 'SCRAM-SHA-256=[iterations=8192,password=secret]'     --delete SCRAM-SHA-512
 
-No message shows what was given: it may be a password.
+No message shows the given values: they may be passwords.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ def describe_user_text(user: str, iterations: Mapping[str, int]) -> str:
 
 
 async def described_users(admin: Admin, users: list[str] | None) -> dict[str, dict[str, int]]:
-    """The credentials of these users, of all if None; a user without any has no entry."""
+    """Return the credentials of these users (None: all); a user without credentials has no
+    entry.
+    """
     found = await admin.describe_user_scram_credentials()
     return found if users is None else {user: found[user] for user in users if user in found}

@@ -1,7 +1,7 @@
 """`barnabas dump`: like Kafka's DumpLogSegments, for every file that a broker keeps.
 
-Reads files, asks no broker and changes nothing. A file of a running broker may end in a batch that
-is just being written.
+It reads files, contacts no broker and changes nothing. A running broker's file may end in a batch
+that is just being written.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def dump(
     for path, shown_as in _files(paths):
         found += 1
         try:
-            # Findings are the output then, and each file's are complete before the next file.
+            # Findings are the output in this case, and each file's findings are complete before the
+            # next file.
             if verify:
                 problems += output.findings(shown_as, _findings(path, wanted))
             else:
@@ -127,8 +128,8 @@ def dump(
             raise  # the reader of our output has closed it: nothing is wrong with the file
         except (CorruptData, OSError) as error:
             problems += 1
-            # Standard error is not buffered: without this the complaint would come before the lines
-            # above it.
+            # Standard error is not buffered: without this the complaint would appear before the
+            # lines above it.
             output.flush()
             complain(_WHO, _reason(shown_as, error))
     output.flush()
@@ -154,7 +155,7 @@ class Output:
             self.line(text)
 
     def findings(self, shown_as: str, findings: Findings) -> int:
-        """Print the findings; their number. A file that cannot be read counts as one."""
+        """Print the findings and return their number. A file that cannot be read counts as one."""
         count = 0
         try:
             for finding in findings:
@@ -183,7 +184,9 @@ def _reason(shown_as: str, error: Exception) -> str:
 
 
 def _files(paths: Iterable[str]) -> Iterator[tuple[Path, str]]:
-    """Each file with its name as the user would write it; of a directory, the known files."""
+    """Yield each file with its name as the user would write it; for a directory, its known
+    files.
+    """
     for given in paths:
         path = Path(given)
         if not path.is_dir():
@@ -196,10 +199,10 @@ def _files(paths: Iterable[str]) -> Iterator[tuple[Path, str]]:
 
 
 def _kind(path: Path) -> str:
-    """The suffix or name that identifies the kind of a file. Raises CorruptData."""
+    """Return the suffix or name that identifies the kind of a file. Raises CorruptData."""
     if path.name in SMALL_FILES:
         return path.name
-    # A segment that a compaction or a deletion has renamed is still a segment.
+    # A segment that was renamed by a compaction or a deletion is still a segment.
     suffix = path.suffix if path.suffix not in _UNFINISHED else path.with_suffix("").suffix
     if suffix == _LOG or suffix in _BY_SUFFIX:
         return suffix
@@ -247,7 +250,7 @@ def _findings(path: Path, wanted: Wanted) -> Findings:
 
 
 def _unreadable(path: Path, wanted: Wanted) -> Findings:
-    """Read the file; no findings unless that raises CorruptData."""
+    """Read the file; there are no findings unless reading raises CorruptData."""
     for _ in _lines(path, "", wanted):
         pass
     yield from ()

@@ -5,8 +5,8 @@
     .txnindex   version int16 (0) | producer id int64 | first offset int64 | last offset int64
                 | last stable offset int64            one entry per aborted transaction (KIP-98)
 
-While a segment is active, and after a crash, the first two are preallocated: the rest is zeros. It
-begins at the entry that points at the segment's first offset again.
+While a segment is active, and after a crash, the first two are preallocated: the rest is zeros. The
+zeros start at the entry that points at the segment's first offset again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class IndexEntry(NamedTuple):
 
 
 def base_offset(path: Path) -> int:
-    """The first offset of the segment that a file belongs to, by its name. Raises CorruptData."""
+    """Return the first offset of the segment to which a file belongs, by its name. Raises
+    CorruptData.
+    """
     base = path.name.partition(".")[0]
     if not base.isascii() or not base.isdecimal():
         raise CorruptData(f"its name is not an offset, as 00000000000000000000{path.suffix} is")
@@ -43,7 +45,7 @@ def base_offset(path: Path) -> int:
 
 
 def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
-    """Yield the entries, without the zeros after them; an index of zeros only has one."""
+    """Yield the entries without the trailing zeros; an index of only zeros has one entry."""
     for i, (relative, position) in enumerate(_rows(file, OFFSET_ENTRY)):
         # Zeros after the first entry are preallocated: a later entry cannot point at the base
         # offset.
@@ -53,7 +55,7 @@ def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
 
 
 def read_time_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
-    """Yield the entries, without the zeros after them; an index of zeros only has one."""
+    """Yield the entries without the trailing zeros; an index of only zeros has one entry."""
     for i, (timestamp, relative) in enumerate(_rows(file, TIME_ENTRY)):
         if i and relative == 0:
             return
@@ -61,7 +63,7 @@ def read_time_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
 
 
 def read_aborted(file: BinaryIO) -> Iterator[Aborted]:
-    """The entries. Raises CorruptData for one of another version."""
+    """Yield the entries. Raises CorruptData for an entry of another version."""
     for version, *fields in _rows(file, ABORTED_ENTRY):
         if version != 0:
             raise CorruptData(f"an entry has the unknown version {version}")
@@ -69,7 +71,7 @@ def read_aborted(file: BinaryIO) -> Iterator[Aborted]:
 
 
 def _rows(file: BinaryIO, entry: Struct) -> Iterator[tuple[int, ...]]:
-    """The entries; a partial one at the end is left out."""
+    """Yield the entries; a partial entry at the end is left out."""
     while piece := file.read(entry.size * _ENTRIES_AT_ONCE):
         yield from entry.iter_unpack(piece[: len(piece) // entry.size * entry.size])
 

@@ -1,9 +1,9 @@
-"""Records of the internal topics as Kafka 3.9's DumpLogSegments shows them. Pure.
+"""Shows records of the internal topics like Kafka 3.9's DumpLogSegments. Pure.
 
     __consumer_offsets     key: {"type":"1","data":{...}} payload: {"version":"3","data":{...}}
     __transaction_state    key: transaction_metadata::transactionalId=tx payload: producerId:7,...
 
-One difference: a transaction's partitions are in order here, in a hash table's order in Kafka.
+One difference: a transaction's partitions are sorted here, but in a hash table's order in Kafka.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from barnabas.protocol.message import Message
 from barnabas.records.record import Record
 
 Shown = tuple[str | None, str | None]
-"""The texts after `key:` and `payload:`; None leaves one out."""
+"""The texts after `key:` and `payload:`; None leaves the text out."""
 
 _DELETED = "<DELETE>"
 _ESCAPES = str.maketrans(
@@ -98,18 +98,18 @@ def _group_payload(decoded: InternalRecord) -> str:
     group = decoded.value
     if isinstance(group, GroupMetadataValue) and group.protocol_type == CONSUMER_PROTOCOL:
         for shown, member in zip(data["members"], group.members, strict=True):
-            # Kafka decodes these bytes only for the protocol type "consumer"; others, such as
-            # Connect's, have formats of their own.
+            # Kafka decodes these bytes only for the protocol type "consumer"; other types, such as
+            # Connect's, have their own formats.
             shown.update(_consumer_values(member))
     return _json({"version": str(decoded.version), "data": data})
 
 
 def _consumer_values(member: MemberMetadata) -> dict[str, Any]:
-    """A member's bytes, decoded; bytes that were never set stay as they are."""
+    """Return a member's decoded bytes; bytes that were never set stay unchanged."""
     values = {}
     for name, cls in _BLOBS.items():
         data = bytes(getattr(member, name))
-        # Kafka leaves bytes that were never set as they are.
+        # Kafka leaves bytes that were never set unchanged.
         if data:
             version, content = decode_consumer_protocol(cls, data)
             values[name] = _values(content, version)
@@ -117,7 +117,7 @@ def _consumer_values(member: MemberMetadata) -> dict[str, Any]:
 
 
 def _values(message: Message, version: int) -> dict[str, Any]:
-    """The fields that this version has, under Kafka's names."""
+    """Return the fields in this version, under Kafka's names."""
     return {
         _camel(field.name): _value(getattr(message, field.name), version)
         for field in message.fields
@@ -139,10 +139,10 @@ def _camel(name: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON as Jackson writes it: without blanks, text as it is, bytes in base64."""
+    """Return JSON as Jackson writes it: without blanks, text unescaped, bytes in base64."""
     if value is None:
         return "null"
-    # Jackson escapes control characters, quotes and backslashes, and leaves all others in UTF-8.
+    # Jackson escapes control characters, quotes and backslashes, and writes all others in UTF-8.
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
     if isinstance(value, dict):

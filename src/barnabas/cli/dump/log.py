@@ -1,11 +1,11 @@
-"""A `.log` file batch by batch, and the lines that Kafka 3.9's DumpLogSegments prints (ST-9).
+"""Reads a `.log` file batch by batch, and builds the lines of Kafka 3.9's DumpLogSegments (ST-9).
 
     baseOffset: 0 lastOffset: 2 count: 3 ... compresscodec: none crc: 1531881397 isvalid: true
     | offset: 0 CreateTime: 1700000000000 keySize: 2 valueSize: 2 sequence: -1 headerKeys: [] ...
 
-A file is walked, not loaded: one batch is in memory at a time, and of a batch larger than
-`MAX_BATCH_BYTES` only its header. The walk ends before the first incomplete batch; bytes that
-cannot begin a batch raise `CorruptData`.
+A file is walked, not loaded: one batch is in memory at a time, or only its header if it is larger
+than `MAX_BATCH_BYTES`. The walk ends before the first incomplete batch; bytes that cannot start a
+batch raise `CorruptData`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from barnabas.records.crc32c import crc32c
 from barnabas.records.record import LOG_APPEND_TIME_TYPE, Record, records_of
 
 MAX_BATCH_BYTES = 64 << 20
-"""Of larger batches the checksum is checked, but no record is read."""
+"""For a larger batch only the checksum is checked, and no record is read."""
 
 _MAX_SEQUENCE = 2**31 - 1
 _MAGIC_END = 17  # the bytes that Kafka needs before it looks for a batch
@@ -52,7 +52,7 @@ _CONTROL_TYPES = {
 
 
 class Batch(NamedTuple):
-    """A batch and its position, or a message of an older format."""
+    """A batch and its position, or a message in an older format."""
 
     position: int
     header: BatchHeader
@@ -60,7 +60,7 @@ class Batch(NamedTuple):
     data: bytes | None  # all of it; None if it is larger than MAX_BATCH_BYTES
 
     def records(self) -> Iterator[Record]:
-        """Its records, those of a control batch too. Raises CorruptData."""
+        """Yield its records, including those of a control batch. Raises CorruptData."""
         if self.data is None:
             raise CorruptData(
                 f"the batch at position {self.position} has {self.header.size_bytes} bytes: its "
@@ -70,7 +70,7 @@ class Batch(NamedTuple):
 
 
 class LogWalk:
-    """The batches of an open file that are complete when the walk begins."""
+    """The batches of an open file that are complete when the walk starts."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -79,11 +79,12 @@ class LogWalk:
 
     @property
     def trailing_bytes(self) -> int:
-        """The bytes after the last complete batch, once the walk has ended."""
+        """The number of bytes after the last complete batch, once the walk has ended."""
         return self.size_bytes - self.position
 
     def __iter__(self) -> Iterator[Batch]:
-        # As in Kafka: fewer bytes than a header up to its magic byte are no batch, and no error.
+        # As in Kafka: fewer bytes than a header up to its magic byte are not a batch, but not an
+        # error either.
         while self.position < self.size_bytes - _MAGIC_END:
             self._file.seek(self.position)
             head = self._file.read(HEADER_BYTES)
@@ -110,9 +111,9 @@ class LogWalk:
         return Batch(self.position, header, verify_crc(data, 0, header), data)
 
     def _sum(self, header: BatchHeader) -> int:
-        """The checksum of a batch that is too large to be held."""
-        # The checksum covers what follows it: CRC-32C from the attributes on since magic 2, CRC-32
-        # from the magic byte on before.
+        """Return the checksum of a batch that is too large to keep in memory."""
+        # The checksum covers what follows it: since magic 2 it is CRC-32C from the attributes on;
+        # before, CRC-32 from the magic byte on.
         skipped, checksum = (21, crc32c) if header.magic == 2 else (16, zlib.crc32)
         self._file.read(skipped)
         left, crc = header.size_bytes - skipped, 0
@@ -123,7 +124,7 @@ class LogWalk:
 
 
 class RecordLines(NamedTuple):
-    """The lines of the records of a batch."""
+    """The lines for the records of a batch."""
 
     contents: Callable[[Record], Shown] | None  # None: nothing but sizes
 
@@ -138,7 +139,7 @@ class RecordLines(NamedTuple):
                 names = ",".join(name for name, _ in record.headers)
                 line += f" sequence: {_sequence(header, record.offset)} headerKeys: [{names}]"
             else:
-                # The closing brace is Kafka's own slip; parsers of its lines expect it.
+                # The extra closing brace is Kafka's own mistake, which parsers of its lines expect.
                 line += f" isValid: {_word(batch.is_valid)} crc: {_message_crc(header, record)}}}"
             if header.is_control:
                 line += _control_text(record)
@@ -150,7 +151,7 @@ class RecordLines(NamedTuple):
 
 
 def show_text(record: Record) -> Shown:
-    """Key and value as text, as Kafka's `--print-data-log` has them."""
+    """Return key and value as text, as Kafka's `--print-data-log` prints them."""
     return _text(record.key), _text(record.value)
 
 
@@ -164,7 +165,7 @@ def batch_line(batch: Batch) -> str:
     if header.magic == 2:
         first = header.base_sequence
         last = _sequence(header, header.last_offset)
-        # A compacted batch with tombstones has the delete horizon in place of its base timestamp
+        # A compacted batch with tombstones has the delete horizon instead of its base timestamp
         # (KIP-534).
         horizon = f"[{header.base_timestamp}]" if header.has_delete_horizon else ".empty"
         line = (
@@ -195,7 +196,7 @@ def _time_type(header: BatchHeader, record: Record | None = None) -> str:
 
 
 def _sequence(header: BatchHeader, offset: int) -> int:
-    """The producer's sequence number of the record at this offset; it wraps around to 0."""
+    """Return the producer's sequence number of the record at this offset; it wraps around to 0."""
     if header.base_sequence == NO_SEQUENCE:
         return NO_SEQUENCE
     return (header.base_sequence + offset - header.base_offset) & _MAX_SEQUENCE
@@ -213,8 +214,9 @@ def _control_text(record: Record) -> str:
 
 
 def _message_crc(header: BatchHeader, record: Record) -> int:
-    """The checksum of an old message. Of one inside a wrapper it is computed: the wrapper's own
-    covers those bytes, and they are laid out in one way only."""
+    """Return the checksum of an old message. Inside a wrapper it is computed: the wrapper's own
+    checksum covers those bytes, and they can be laid out in only one way.
+    """
     if header.codec == NONE:
         return header.crc
     crc = zlib.crc32(bytes((header.magic, 8 if header.has_log_append_time else 0)))

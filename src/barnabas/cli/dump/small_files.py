@@ -29,13 +29,13 @@ from barnabas.storage.snapshot import decode_snapshot
 from barnabas.types import uuid_text
 
 MAX_BYTES = 256 << 20
-"""A snapshot of five million producers; a larger file is none of these."""
+"""The size of a snapshot of five million producers; a larger file is not one of these."""
 
 Lines = Callable[[Path, str], Iterator[str]]
 
 
 def snapshot_lines(path: Path, shown_as: str) -> Iterator[str]:
-    """Kafka's line for each producer. Raises CorruptData."""
+    """Yield Kafka's line for each producer. Raises CorruptData."""
     for producer_id, producer in decode_snapshot(_content(path)):
         yield _producer_line(producer_id, producer)
 
@@ -59,7 +59,7 @@ def _producer_line(producer_id: int, producer: Producer) -> str:
 
 
 def read_epochs(path: Path) -> list[EpochEntry]:
-    """The entries of a `leader-epoch-checkpoint`. Raises CorruptData."""
+    """Return the entries of a `leader-epoch-checkpoint`. Raises CorruptData."""
     found = []
     for words in read_entries(OsFiles(), path):
         try:
@@ -105,7 +105,9 @@ def _marker_lines(path: Path, shown_as: str) -> Iterator[str]:
 
 
 def _content(path: Path) -> bytes:
-    """The whole file. Raises FileNotFoundError, where `storage` treats a missing file as empty."""
+    """Return the whole file. Raises FileNotFoundError, whereas `storage` treats a missing file as
+    empty.
+    """
     if path.stat().st_size > MAX_BYTES:
         raise CorruptData(f"{path.stat().st_size} bytes are too many for this kind of file")
     return path.read_bytes()

@@ -7,9 +7,9 @@
     .snapshot    the checksum
 
 The index files are compared with the `.log` of the same name, in one walk over it, so that memory
-does not grow with the log. An index need not have an entry for every batch: which ones it has
-depends on when the log was opened, so missing entries are no finding.
-Every other file that `barnabas dump` reads is sound if it can be read.
+does not grow with the log. An index need not have an entry for every batch, because its entries
+depend on when the log was opened, so a missing entry is not reported. Every other file that
+`barnabas dump` reads is valid if it can be read.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def verify_log(path: Path, *, records: bool = False) -> Findings:
                     yield f"{where} fails its checksum"
                 elif records and (problem := _record_problem(batch)):
                     yield f"{where}: {problem}"
-                # A message of an older format has only its last offset.
+                # A message in an older format has only its last offset.
                 if header.base_offset <= last_offset:
                     yield f"{where} does not come after offset {last_offset}"
                 if header.last_offset - base > MAX_RELATIVE_OFFSET:
                     yield f"{where} is too far from the segment's first offset for its indexes"
-                # Leaders append with their own epoch, and truncation removes what an older one
-                # wrote: it never falls within a log.
+                # Leaders append with their own epoch, and truncation removes an older leader's
+                # records: the epoch never decreases within a log.
                 if header.magic == 2 and header.partition_leader_epoch < last_epoch:
                     epoch = header.partition_leader_epoch
                     yield f"{where} is of leader epoch {epoch}, after one of {last_epoch}"
@@ -83,7 +83,7 @@ def verify_offset_index(path: Path) -> Findings:
         before = IndexEntry(base - 1, -1)
         for entry in read_offset_index(file, base):
             what = f"the entry offset {entry.offset} position {entry.target}"
-            # Behind an entry that does not rise a binary search, and this walk, would go astray.
+            # After an entry that does not rise, a binary search and this walk would go wrong.
             if entry.offset <= before.offset or entry.target <= before.target:
                 yield f"{what} does not rise above offset {before.offset} position {before.target}"
                 return
@@ -109,8 +109,8 @@ def verify_time_index(path: Path) -> Findings:
                 return
             if not scan.ends_with(entry.offset):
                 yield f"{what}: no batch ends with that offset"
-            # A time index has the largest timestamp so far, so that a search by time may skip what
-            # is before.
+            # A time index has the largest timestamp so far, so that a search by time may skip
+            # everything before.
             elif scan.max_timestamp != entry.target:
                 yield f"{what}: the largest timestamp up to there is {scan.max_timestamp}"
             before = entry
@@ -142,28 +142,28 @@ def verify_epochs(path: Path) -> Findings:
 
 
 class _Scan:
-    """One walk over a log that answers questions in ascending order of position."""
+    """One walk over a log, which answers questions in ascending order of position."""
 
     def __init__(self, walk: LogWalk) -> None:
         self._batches = self._readable(walk)
         self._batch: Batch | None = next(self._batches, None)
         self.max_timestamp = NO_TIMESTAMP
-        """The largest timestamp up to the batch found last."""
+        """The largest timestamp up to the last batch found."""
 
     @staticmethod
     def _readable(walk: LogWalk) -> Iterator[Batch]:
-        """The batches up to the first damage, which is reported when the log is verified."""
+        """Yield the batches up to the first damage, which is reported when the log is verified."""
         try:
             yield from walk
         except CorruptData:
             return
 
     def begins_at(self, position: int) -> bool:
-        """Move on to this position; True if a batch begins there."""
+        """Move on to this position; return True if a batch starts there."""
         return self._find(lambda batch: batch.position >= position) == position
 
     def ends_with(self, offset: int) -> bool:
-        """Move on to the batch with this offset; True if it is the batch's last one."""
+        """Move on to the batch with this offset; return True if it is the batch's last offset."""
         position = self._find(lambda batch: batch.header.last_offset >= offset)
         if position is None or self._batch is None:
             return False
@@ -171,7 +171,7 @@ class _Scan:
         return self._batch.header.last_offset == offset
 
     def is_abort_of(self, producer_id: int) -> bool:
-        """Return True if the batch found last ends an aborted transaction of this producer."""
+        """Return True if the last batch found ends an aborted transaction of this producer."""
         batch = self._batch
         if batch is None or batch.data is None or not batch.header.is_control:
             return False
@@ -188,9 +188,11 @@ class _Scan:
 
 
 def _record_problem(batch: Batch) -> str:
-    """The problem with the records of a batch whose checksum is right; empty: none."""
+    """Return the problem with the records of a batch whose checksum is correct; empty if there is
+    none.
+    """
     header = batch.header
-    # Older wrapper messages have relative or absolute offsets; only their order can be checked.
+    # Old wrapper messages have relative or absolute offsets; only their order can be checked.
     last_offset = header.base_offset - 1 if header.magic == 2 else -1
     try:
         for record in batch.records():
@@ -209,7 +211,7 @@ def _length_problem(path: Path, entry: Struct) -> Findings:
 
 
 def _is_zeros(file: BinaryIO) -> bool:
-    """Return True if the file is empty or only preallocated; leaves it at its beginning."""
+    """Return True if the file is empty or only preallocated; leave it at its start."""
     zeros = True
     while zeros and (piece := file.read(_PIECE_BYTES)):
         zeros = not any(piece)
@@ -218,7 +220,7 @@ def _is_zeros(file: BinaryIO) -> bool:
 
 
 def _log_beside(path: Path) -> Path:
-    """The `.log` that an index belongs to. Raises CorruptData if it is not there."""
+    """Return the `.log` to which an index belongs. Raises CorruptData if it does not exist."""
     log = path.with_suffix(".log")
     if not log.exists():
         raise CorruptData(f"its {log.name} does not exist")

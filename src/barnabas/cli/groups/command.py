@@ -93,8 +93,8 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
     async def work() -> tuple[list[GroupListing], dict[str, DescribedGroup]]:
         async with Admin(servers, **client_options()) as admin:
             found = await admin.list_groups(states=states, types=types)
-            # Members and lags cost several requests a group: only a terminal, where they are shown,
-            # asks.
+            # Members and lags cost several requests per group: they are requested only for a
+            # terminal, which shows them.
             return found, await soon(_describe_all(admin, found), {}) if is_table else {}
 
     found, described = run_client(work())
@@ -151,7 +151,7 @@ def describe(names: GroupNames, what: str, verbose: bool, as_json: bool, servers
             return [DescribedGroup(group, {}, []) for group in found.values()]
 
     described = run_client(work())
-    # Brokers describe a group that does not exist as Dead, without an error.
+    # Brokers describe a nonexistent group as Dead, without an error.
     there = [each for each in described if each.group.state != DEAD]
     if as_json:
         click.echo(json.dumps([describe_values(each, with_events) for each in there], indent=2))
@@ -190,7 +190,7 @@ def delete(names: GroupNames, servers: str) -> int:
                 try:
                     await admin.delete_groups([name])
                     click.echo(f"Deleted group {name}.")
-                # One refusal, of a group with members say, does not keep the others.
+                # One refusal, for a group with members for example, does not keep the other groups.
                 except KafkaError as error:
                     complain("barnabas groups delete", error)
                     outcome = EXIT_FAILURE
@@ -233,7 +233,9 @@ def delete_offsets(names: GroupNames, topics: tuple[str, ...], servers: str) -> 
 
 
 def _filter(option: str, text: str | None, known: tuple[str, ...]) -> list[str]:
-    """The names in a list, in Kafka's spelling; none for the option alone. Raises UsageError."""
+    """Return the names in a list, in Kafka's spelling; none for the option alone. Raises
+    UsageError.
+    """
     if text is None or text == _ANY:
         return []
     spelling = {name.lower(): name for name in known}
@@ -247,7 +249,7 @@ def _filter(option: str, text: str | None, known: tuple[str, ...]) -> list[str]:
 
 
 def _print(described: DescribedGroup, what: str, verbose: bool) -> None:
-    """Print Kafka's lines, and on standard error its remark, if there is one."""
+    """Print Kafka's lines, and its remark, if any, on standard error."""
     text = remark(described)
     if text is not None and what != "events":
         click.echo(printable_lines(text), err=True)
@@ -263,7 +265,7 @@ def _print(described: DescribedGroup, what: str, verbose: bool) -> None:
 
 
 async def _describe_all(admin: Admin, groups: Sequence[GroupListing]) -> dict[str, DescribedGroup]:
-    """The members and lags of groups, by their ids."""
+    """Return the members and lags of groups, by group id."""
     found = await admin.describe_groups([each.group_id for each in groups])
     looked_up = await look_up(admin, list(found.values()))
     return {each.group.group_id: each for each in looked_up}

@@ -1,6 +1,6 @@
 """`barnabas groups import-zookeeper`: offsets that consumers before 0.9 committed (ZK-7).
 
-Like a reset, it makes a plan, which only --execute carries out.
+Like a reset, it prints a plan, which only --execute carries out.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def import_zookeeper(
 async def _import(
     source: TreeSource, names: GroupNames, servers: str, overwrite: bool, execute: bool
 ) -> tuple[list[Move], list[str]]:
-    """The offsets that are or would be imported, and remarks on the others."""
+    """Return the offsets that were or would be imported, and remarks on the others."""
     wanted = _chosen(await _left_in_zookeeper(source), names)
     remarks = [remark for group in wanted for remark in _remarks(group)]
     async with Admin(servers, **client_options()) as admin:
@@ -75,10 +75,11 @@ async def _import(
             committed = await admin.list_group_offsets(group.group_id)
             for name, offset in group.offsets.items():
                 before = committed.get(name)
-                # Offsets in ZooKeeper outlive their topics; a commit for one would be refused.
+                # Offsets in ZooKeeper outlive their topics; a commit for a deleted topic would be
+                # refused.
                 if name.partition not in topics.get(name.topic, ()):
                     remarks.append(f"{group.group_id}: left out {name}, which does not exist")
-                # The group has moved to Kafka's own offsets meanwhile: older ones would repeat
+                # The group has since moved to Kafka's own offsets: older offsets would repeat
                 # records.
                 elif before is not None and not overwrite:
                     remarks.append(
@@ -90,8 +91,8 @@ async def _import(
     if not moves:
         return [], remarks
     groups = tuple(dict.fromkeys(move.group_id for move in moves))
-    # From here it is a reset by file: the same limits at the ends of logs, and the same refusal of
-    # groups with members.
+    # From here on it is a reset by file: the same limits at the ends of logs, and the same refusal
+    # of groups with members.
     request = ResetRequest(GroupNames(groups, False), None, [], plan_file(moves))
     return await reset(servers, request, execute), remarks
 
@@ -105,7 +106,7 @@ async def _left_in_zookeeper(source: TreeSource) -> list[ConsumerOffsets]:
 
 
 def _chosen(groups: list[ConsumerOffsets], names: GroupNames) -> list[ConsumerOffsets]:
-    """The named groups. Raises BadReset for a group without offsets in ZooKeeper."""
+    """Return the named groups. Raises BadReset for a group without offsets in ZooKeeper."""
     known = {group.group_id: group for group in groups}
     for name in names.names:
         if name not in known:

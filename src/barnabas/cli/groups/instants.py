@@ -1,4 +1,4 @@
-"""Instants and durations in ISO 8601, and short forms of them (`-1h`). Pure."""
+"""Parses instants and durations in ISO 8601, and short forms of them (`-1h`). Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class BadInstant(BarnabasError):
 
 
 def instant_ms(text: str) -> int:
-    """`2026-11-21T17:30:00.000+01:00` as milliseconds since the epoch; UTC without an offset.
+    """Return `2026-11-21T17:30:00.000+01:00` in milliseconds since the epoch; the default offset is
+    UTC.
 
     Raises BadInstant.
     """
@@ -39,7 +40,7 @@ def instant_ms(text: str) -> int:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise BadInstant(f"{text}: not an instant, such as 2026-11-21T17:30:00.000") from None
-    # Kafka's tool reads such an instant as UTC, whatever the machine's time zone.
+    # Kafka's tool reads such an instant as UTC, whatever the machine's time zone is.
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
     since = at - datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,7 +50,7 @@ def instant_ms(text: str) -> int:
 
 
 def moment_ms(text: str, now_ms: int) -> int:
-    """`now`, `-1h` or `-PT1H` before it, an instant, or milliseconds since the epoch.
+    """Parse `now`, `-1h` or `-PT1H` (before now), an instant, or milliseconds since the epoch.
 
     Raises BadInstant.
     """
@@ -60,7 +61,8 @@ def moment_ms(text: str, now_ms: int) -> int:
         return max(now_ms - int(ago[1]) * _AGO_MS[ago[2]], 0)
     if text.startswith("-P"):
         return max(now_ms - duration_ms(text[1:]), 0)
-    # Below eleven digits a number could be seconds, or a year; as ms it would be before April 1970.
+    # With fewer than eleven digits a number could be seconds or a year; as ms it would be before
+    # April 1970.
     if text.isascii() and text.isdecimal() and 11 <= len(text) < 19:
         return int(text)
     try:
@@ -73,16 +75,16 @@ def moment_ms(text: str, now_ms: int) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """`P1DT2H3M4.5S` in milliseconds. Raises BadInstant."""
+    """Return `P1DT2H3M4.5S` in milliseconds. Raises BadInstant."""
     found = _DURATION.fullmatch(text)
     if found is None or not any(found.groupdict().values()):
         raise BadInstant(f"{text}: not a duration, such as P1DT12H (a day and a half) or PT30M")
     whole = sum(int(found[name] or 0) * unit_ms for name, unit_ms in _UNITS_MS.items())
-    # ".5" are 500 ms; what is finer than a millisecond is cut.
+    # ".5" is 500 ms; anything finer than a millisecond is cut off.
     return whole + int((found["fraction"] or "")[:3].ljust(3, "0"))
 
 
 def instant_text(at_ms: int) -> str:
-    """The instant in UTC, to the millisecond."""
+    """Return the instant in UTC, to the millisecond."""
     at = datetime.fromtimestamp(at_ms // 1000, UTC).replace(microsecond=at_ms % 1000 * 1000)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -12,13 +12,14 @@ from barnabas.types import TopicPartition
 
 
 async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[DescribedGroup]:
-    """Each group with its rows. A partition without a leader has no end, and so no lag.
+    """Return each group with its rows. A partition without a leader has no end, and therefore no
+    lag.
 
     Each end is looked up once, however many groups read the partition.
     """
     committed = {
         group.group_id: {}
-        # A group that does not exist has no offsets; asking its coordinator would be an error.
+        # A nonexistent group has no offsets; asking its coordinator would be an error.
         if group.state == DEAD
         else await admin.list_group_offsets(group.group_id)
         for group in groups
@@ -35,13 +36,13 @@ async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[Describe
         group.group_id: read_partitions(group, committed[group.group_id], numbers)
         for group in groups
     }
-    # Without a leader a partition has no known end, and asking for it would be an error.
+    # Without a leader a partition's end is unknown, and asking for it would be an error.
     read_and_led = {name for own in read.values() for name in own} & led
     uncommitted = {
         name for group_id, own in read.items() for name in own if name not in committed[group_id]
     }
     ends = await offsets_at(admin, read_and_led, LATEST)
-    # The start of a log matters only where nothing is committed.
+    # The start of a log matters only if nothing is committed.
     starts = await offsets_at(admin, read_and_led & uncommitted, EARLIEST)
     described = []
     for group in groups:
@@ -54,7 +55,7 @@ async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[Describe
 async def offsets_at(
     admin: Admin, partitions: Iterable[TopicPartition], when: int
 ) -> dict[TopicPartition, int]:
-    """The offset of each partition at a time in ms, or at LATEST or EARLIEST."""
+    """Return the offset of each partition at a time in ms, or at LATEST or EARLIEST."""
     found = await admin.list_offsets(dict.fromkeys(partitions, when))
     return {name: at.offset for name, at in found.items()}
 

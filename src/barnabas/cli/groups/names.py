@@ -1,4 +1,4 @@
-"""The options that select groups: names, `--group`, `--all-groups`; and `--topic t:0,1`."""
+"""Defines the options that select groups: names, `--group`, `--all-groups`; and `--topic t:0,1`."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GroupNames(NamedTuple):
-    """The groups of a command; none named: all, if the command only reads."""
+    """The groups of a command; if none is named, all groups, if the command only reads."""
 
     names: tuple[str, ...]
     all_groups: bool
 
     def require(self) -> None:
-        """Raises UsageError if no group is named: for commands that change groups."""
+        """Raises UsageError if no group is named; for commands that change groups."""
         if not self.names and not self.all_groups:
             raise click.UsageError("name a group")
 
     async def of(self, admin: Admin) -> list[str]:
-        """The names, each once; all of the cluster's if none is given."""
+        """Return the names, each once; all groups of the cluster if none is given."""
         if self.names:
             return list(dict.fromkeys(self.names))
         return [listing.group_id for listing in await admin.list_groups()]
 
 
 def group_names(command: F) -> F:
-    """Arguments or, as in Kafka's tool, `--group`; passed on as `names`."""
+    """Add names as arguments or, as in Kafka's tool, with `--group`; passed on as `names`."""
 
     @click.argument("arguments", nargs=-1, metavar="[NAME]...", shell_complete=group_ids)
     @click.option(
@@ -45,7 +45,7 @@ def group_names(command: F) -> F:
         help="The same as NAME.",
     )
     @click.option("--all-groups", is_flag=True, help="Every group of the cluster.")
-    # The command's own name and help stay, with these options added.
+    # The command keeps its own name and help, and gets these options.
     @wraps(command)
     def call(
         *args: Any,

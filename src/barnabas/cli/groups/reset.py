@@ -32,7 +32,7 @@ Targets = dict[TopicPartition, Target]
 
 
 class ResetRequest(NamedTuple):
-    """The reset that the command line asks for."""
+    """The reset that the command line describes."""
 
     names: GroupNames
     target: Target | None  # None: the file has one per partition
@@ -41,7 +41,9 @@ class ResetRequest(NamedTuple):
 
 
 async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move]:
-    """The plan of all groups; with `execute` carried out once it is complete. Raises BadReset."""
+    """Return the plans of all groups; with `execute`, carry them out once all are complete. Raises
+    BadReset.
+    """
     async with Admin(servers, **client_options()) as admin:
         group_ids = await request.names.of(admin)
         files = None if request.file_text is None else read_plan(request.file_text, group_ids)
@@ -65,7 +67,7 @@ def _targets(request: ResetRequest, committed: Committed, topics: dict[str, list
     assert request.target is not None
     if request.selections:
         return dict.fromkeys(select_partitions(request.selections, topics), request.target)
-    # --all-topics means those of the group; offsets may outlive their topic.
+    # --all-topics means the group's topics; offsets may outlive their topic.
     there = [name for name in committed if name.partition in topics.get(name.topic, ())]
     return dict.fromkeys(there, request.target)
 
@@ -76,7 +78,7 @@ def _targets_of_file(offsets: Offsets, topics: dict[str, list[int]]) -> Targets:
 
 
 async def _plan(admin: Admin, group_id: str, committed: Committed, targets: Targets) -> list[Move]:
-    """The group's moves in each of its partitions. Raises BadReset."""
+    """Return the group's moves in each of its partitions. Raises BadReset."""
     starts = await offsets_at(admin, targets, EARLIEST)
     ends = await offsets_at(admin, targets, LATEST)
     times = {name: to.number for name, to in targets.items() if to.goal is Goal.TIME}
@@ -100,7 +102,7 @@ async def _execute(admin: Admin, moves: list[Move]) -> None:
         offsets = {move.partition: move.after for move in moves if move.group_id == group_id}
         try:
             await admin.alter_group_offsets(group_id, offsets)
-        # A commit without a member id is refused with this while the group has members.
+        # While the group has members, a commit without a member id is refused with this error.
         except UnknownMemberId:
             raise BadReset(
                 f"group {group_id!r} has gained members meanwhile: offsets can only be reset while "

@@ -1,4 +1,4 @@
-"""`barnabas groups reset-offsets`: makes a plan, which only --execute carries out."""
+"""`barnabas groups reset-offsets`: prints a plan, which only --execute carries out."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def reset_offsets(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _time(instant: str | None, ago: str | None) -> Target | None:
-    """The target of --to-datetime or --by-duration. Raises UsageError."""
+    """Return the target of --to-datetime or --by-duration. Raises UsageError."""
     try:
         if instant is not None:
             return Target(Goal.TIME, instant_ms(instant))
@@ -120,7 +120,7 @@ def _request(
     all_topics: bool,
     from_file: str | None,
 ) -> ResetRequest:
-    """The request that the options make up. Raises UsageError."""
+    """Return the request that the options describe. Raises UsageError."""
     targets = [target for target in given.values() if target is not None]
     if len(targets) + (from_file is not None) != 1:
         raise click.UsageError(f"choose one of {', '.join(given)} and --from-file")

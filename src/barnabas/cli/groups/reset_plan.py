@@ -1,7 +1,7 @@
 """The plan of `groups reset-offsets`: the new offset of a group in each partition. Pure.
 
-An offset outside of the log is pulled to the log's nearer end, and the plan remarks on it: a group
-sent out of range would silently start by its `auto.offset.reset`.
+An offset outside the log is moved to the log's nearer end, and the plan remarks on it: with an
+offset out of range a group would silently start according to its `auto.offset.reset`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def selection(text: str) -> Selection:
 def select_partitions(
     selections: Iterable[Selection], topics: Mapping[str, list[int]]
 ) -> list[TopicPartition]:
-    """The selected partitions, each once. Raises BadReset for one that does not exist."""
+    """Return the selected partitions, each once. Raises BadReset if one does not exist."""
     found: dict[TopicPartition, None] = {}
     for topic, numbers in selections:
         existing = topics.get(topic)
@@ -95,7 +95,7 @@ def select_partitions(
 def plan_move(group_id: str, partition: TopicPartition, target: Target, log: Log) -> Move:
     """The group's move in this partition. Raises BadReset."""
     wanted, remark = _wanted_offset(partition, target, log)
-    # A group outside of the log would start by its `auto.offset.reset` instead.
+    # With an offset outside the log a group would start according to its `auto.offset.reset`.
     after = min(max(wanted, log.start), log.end)
     if after < wanted:
         remark = _limit_remark(partition, wanted, after, "higher than latest")
@@ -113,7 +113,7 @@ def _limit_remark(partition: TopicPartition, wanted: int, after: int, how: str) 
 
 
 def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple[int, str | None]:
-    """The offset before it is pulled into the log, and a remark on it."""
+    """Return the offset before it is moved into the log, and a remark on it."""
     match target.goal:
         case Goal.EARLIEST:
             return log.start, None
@@ -122,7 +122,7 @@ def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple
         case Goal.OFFSET:
             return target.number, None
         case Goal.SHIFT:
-            # Kafka refuses it likewise: there is nothing to count from.
+            # Kafka also refuses this: there is nothing to count from.
             if log.committed is None:
                 raise BadReset(f"cannot shift the offset of {partition}: nothing is committed")
             return log.committed + target.number, None

@@ -1,4 +1,4 @@
-"""A reset's plan as text, and as the file that Kafka's tool writes. Pure.
+"""Shows a reset's plan as text, and as the file that Kafka's tool writes. Pure.
 
 orders,0,3              a line per partition: topic, partition, offset
 live,orders,0,3         the same of several groups
@@ -21,7 +21,7 @@ Offsets = dict[TopicPartition, int]
 
 
 def plan_text(moves: Iterable[Move]) -> str:
-    """Kafka's table, a line per partition."""
+    """Return Kafka's table, with a line per partition."""
     lines = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")]
     for move in moves:
         topic, partition = move.partition
@@ -33,7 +33,7 @@ def plan_text(moves: Iterable[Move]) -> str:
 
 
 def plan_values(moves: Iterable[Move], executed: bool) -> dict[str, Any]:
-    """The same for JSON, with the offsets before."""
+    """Return the same for JSON, with the previous offsets."""
     return {
         "executed": executed,
         "offsets": [
@@ -49,10 +49,12 @@ def plan_values(moves: Iterable[Move], executed: bool) -> dict[str, Any]:
 
 
 def plan_file(moves: Sequence[Move]) -> str:
-    """The file for `--from-file`; with a column for the group only if there are several."""
+    """Return the file for `--from-file`; it has a column for the group only if there are
+    several.
+    """
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    # Kafka writes the group only where it is needed, and reads both forms.
+    # Kafka writes the group only if it is needed, and reads both forms.
     with_group = len({move.group_id for move in moves}) > 1
     for move in moves:
         topic, partition = move.partition
@@ -61,9 +63,9 @@ def plan_file(moves: Sequence[Move]) -> str:
 
 
 def read_plan(text: str, group_ids: Sequence[str]) -> dict[str, Offsets]:
-    """The offsets of each of these groups. Raises BadReset, which names the line.
+    """Return the offsets of each of these groups. Raises BadReset with the line.
 
-    Lines of other groups are ignored; a line without a group belongs to the only one.
+    Lines of other groups are ignored; a line without a group belongs to the only group.
     """
     found: dict[str, Offsets] = {group_id: {} for group_id in group_ids}
     reader = csv.reader(StringIO(text), skipinitialspace=True)
@@ -72,13 +74,13 @@ def read_plan(text: str, group_ids: Sequence[str]) -> dict[str, Offsets]:
             if not cells:
                 continue
             group_id, name, offset = _line(cells, group_ids, reader.line_num)
-            # A file of several groups may be used to reset only some of them.
+            # A file for several groups may be used to reset only some of them.
             if group_id in found:
                 found[group_id][name] = offset
     except csv.Error as error:
         raise BadReset(f"line {reader.line_num}: {error}") from error
     for group_id, offsets in found.items():
-        # A group without a line would be reset to nothing, and look as if it was.
+        # A group without a line would be reset to nothing and still look as if it had been reset.
         if not offsets:
             raise BadReset(f"the file has no offset for group {group_id}")
     return found

@@ -1,8 +1,8 @@
 """The rows of `groups describe`: a group's lag in each partition, and who reads it. Pure.
 
-Kafka's tool knows the lag of a partition only once an offset was committed for it. Here a partition
+Kafka's tool knows a partition's lag only once an offset has been committed for it. Here a partition
 that the group reads without a committed offset counts in full, from the log's start to its end: a
-group that hangs on its first record lags, too (GC-4).
+group stuck on its first record also lags (GC-4).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class DescribedGroup(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """Count the offsets between the group's and the ends, of all partitions together.
+        """Count the offsets between the group's offsets and the ends, in all partitions together.
 
-        As in Kafka: markers of transactions and compacted records take offsets, too.
+        As in Kafka, transaction markers and compacted records also take offsets.
         """
         return sum(row.lag for row in self.rows if row.lag is not None and row.lag > 0)
 
@@ -54,15 +54,15 @@ def read_partitions(
 ) -> list[TopicPartition]:
     """The partitions of a group: assigned, committed, and the rest of its topics.
 
-    A group that subscribes reads its topics whole; without members, those with a committed
-    offset. `topics`: the existing ones, with the numbers of their partitions.
+    A subscribed group reads whole topics; without members, the topics with a committed offset.
+    `topics` are the existing topics, with their partition numbers.
     """
     found = {name for member in group.members for name in member.partitions} | set(committed)
-    # Of other protocols, such as Connect's, the topics of a subscription are not known.
+    # For other protocols, such as Connect's, the topics of a subscription are not known.
     if group.protocol_type == CONSUMER_PROTOCOL:
         subscribed = {topic for member in group.members for topic in member.topics}
-        # A member may have been assigned only some partitions yet; the others will be the group's,
-        # too.
+        # A member may have been assigned only some partitions yet; the group will also get the
+        # others.
         whole = subscribed if group.members else {name.topic for name in committed}
         found |= {TopicPartition(topic, n) for topic in whole for n in topics.get(topic, ())}
     return sorted(found)
@@ -75,14 +75,14 @@ def group_rows(
     starts: Ends,
     ends: Ends,
 ) -> list[GroupRow]:
-    """A row per partition, then one per member without any."""
+    """Return a row per partition, then one per member without partitions."""
     owners = {name: member for member in group.members for name in member.partitions}
     rows = []
     for name in partitions:
         at = committed.get(name)
         offset, end = None if at is None else at.offset, ends.get(name)
         begin = starts.get(name) if offset is None else offset
-        # Without a commit the group has everything from the log's start still to read.
+        # Without a commit the group still has to read everything from the log's start.
         lag = None if end is None or begin is None else end - begin
         rows.append(GroupRow(name, offset, end, lag, owners.get(name)))
     rows += [

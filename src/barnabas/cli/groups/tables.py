@@ -1,4 +1,4 @@
-"""Tables of groups for a terminal; a pipe gets Kafka's lines instead."""
+"""Shows tables of groups on a terminal; a pipe gets Kafka's lines instead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def show_groups(
     verbose: bool,
     console: Console | None = None,
 ) -> None:
-    """A heading per group, and under it its offsets, members or events."""
+    """Show a heading per group, and under it the group's offsets, members or events."""
     console = console or Console(highlight=False)
     for number, each in enumerate(described):
         if number:
@@ -44,7 +44,7 @@ def show_group_list(
     described: Mapping[str, DescribedGroup],
     console: Console | None = None,
 ) -> None:
-    """A row per group; `described`: those whose members and lag are known."""
+    """Show a row per group; `described` has the groups whose members and lag are known."""
     rows: list[Cells] = []
     for listing in listings:
         known = described.get(listing.group_id)
@@ -63,11 +63,12 @@ def show_group_list(
 
 
 def show_plan(moves: Sequence[Move], console: Console | None = None) -> None:
-    """Each group's new offsets, and how far they are from the old ones."""
+    """Show each group's new offsets, and how far they are from the old ones."""
     console = console or Console(highlight=False)
     rows: list[Cells] = []
     for move in moves:
-        # How many offsets the group will read again; negative: how many it skips.
+        # The number of offsets that the group will read again; if negative, the number that it
+        # skips.
         again = None if move.before is None else move.before - move.after
         rows.append(
             [
@@ -130,7 +131,7 @@ def _show_members(described: DescribedGroup, verbose: bool, console: Console) ->
 
 
 def _show_events(events: Iterable[RebalanceEvent], console: Console) -> None:
-    """Print a line per event; one that interrupted members stands out."""
+    """Print a line per event; an event that interrupted members stands out."""
     any_shown = False
     for event in events:
         line = Text(f"  {instant_text(event.ended_at_ms)} ", style="dim")

@@ -3,9 +3,9 @@
     GROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             ...
     live            orders          0          4               10              6               ...
 
-Each table begins with an empty line and its heading. Two things are more than Kafka's tool shows:
-the lag of a partition without a committed offset, and the topics of a member's assignment (there it
-is `(0), (0,1)`, here `bills(0), orders(0,1)`).
+Each table starts with an empty line and its heading. Two things are added to the output of Kafka's
+tool: the lag of a partition without a committed offset, and the topics of a member's assignment
+(there it is `(0), (0,1)`, here `bills(0), orders(0,1)`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _STATE_COLUMNS = (
 
 
 def list_text(listings: Iterable[GroupListing], *, with_type: bool, with_state: bool) -> str:
-    """The names, one a line; with type or state, a table."""
+    """Return the names, one per line; with type or state, a table."""
     if not (with_type or with_state):
         return "".join(f"{listing.group_id}\n" for listing in listings)
     columns = [("GROUP", 25)]
@@ -69,19 +69,19 @@ def list_values(listings: Iterable[GroupListing]) -> list[dict[str, Any]]:
 
 
 def offsets_text(described: DescribedGroup) -> str:
-    """The group's offset in each partition; empty if it has none."""
+    """Return the group's offset in each partition; empty if it has none."""
     rows = [_offset_cells(described.group.group_id, row) for row in described.rows]
     return "\n" + _table(_OFFSET_COLUMNS, rows) if rows else ""
 
 
 def members_text(described: DescribedGroup, verbose: bool) -> str:
-    """The members of the group; `verbose`: with their partitions."""
+    """Return the members of the group; with `verbose`, also their partitions."""
     members = sorted(described.group.members)
     static = any(member.instance_id is not None for member in members)
     columns = [("GROUP", 15), ("CONSUMER-ID", 15)]
     # Only with a static member (KIP-345), as in Kafka.
     columns += [("GROUP-INSTANCE-ID", 17)] if static else []
-    # Kafka ends the count with a blank, whether a column follows or not.
+    # Kafka ends the count with a blank, even if no column follows.
     columns += [("HOST", 15), ("CLIENT-ID", 15), ("#PARTITIONS", 15), ("ASSIGNMENT" * verbose, 0)]
     cells = [
         [described.group.group_id, member.member_id]
@@ -94,7 +94,7 @@ def members_text(described: DescribedGroup, verbose: bool) -> str:
 
 
 def state_text(described: DescribedGroup) -> str:
-    """The group's coordinator and state."""
+    """Return the group's coordinator and state."""
     group = described.group
     at = group.coordinator
     cells = [
@@ -108,13 +108,13 @@ def state_text(described: DescribedGroup) -> str:
 
 
 def events_text(described: DescribedGroup) -> str:
-    """The last rebalances, oldest first, each a line."""
+    """Return the last rebalances, one per line, oldest first."""
     lines = [event_line(event) for event in described.group.events]
     return "".join(f"{line}\n" for line in lines)
 
 
 def event_line(event: RebalanceEvent) -> str:
-    """Return a line with the end of a rebalance, and what happened."""
+    """Return a line with the end of a rebalance and its result."""
     return f"{instant_text(event.ended_at_ms)} {event.story}"
 
 
@@ -129,7 +129,7 @@ def remark(described: DescribedGroup) -> str | None:
 
 
 def describe_values(described: DescribedGroup, with_events: bool) -> dict[str, Any]:
-    """Return all that is known of a group, as values for JSON."""
+    """Return everything known about a group, as values for JSON."""
     group = described.group
     at = group.coordinator
     values: dict[str, Any] = {
@@ -152,7 +152,7 @@ def describe_values(described: DescribedGroup, with_events: bool) -> dict[str, A
 
 
 def assignment_text(partitions: Iterable[TopicPartition]) -> str:
-    """`bills(0), orders(0,1)`; `-` for none."""
+    """Return `bills(0), orders(0,1)`; `-` for none."""
     topics = [
         f"{topic}({','.join(str(name.partition) for name in own)})"
         for topic, own in groupby(partitions, key=lambda name: name.topic)
@@ -161,12 +161,14 @@ def assignment_text(partitions: Iterable[TopicPartition]) -> str:
 
 
 def shown(value: object) -> str:
-    """A cell: the value, or `-` where there is none."""
+    """Return a cell: the value, or `-` if there is none."""
     return NOTHING if value is None else str(value)
 
 
 def _type(listing: GroupListing) -> str:
-    """The type as Kafka's tool spells it; brokers use lower case, older ones know one type only."""
+    """Return the type as Kafka's tool spells it; brokers use lower case, and older brokers know
+    only one type.
+    """
     return (listing.group_type or "classic").capitalize()
 
 
@@ -180,7 +182,9 @@ def _offset_cells(group_id: str, row: GroupRow) -> list[str]:
 
 
 def _table(columns: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]]) -> str:
-    """Kafka's table: cells left-aligned, of these minimal widths, the last one unpadded."""
+    """Return Kafka's table: left-aligned cells with these minimal widths, the last cell
+    unpadded.
+    """
     widths = [
         max(least, *(len(row[at]) for row in rows), 0) if least else 0
         for at, (_, least) in enumerate(columns)

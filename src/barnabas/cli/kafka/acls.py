@@ -94,7 +94,7 @@ def explain(given: Given) -> list[Line]:
         if not any(wanted.values()):
             return [["acls", "remove", *_resources(list(wanted)), *end]]
     deeds = _deeds(given)
-    # A role stays a role in our line; only without one its operations are spelt out, since Kafka's
+    # A role stays a role in our line; without a role the operations are spelt out, since Kafka's
     # default is All and ours is none.
     what = flag_words(given, "producer", "consumer", "idempotent")
     if not deeds.is_role:
@@ -107,13 +107,13 @@ def explain(given: Given) -> list[Line]:
     named_resources = [each for each in patterns if each != CLUSTER or "cluster" in given]
     return [
         ["acls", action, *_who(clients, action), *what, *_resources(named_resources), *end]
-        # A line of Kafka's may allow some and deny others; a line of ours does one of the two.
+        # A line of Kafka's may allow some and deny others; a line of ours does only one of the two.
         for clients in _clients(given)
     ]
 
 
 def run(given: Given) -> int:
-    """Carry the line out, and print what Kafka prints."""
+    """Carry out the line, and print what Kafka prints."""
     action = _action(given)
     if is_by_authorizer(given):
         warn_of_authorizer()
@@ -150,7 +150,7 @@ def _action(given: Given) -> str:
         raise BadCommandLine("The --principal option is only available if --list is set")
     for role in ("producer", "consumer"):
         given.not_with(role, "operation", "deny-principal", "deny-host")
-    # A producer may use the cluster and transactional ids, so with both roles they are allowed.
+    # A producer may use the cluster and transactional ids, so they are allowed with both roles.
     if "consumer" in given and "producer" not in given:
         for other in ("cluster", "transactional-id"):
             given.not_with("consumer", other)
@@ -160,7 +160,7 @@ def _action(given: Given) -> str:
 
 
 def _patterns(given: Given) -> list[Pattern]:
-    """The resources, which need not be specific."""
+    """Return the resources, which need not be specific."""
     text = given.text("resource-pattern-type") or "literal"
     try:
         kind = parse_code(PatternType, text)
@@ -171,7 +171,7 @@ def _patterns(given: Given) -> list[Pattern]:
         for option, resource_type in _TYPES.items()
         for name in given.texts(option)
     ]
-    # The cluster has one name, which is no prefix: Kafka adds it to literal patterns only.
+    # The cluster has one name, which is not a prefix: Kafka adds it only to literal patterns.
     if kind is PatternType.LITERAL and ("cluster" in given or "idempotent" in given):
         found.append(CLUSTER)
     return found
@@ -181,7 +181,8 @@ def _deeds(given: Given) -> Deeds:
     try:
         operations = tuple(
             parse_code(Operation, text.strip().replace("-", "_"))
-            # Kafka's default: all operations. `barnabas acls add` requires one to be named.
+            # Kafka's default is all operations; `barnabas acls add` requires at least one
+            # operation.
             for text in given.texts("operation") or ["All"]
         )
     except ValueError as error:
@@ -205,7 +206,7 @@ def _principals(given: Given, option: str) -> list[str]:
 def _clients(given: Given) -> Iterator[Clients]:
     """Yield the clients that are allowed, then those that are denied."""
     for side, permission in _SIDES.items():
-        # Hosts of one side count only for principals of that side, and default to every host.
+        # Hosts for one side apply only to principals of that side, and default to every host.
         principals = tuple(_principals(given, f"{side}-principal"))
         hosts = tuple(host.strip() for host in given.texts(f"{side}-host")) or (WILDCARD,)
         if principals:
@@ -213,7 +214,9 @@ def _clients(given: Given) -> Iterator[Clients]:
 
 
 def _rules_of_line(given: Given) -> _Wanted:
-    """The entries by resource; none for a resource without a principal. Raises BadCommandLine."""
+    """Return the entries by resource; none for a resource without a principal. Raises
+    BadCommandLine.
+    """
     patterns = _patterns(given)
     if not patterns:
         raise BadCommandLine(
@@ -250,7 +253,7 @@ def _rules_to_add(given: Given) -> _Wanted:
 
 
 def _warn_of_hosts(rules: _Wanted) -> None:
-    """Warn of hosts that match no client; Kafka's tool adds such rules without a word."""
+    """Warn of hosts that match no client; Kafka's tool adds such rules silently."""
     hosts = {entry.host: None for entries_ in rules.values() for entry in entries_}
     for host in filter(matches_no_client, hosts):
         click.echo(
@@ -275,13 +278,15 @@ def _who(clients: Clients, action: str) -> Line:
 
 
 def _resources(patterns: Sequence[Pattern], *, is_list: bool = False) -> Line:
-    """Return our options for the names, and for how they are read: our list has another default."""
+    """Return our options for the names, and for how they are matched: our list has another
+    default.
+    """
     literal = PatternType.LITERAL
     words = [
         word for each in patterns for word in resource_words(each._replace(pattern_type=literal))
     ]
     kinds = {each.pattern_type for each in patterns}
-    # One line has one --resource-pattern-type; the cluster, always literal, does not count.
+    # One line has one --resource-pattern-type; the cluster is always literal and does not count.
     if kinds - {literal} or (is_list and kinds):
         (kind,) = kinds - {literal} or {literal}
         words += ["--resource-pattern-type", kind.name.lower()]
@@ -320,12 +325,12 @@ def _is_confirmed(pattern: Pattern, acls: Sequence[AclEntry]) -> bool:
 
 
 def _keeper(given: Given) -> AbstractAsyncContextManager[Admin | ZooKeeperAcls]:
-    """Open the keeper of the rules: the brokers, or the tree in ZooKeeper that they read."""
+    """Open the store of the rules: the brokers, or the tree in ZooKeeper that they read."""
     return zookeeper_acls(given) if is_by_authorizer(given) else admin_of(given)
 
 
 async def _add(given: Given, wanted: _Wanted) -> None:
-    # Printed before the request, as in Kafka: after a refusal the list says what was wanted.
+    # Printed before the request, as in Kafka: after a refusal the list shows what was requested.
     async with _keeper(given) as keeper:
         for pattern, acls in wanted.items():
             click.echo(f"Adding ACLs for resource {_resource(pattern)}: \n{_lines(acls)}")

@@ -1,4 +1,4 @@
-"""`kafka-broker-api-versions.sh` prints what each broker offers of each API.
+"""`kafka-broker-api-versions.sh` prints which versions of each API each broker offers.
 
 Kafka also says which version its own client would use, so the versions of a client of 3.9 are here.
 """
@@ -66,7 +66,7 @@ _OTHERS: Final = {
     86: ("DeleteShareGroupState", 0),
     87: ("ReadShareGroupStateSummary", 0),
 }
-"""The APIs of Kafka 3.9 that Barnabas does not have, with the latest version of each."""
+"""The APIs of Kafka 3.9 that Barnabas does not have, with their latest versions."""
 
 
 def explain(given: Given) -> list[Line]:
@@ -78,7 +78,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Print what each broker understands, and what clients of 3.9 use of it."""
+    """Print the versions that each broker supports, and the version that a 3.9 client uses."""
     click.echo(run_client(_all_brokers(given)), nl=False)
     return EXIT_OK
 
@@ -90,9 +90,9 @@ async def _all_brokers(given: Given) -> str:
 
 
 async def _versions(broker: BrokerDescription) -> Versions:
-    """The versions that a broker offers of each API."""
+    """Return the versions of each API that a broker offers."""
     node = BrokerAddress(broker.broker_id, broker.host, broker.port)
-    # Each broker is asked itself: during a rolling upgrade their versions differ.
+    # Each broker is asked directly: during a rolling upgrade their versions differ.
     channel = Channel(node, ClientConfig(), system_seams())
     await channel.open()
     try:
@@ -108,8 +108,8 @@ async def _versions(broker: BrokerDescription) -> Versions:
 
 def broker_text(broker: BrokerDescription, offered: Versions) -> str:
     """Return the lines of one broker."""
-    # "usable" is the newest version that both the broker and a client of Kafka 3.9 know, so APIs
-    # that Barnabas lacks need their versions in 3.9.
+    # "usable" is the newest version known to both the broker and a client of Kafka 3.9, so APIs
+    # that Barnabas lacks need their 3.9 versions here.
     known = {api.key: (api.name, api.max_version) for api in APIS.values()} | _OTHERS
     lines = [
         f"\t{_line(key, *known.get(key, ('UNKNOWN', -1)), offered.get(key))}"
@@ -125,10 +125,10 @@ def _line(key: int, name: str, latest: int, offered: tuple[int, int] | None) -> 
         return f"{name}({key}): UNSUPPORTED"
     low, high = offered
     shown = f"{low}" if low == high else f"{low} to {high}"
-    # A newer broker offers an API that 3.9 does not know: Kafka prints the range alone.
+    # A newer broker offers an API that 3.9 does not know: Kafka prints only the range.
     if name == "UNKNOWN":
         return f"{name}({key}): {shown}"
-    # The broker may have dropped every version that 3.9 knows (KIP-896 did so in 4.0).
+    # The broker may have dropped every version that 3.9 knows (as KIP-896 did in 4.0).
     usable = min(high, latest)
     use = f"usable: {usable}" if usable >= low else "unusable: node too new"
     return f"{name}({key}): {shown} [{use}]"

@@ -1,4 +1,4 @@
-"""`kafka-configs.sh` for users, client ids and addresses: quotas, and the credentials of users."""
+"""`kafka-configs.sh` for users, client ids and addresses: quotas, and the users' credentials."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _OWN: Final = {"user": "user", "client-id": "client", "ip": "ip"}
 
 
 class LineEntity(NamedTuple):
-    """The owner of the quotas or credentials that a line is about."""
+    """The owner of the quotas or credentials in a line."""
 
     entity: dict[str, str | None]
     types: list[str]
-    """Further types, of any name."""
+    """Further types, with any name."""
 
 
 def is_about_clients(given: Given) -> bool:
@@ -38,7 +38,7 @@ def is_about_clients(given: Given) -> bool:
 
 
 def explain(given: Given, action: str) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     entity, types = entity_of_line(given)
     # A type without a name stands for all its entities, which our command lists only with --quotas.
     if types:
@@ -58,7 +58,7 @@ async def describe(given: Given) -> None:
     """Print quotas and credentials, in Kafka's lines."""
     entity, types = entity_of_line(given)
     async with admin_of(given) as admin:
-        # Quotas first, then credentials: the order in which Kafka asks for them and prints them.
+        # Quotas first, then credentials: Kafka requests and prints them in this order.
         quotas, users = await describe_entity(admin, entity, types)
     for each, values in quotas.items():
         click.echo(quota_line(each, values))
@@ -67,7 +67,7 @@ async def describe(given: Given) -> None:
 
 
 async def alter(given: Given) -> None:
-    """Change quotas or credentials, with Kafka's line."""
+    """Change quotas or credentials, and print Kafka's line."""
     await change(given)
     click.echo(f"Completed updating {entity_words(entity_of_line(given).entity)}.")
 
@@ -100,7 +100,7 @@ def _change(given: Given, entity: dict[str, str | None]) -> Change:
 
 
 def entity_of_line(given: Given) -> LineEntity:
-    """The names by type; a type may lack one. Raises BadCommandLine."""
+    """Return the names by type; one type may lack a name. Raises BadCommandLine."""
     types = given.texts("entity-type")
     short = [name for name in _SHORT if name in given]
     defaults = [name for name in _SHORT if f"{name}-defaults" in given]
@@ -111,7 +111,7 @@ def entity_of_line(given: Given) -> LineEntity:
         )
     # Names belong to types by their order on the line: the first name to the first type.
     names: list[str | None] = list(given.in_order("entity-name", "entity-default"))
-    # Kafka takes --user, --client and --ip in this fixed order, named ones before defaults.
+    # Kafka takes --user, --client and --ip in this fixed order, with named ones before defaults.
     types += [_SHORT[name] for name in (*short, *defaults)]
     names += [given.text(name) for name in short] + [None] * len(defaults)
     _check_types(types)
@@ -129,6 +129,6 @@ def _check_types(types: Iterable[str]) -> None:
     twice = [each for each in dict.fromkeys(types) if types.count(each) > 1]
     if twice:
         raise BadCommandLine(f"Duplicate entity type(s) specified: {','.join(twice)}")
-    # The only pair with quotas of its own is a user with a client id.
+    # The only pair with quotas is a user with a client id.
     if len(types) > 1 and set(types) != {"users", "clients"}:
         raise BadCommandLine("Only 'users' and 'clients' entity types may be specified together")

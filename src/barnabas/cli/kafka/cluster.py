@@ -1,4 +1,4 @@
-"""`kafka-cluster.sh` prints the id of a cluster; the rest of it is for KRaft."""
+"""`kafka-cluster.sh` prints the id of a cluster; its other actions are for KRaft."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _check(given: Given) -> None:
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line, which shows the controller and the brokers as well."""
+    """Return our command for the line, which also shows the controller and the brokers."""
     _check(given)
     return [["cluster", "describe", *at_servers(given, "config")]]
 

@@ -1,4 +1,4 @@
-"""`kafka-configs.sh`, for topics, brokers, the loggers of brokers, and quotas of clients."""
+"""`kafka-configs.sh`, for topics, brokers, the loggers of brokers, and client quotas."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _MISSING: Final = {
     "groups": "configs of groups",
     "group": "configs of groups",
 }
-"""What Kafka configures and this tool does not."""
+"""The parts of Kafka's tool that this tool does not cover."""
 
 
 def _resources(given: Given) -> tuple[int, list[str] | None]:
-    """The type and the names; "" for the defaults of brokers, None for all names.
+    """Return the type and the names: "" for the brokers' defaults, None for all names.
 
     Raises BadCommandLine, NotCovered.
     """
@@ -69,7 +69,7 @@ def _resources(given: Given) -> tuple[int, list[str] | None]:
         )
     if short == ["broker-defaults"]:
         return BROKER, [""]
-    # The short options (KIP-543) give type and name in one: --topic NAME.
+    # The short options (KIP-543) give type and name together: --topic NAME.
     kind = _TYPES[types[0] if types else _SHORT[short[0]]]
     given.not_with("entity-default", "entity-name", *_SHORT)
     if "entity-default" in given:
@@ -80,7 +80,7 @@ def _resources(given: Given) -> tuple[int, list[str] | None]:
         return kind, [""]
     names = given.texts("entity-name") or [text for name in short for text in given.texts(name)]
     for name in names:
-        # Loggers are named by their broker's id as well.
+        # Loggers are also named by their broker's id.
         if kind != TOPIC and not name.isdecimal():
             raise BadCommandLine(
                 f"The entity name for {KINDS[kind]}s must be a valid integer broker id, "
@@ -90,7 +90,7 @@ def _resources(given: Given) -> tuple[int, list[str] | None]:
 
 
 def _check(given: Given) -> str:
-    """The action. Raises BadCommandLine."""
+    """Return the action. Raises BadCommandLine."""
     if ("alter" in given) == ("describe" in given):
         raise BadCommandLine("Command must include exactly one action: --describe, --alter")
     if "bootstrap-controller" in given:
@@ -149,7 +149,8 @@ def explain(given: Given) -> list[Line]:
             given, "delete-config", "delete"
         )
         for name, value in _of_file(given).items():
-            # A file has one value a line; in an option commas separate, unless brackets hold them.
+            # A file has one value per line; in an option commas separate values, except inside
+            # brackets.
             options += ["--add", f"{name}=[{value}]" if "," in value else f"{name}={value}"]
     return [
         ["configs", action, *_entity_option(kind, name), *options, *at_servers(given)]
@@ -167,7 +168,7 @@ def run(given: Given) -> int:
     """Describe or alter configs, and print Kafka's lines."""
     action = _check(given)
     try:
-        # Without brokers SCRAM credentials and settings of stopped brokers are written to
+        # Without brokers, SCRAM credentials and settings of stopped brokers are written to
         # ZooKeeper.
         if is_by_zookeeper(given):
             zookeeper_configs.run(given, action, lambda: _named_resource(given))
@@ -183,7 +184,7 @@ def run(given: Given) -> int:
 
 
 def _named_resource(given: Given) -> tuple[str, list[str] | None]:
-    """The type by its name in Kafka, and the names. Raises BadCommandLine, NotCovered."""
+    """Return the type by its name in Kafka, and the names. Raises BadCommandLine, NotCovered."""
     kind, names = _resources(given)
     return next(name for name, each in _TYPES.items() if each == kind), names
 
@@ -195,14 +196,14 @@ async def _describe(given: Given, kind: int, names: list[str] | None) -> None:
             names = await _every_name(admin, kind)
         for name in names:
             resource = ConfigResource(kind, name)
-            # One request for each name, as in Kafka: what was printed before an unknown name stays.
+            # One request for each name, as in Kafka: output printed before an unknown name stays.
             found = await admin.describe_configs(resource, include_synonyms=True)
             entries = shown_entries(resource, found, everything)
             click.echo(describe_configs_text(resource, entries, everything), nl=False)
 
 
 async def _every_name(admin: Admin, kind: int) -> list[str]:
-    """Every topic; or every broker, and the defaults behind them."""
+    """Return every topic, or every broker and then the defaults."""
     if kind == TOPIC:
         return await admin.list_topics()
     brokers = sorted(str(each.broker_id) for each in (await admin.describe_cluster()).brokers)
@@ -229,7 +230,7 @@ async def _alter(given: Given, kind: int, names: list[str] | None) -> None:
 async def _refuse_unset(
     admin: Admin, resource: ConfigResource, changes: list[ConfigOperation]
 ) -> None:
-    """Raises BadCommandLine for a config that was to be deleted and is not set."""
+    """Raises BadCommandLine for the deletion of a config that is not set."""
     wanted = {each.name for each in changes if each.op is ConfigOperationType.DELETE}
     if wanted:
         own = shown_entries(resource, await admin.describe_configs(resource), False)

@@ -1,7 +1,7 @@
 """`kafka-console-consumer.sh` prints the records of topics, as bytes in Kafka's formats.
 
-It waits for a topic that does not exist, and never creates one. A group of its own
-remembers its positions over rebalances: see `cli.records.positions`.
+It waits for a topic that does not exist and never creates one. Its private group remembers its
+positions across rebalances: see `cli.records.positions`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Limits(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Says what to read, and how to show it."""
+    """Says what to read and how to show it."""
 
     start: Start | Subscribed
     limits: Limits
@@ -80,10 +80,10 @@ class Wanted(NamedTuple):
 
 
 def _properties(given: Given) -> dict[str, str]:
-    """The properties of the formatter, of the file and the line."""
+    """Return the properties of the formatter, from the file and the line."""
     path = given.text("formatter-config")
     own = {} if path is None else load_properties(path)
-    # The line wins over the file (KIP-840).
+    # The line overrides the file (KIP-840).
     own |= key_values(given.texts("property"), "--property")
     for option in ("key-deserializer", "value-deserializer"):
         name = given.text(option)
@@ -114,14 +114,14 @@ def _check(given: Given) -> None:
 
 
 def _offset(given: Given) -> str | int:
-    """The offset to start at. Raises BadCommandLine."""
+    """Return the offset to start at. Raises BadCommandLine."""
     text = given.text("offset")
     if text is None:
         return "earliest" if "from-beginning" in given else "latest"
     lower = text.lower()
     if lower in ("earliest", "latest"):
         return lower
-    # A non-negative long has 19 digits at most.
+    # A non-negative long has at most 19 digits.
     if not re.fullmatch(r"\d{1,19}", text):
         raise BadCommandLine(
             f"The provided offset value '{text}' is incorrect. Valid values are 'earliest', "
@@ -131,14 +131,16 @@ def _offset(given: Given) -> str | int:
 
 
 def _configs(given: Given) -> dict[str, str]:
-    """The consumer's configs, the file's and the line's, which win. Raises NotCovered."""
+    """Return the consumer's configs from the file and the line, which overrides the file. Raises
+    NotCovered.
+    """
     of_file = file_configs(given, "consumer.config")
     return {**of_file, **key_values(given.texts("consumer-property"), "--consumer-property")}
 
 
 def _group(given: Given, configs: Mapping[str, str]) -> str | None:
-    """The group that the line names. Raises BadCommandLine."""
-    # Kafka accepts the same group in several places, and refuses two different ones.
+    """Return the group that the line names. Raises BadCommandLine."""
+    # Kafka accepts the same group in several places, but refuses two different groups.
     named_so = {given.text("group"), configs.get("group.id")} - {None}
     if len(named_so) > 1:
         raise BadCommandLine(
@@ -165,12 +167,12 @@ def explain(given: Given) -> list[Line]:
 
 
 def _format(given: Given) -> Line:
-    """Our --format for the formatter and its properties."""
+    """Return our --format for the formatter and its properties."""
     name = given.text("formatter") or DEFAULT
     if not is_default(name):
         return ["--format", template_of(name)]
     own = _properties(given)
-    # Our template prints raw bytes between fixed separators: what it cannot say is not explained.
+    # Our template prints raw bytes between fixed separators: anything else is not explained.
     default_layout(own)  # refuses what is wrong
     for option in ("key.deserializer", "value.deserializer", "headers.deserializer"):
         if deserializer(own.get(option)) is not bytes:
@@ -228,9 +230,9 @@ def run(given: Given) -> int:
 
 
 def _start(given: Given, *, is_own_group: bool, reset: str) -> Start | Subscribed:
-    """The partition that is named, or the topics as a member of a group."""
+    """Return the named partition, or the topics as a member of a group."""
     include, partition = given.text("include"), given.number("partition", 0)
-    # --partition assigns, and joins no group (Kafka refuses --group with it).
+    # --partition assigns and does not join a group (Kafka refuses --group with it).
     if partition is not None:
         return Start(given.text("topic") or "", (partition,), _offset(given))
     topics = (given.text("topic") or "",) if include is None else patterns(include, "include")
@@ -238,9 +240,9 @@ def _start(given: Given, *, is_own_group: bool, reset: str) -> Start | Subscribe
 
 
 def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dict[str, Any]:
-    """The consumer's options. Raises BadCommandLine."""
+    """Return the consumer's options. Raises BadCommandLine."""
     reset = configs.get("auto.offset.reset")
-    # --from-beginning is `auto.offset.reset=earliest`, and both at once must agree.
+    # --from-beginning means `auto.offset.reset=earliest`; if both are given they must agree.
     if "from-beginning" in given and reset not in (None, "earliest"):
         raise BadCommandLine(
             f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', "
@@ -253,7 +255,7 @@ def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dic
         "max_poll_records": 5_000,
         "auto_offset_reset": "earliest" if "from-beginning" in given else "latest",
     }
-    # Kafka draws a group id too, and switches commits off, since no later run uses that group.
+    # Kafka also generates a group id, and disables commits, since no later run uses that group.
     if group is None and "partition" not in given:
         group = own_group_id()
         options["enable_auto_commit"] = False  # what it commits would be of no use to anybody
@@ -275,11 +277,11 @@ class Printer:
         self.count = 0
 
     def show(self, records: list[ConsumerRecord]) -> None:
-        """Print them. Raises BadCommandLine for one that the layout cannot show."""
+        """Print records. Raises BadCommandLine for a record that the layout cannot show."""
         for record in records:
             try:
                 self._output.write(self._layout(record))
-            # Kafka counts a record before it formats it, so a skipped one is in the total.
+            # Kafka counts a record before formatting it, so a skipped record is in the total.
             except BadCommandLine:
                 if not self._skips_errors:
                     raise
@@ -314,7 +316,7 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
             records = await consumer.poll(wait_ms)
             if records:
                 silence.on_record()
-            # A poll may return more than were asked for; the rest must not be committed as read.
+            # A poll may return more records than requested; the rest must not be committed as read.
             shown = records if most is None or most < 0 else records[: most - printer.count]
             try:
                 printer.show(shown)
@@ -325,13 +327,13 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
 
 
 async def _when_there(consumer: Consumer, start: Start | Subscribed) -> Start | Subscribed:
-    """Wait until the topic has been made, as Kafka's does; its first record is one to print."""
+    """Wait until the topic exists, as Kafka's tool does; its first record is then printed."""
     topics = start.topics if isinstance(start, Subscribed) else (start.topic,)
     if isinstance(topics, re.Pattern):
         return start  # what matches later is found later
     (topic,) = topics
-    # The topic was there: "from now on" begins at its present end. One that appears later is new as
-    # a whole, so its first record is after "now".
+    # The topic existed: "from now on" starts at its present end. A topic that appears later is new
+    # as a whole, so its first record is after "now".
     if not await _has_waited(consumer, topic):
         return start
     if isinstance(start, Subscribed):
@@ -340,10 +342,10 @@ async def _when_there(consumer: Consumer, start: Start | Subscribed) -> Start | 
 
 
 async def _has_waited(consumer: Consumer, topic: str) -> bool:
-    """Wait until there is such a topic; false if there is already."""
+    """Wait until the topic exists; return False if it already exists."""
     has_waited = topic not in await consumer.list_topics([topic])
     is_warned = False
-    # Kafka's consumer logs a warning for each attempt, and keeps asking; one is enough here.
+    # Kafka's consumer logs a warning for each attempt and keeps asking; one warning is enough here.
     while True:
         try:
             await consumer.partitions_for(topic)  # looks for a second before it gives up

@@ -1,6 +1,7 @@
 """`kafka-console-producer.sh` sends each line of standard input as a record.
 
-As in Kafka a record that no broker accepted is an error on standard error, not an exit code.
+As in Kafka, a record that no broker accepted is an error on standard error and does not change the
+exit code.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from barnabas.errors import BarnabasError
 _UNUSED = ("bootstrap.servers", "key.serializer", "value.serializer")
 _READER = "LineMessageReader"
 _CONFIGS = {
-    # Two options name one config: in this order the later wins, as Kafka lets
+    # Two options set one config: in this order the later one wins, as Kafka lets
     # --max-partition-memory-bytes replace --batch-size.
     "batch-size": "batch.size",
     "max-block-ms": "max.block.ms",
@@ -55,11 +56,11 @@ _CONFIGS = {
 
 
 class NoKey(BarnabasError):
-    """A line without the separator that stands behind a key or the headers."""
+    """A line lacks the separator after its key or headers."""
 
 
 class LineReader(NamedTuple):
-    """Reads a line as a record, as the properties of Kafka's LineMessageReader say."""
+    """Reads a line as a record, following the properties of Kafka's LineMessageReader."""
 
     topic: str
     key_separator: bytes | None = None  # None: no key
@@ -70,7 +71,7 @@ class LineReader(NamedTuple):
     ignores_errors: bool = False
 
     def record(self, line: bytes, number: int) -> ProducerRecord:
-        """The record of line `number`, from 1. Raises NoKey."""
+        """Build the record for a line; `number` is its 1-based line number. Raises NoKey."""
         headers: tuple[tuple[str, bytes | None], ...] = ()
         rest = line
         if self.headers_delimiter is not None:
@@ -83,7 +84,7 @@ class LineReader(NamedTuple):
             return ProducerRecord(self.topic, self._null(rest), headers=headers)
         key, found, value = rest.partition(self.key_separator)
         self._require(found, "key separator", number, line)
-        # With ignore.error a line without a separator is a value, whole, and has no key.
+        # With ignore.error a line without a separator is a value as a whole, without a key.
         if not found:
             return ProducerRecord(self.topic, self._null(rest), headers=headers)
         return ProducerRecord(self.topic, self._null(value), self._null(key), headers=headers)
@@ -108,14 +109,14 @@ class LineReader(NamedTuple):
 
 
 def _properties(given: Given) -> dict[str, str]:
-    """The properties of the reader, of the file and the line."""
+    """Return the properties of the reader, from the file and the line."""
     path = given.text("reader-config")
     own = {} if path is None else load_properties(path)
     return {**own, **key_values(given.texts("property"), "--property")}
 
 
 def _reader(given: Given) -> LineReader:
-    """Raises BadCommandLine, NotCovered for a reader of the user's own."""
+    """Return the reader. Raises BadCommandLine, or NotCovered for the user's own reader class."""
     named_class = given.text("line-reader")
     if named_class is not None and not named_class.endswith(_READER):
         raise NotCovered(f"--line-reader {named_class}: readers are classes of Java; leave it out")
@@ -129,7 +130,7 @@ def _reader(given: Given) -> LineReader:
 
     marker = own.get("null.marker")
     reader = LineReader(
-        # parse.key and parse.headers switch a part on; its separator then has a default.
+        # parse.key and parse.headers enable a part; its separator then has a default.
         given.required_text("topic"),
         separator("key.separator", "\t") if _is_set(own, "parse.key") else None,
         separator("headers.delimiter", "\t") if _is_set(own, "parse.headers") else None,
@@ -154,7 +155,9 @@ def _compression(given: Given) -> str:
 
 
 def _configs(given: Given) -> dict[str, str]:
-    """The producer's configs, of the file, the options and --producer-property, which wins."""
+    """Return the producer's configs from the file, the options and --producer-property, which
+    wins.
+    """
     of_options = {}
     for option, name in _CONFIGS.items():
         number = given.number(option, 0, 2**63 - 1)
@@ -173,7 +176,7 @@ def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     reader = _reader(given)
     no_client_configs(given, "producer.config")
-    # Ours separates headers as Kafka does by default, and cannot do otherwise.
+    # Ours separates headers only as Kafka does by default.
     own = {"headers.separator": ",", "headers.key.separator": ":", **_properties(given)}
     if "ignore.error" in own:
         raise NotCovered("--property ignore.error: our command has no such option")
@@ -224,7 +227,7 @@ async def _send(producer: Producer, reader: LineReader, source: Input, *, waits:
     number = 0
     async with producer:
         while True:
-            # The prompt is for people; as in Kafka a pipe gets none.
+            # The prompt is for people; as in Kafka, a pipe gets none.
             if source.is_terminal:
                 click.echo(">", nl=False)
             block = await source.read()
@@ -242,7 +245,7 @@ async def _send_line(producer: Producer, record: ProducerRecord, *, waits: bool)
         # --sync: one record at a time, each acknowledged before the next is sent.
         if waits:
             await delivery
-        # One callback for a batch, set with its first record: its records succeed or fail together.
+        # One callback per batch, set with its first record: its records succeed or fail together.
         elif delivery.index == 0:
             delivery.batch.when_done(lambda: _report(delivery.batch))
     except BarnabasError as error:

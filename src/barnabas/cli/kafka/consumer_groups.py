@@ -1,8 +1,8 @@
 """`kafka-consumer-groups.sh`: lists, describes and deletes groups; resets are in `group_reset`.
 
-As in Kafka a group that does not exist, or a change that is refused, is text on standard output and
-exit code 0. Two tables differ from 3.9.1's, which forgets line ends: theirs of a reset and of
-deleted offsets have all rows in one line.
+As in Kafka, a group that does not exist or a refused change gives text on standard output and exit
+code 0. Two tables differ from 3.9.1's, which lacks line ends: its tables for a reset and for
+deleted offsets have all rows on one line.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TYPES = ("Classic", "Consumer")
 
 
 def _check(given: Given) -> str:
-    """The action. Raises BadCommandLine for options that do not go with it."""
+    """Return the action. Raises BadCommandLine for options that do not go with it."""
     action = given.one_of(
         *_ACTIONS,
         complaint="Command must include exactly one action: --list, --describe, --delete, "
@@ -63,7 +63,7 @@ def _check(given: Given) -> str:
                 "Option [describe] takes at most one of these options: [members], [offsets], "
                 "[state]"
             )
-        # --state filters a list by its value, and selects the table of a description without one.
+        # --state with a value filters a list; without a value it selects a table of a description.
         if given.text("state") is not None:
             raise BadCommandLine(
                 "Option [describe] does not take a value for [state]: leave it out"
@@ -83,8 +83,8 @@ def _check(given: Given) -> str:
         given.one_of("group", "all-groups")
     for name in ("members", "offsets", "verbose"):
         given.only_with(name, "describe")
-    # Options of another action are refused, not ignored: --execute must not look as if it did
-    # something.
+    # Options of another action are refused, not ignored: --execute must not seem to have had an
+    # effect.
     given.only_with("state", "describe", "list")
     given.only_with("type", "list")
     for name in (*TARGETS, "execute", "dry-run", "export", "all-topics"):
@@ -103,7 +103,7 @@ def _names(given: Given) -> GroupNames:
 
 
 def _filter(given: Given, option: str, known: tuple[str, ...]) -> list[str]:
-    """The names in the value of an option, in Kafka's spelling. Raises BadCommandLine."""
+    """Return the names in an option's value, in Kafka's spelling. Raises BadCommandLine."""
     text = given.text(option)
     if text is None:
         return []
@@ -139,7 +139,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Carry the action out, and print Kafka's tables."""
+    """Carry out the action, and print Kafka's tables."""
     action = _check(given)
     work = {
         "list": _list,
@@ -152,7 +152,7 @@ def run(given: Given) -> int:
             run_reset(given, _names(given), _options(given))
         else:
             run_client(work[action](given))
-    # A wrong line and an address without a broker are the user's to correct: one line and code 1.
+    # The user must correct a wrong line or an address without a broker: one line and code 1.
     except (BadCommandLine, NoBrokersAvailable):
         raise
     except BarnabasError as error:
@@ -162,7 +162,7 @@ def run(given: Given) -> int:
 
 def _options(given: Given) -> dict[str, object]:
     timeout_ms = given.number("timeout", 0, 2**63 - 1)
-    # Kafka's --timeout bounds each request of the tool, 5000 ms by default.
+    # Kafka's --timeout limits each request of the tool, 5000 ms by default.
     own = {} if timeout_ms is None else {"default_api_timeout_ms": timeout_ms}
     return {**client_configs(given), **own}
 
@@ -184,7 +184,7 @@ async def _describe(given: Given) -> None:
     with_offsets = "members" not in given and "state" not in given
     async with _admin(given) as admin:
         found = await admin.describe_groups(await _names(given).of(admin))
-        # Kafka's order is a hash table's; ours is the names', so that two runs can be compared.
+        # Kafka's order is a hash table's; ours is by name, so that two runs can be compared.
         groups = [found[name] for name in sorted(found)]
         if with_offsets:
             described = await look_up(admin, groups)
@@ -198,7 +198,7 @@ async def _describe(given: Given) -> None:
                     for_terminal(members_text(each.group, verbose="verbose" in given)), nl=False
                 )
             continue
-        # Before the table and on another stream, so that the table can be piped.
+        # Printed before the table and on another stream, so that the table can be piped.
         text = remark(each)
         if text is not None:
             click.echo(f"\n{text}", err=True)
@@ -215,7 +215,7 @@ async def _delete(given: Given) -> None:
     deleted: list[str] = []
     failed: dict[str, KafkaError] = {}
     async with _admin(given) as admin:
-        # One request for each group: a refusal of one must not hide the outcome of the others.
+        # One request for each group: a refusal for one must not hide the outcome of the others.
         for name in await _names(given).of(admin):
             try:
                 await admin.delete_groups([name])
@@ -235,7 +235,7 @@ async def _delete(given: Given) -> None:
 
 
 async def _delete_offsets(given: Given) -> None:
-    # Kafka's tool takes one group here; "" is the group without a name, which may have offsets.
+    # Kafka's tool takes one group here; "" is the group with an empty name, which may have offsets.
     (name,) = dict.fromkeys(given.texts("group")) if given.text("group") else ("",)
     try:
         selections = [selection(text) for text in given.texts("topic")]
@@ -245,17 +245,17 @@ async def _delete_offsets(given: Given) -> None:
     async with _admin(given) as admin:
         existing = await partition_numbers(admin)
         known: dict[str, list[int]] = {}
-        # Offsets may outlive their topic: the partitions of the commits count as well.
+        # Offsets may outlive their topic: the partitions with commits also count.
         for topic, number in await admin.list_group_offsets(name):
             known.setdefault(topic, []).append(number)
         partitions = select_partitions(selections, known | existing)
         try:
             await admin.delete_group_offsets(name, partitions)
             outcomes = dict.fromkeys(partitions)
-        # Kafka reports this for each partition, in the table below one line.
+        # Kafka reports this for each partition, in the table after one line.
         except GroupSubscribedToTopic as error:
             outcomes = dict.fromkeys(partitions, error)
-        # An error of the group as a whole: Kafka prints it, and every partition as failed.
+        # An error of the whole group: Kafka prints it, and shows every partition as failed.
         except KafkaError as error:
             missing = isinstance(error, GroupIdNotFound)
             print_error(f"'{name}' does not exist." if missing else java_message(error))

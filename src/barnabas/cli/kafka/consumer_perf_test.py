@@ -51,7 +51,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Read them; the lines of our command are Kafka's."""
+    """Read the records; our command prints Kafka's lines."""
     line = explain(given)
     if "threads" in given or "num-fetch-threads" in given:
         # Kafka's tool prints this among its results.
@@ -61,7 +61,7 @@ def run(given: Given) -> int:
         )
     if "group" in given:
         warn(_WHO, "--group: it reads all partitions, joins no group and commits nothing")
-    # Kafka's tools know the exit codes 0 and 1 only; ours has 2 for a wrong line.
+    # Kafka's tool prints this among its results.
     return min(run_ours(line), 1)
 
 

@@ -1,4 +1,4 @@
-"""`kafka-delegation-tokens.sh` creates, renews, expires and describes tokens (KIP-48)."""
+"""Kafka's tools use only the exit codes 0 and 1; ours uses 2 for a wrong line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Carry the line out, and print what Kafka prints."""
+    """Carry out the line, and print what Kafka prints."""
     run_client(_RUNS[_action(given)](given))
     return EXIT_OK
 
@@ -67,7 +67,7 @@ def _action(given: Given) -> str:
 async def _create(given: Given) -> None:
     renewers, owners = _users(given, _RENEWER), _users(given, _OWNER)
     life_ms = _period(given, _LIFE)
-    # Printed before the request, as in Kafka: with a refusal, the log shows what was asked.
+    # Printed before the request, as in Kafka: after a refusal, the output shows what was requested.
     async with admin_of(given) as admin:
         click.echo(
             f"Calling create token operation with renewers :{_java_list(renewers)} , "
@@ -123,14 +123,14 @@ _RUNS: Final[dict[str, Callable[[Given], Coroutine[Any, Any, None]]]] = {
 
 
 def _users(given: Given, option: str) -> list[str]:
-    """The names of the users of an option. Raises BadCommandLine, NotCovered."""
+    """Return the names of an option's users. Raises BadCommandLine, NotCovered."""
     users = []
     for text in given.texts(option):
         try:
             principal = parse_principal(text.strip())
         except ValueError as error:
             raise BadCommandLine(f"--{option}: {error}") from None
-        # Kafka's brokers refuse other types, too: INVALID_PRINCIPAL_TYPE.
+        # Kafka's brokers refuse other types too: INVALID_PRINCIPAL_TYPE.
         if principal.kind != "User":
             raise NotCovered(f"--{option} {text}: tokens are for users here, as User:name")
         users.append(principal.name)
@@ -146,7 +146,7 @@ def _period(given: Given, option: str) -> int:
 
 def _hmac(given: Given) -> bytes:
     try:
-        # The HMAC is the password of the token (KIP-48), so the error does not repeat it.
+        # The HMAC is the token's password (KIP-48), so the error does not repeat it.
         return b64decode(given.text("hmac") or "", validate=True)
     except binascii.Error:
         raise BadCommandLine("--hmac: not in base64, as --create prints it") from None

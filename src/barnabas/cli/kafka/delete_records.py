@@ -32,10 +32,12 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Delete them; as in Kafka a refusal is text on standard output, and the exit code is 0."""
+    """Delete the records; as in Kafka, a refusal is text on standard output, and the exit code is
+    0.
+    """
     path = Path(given.required_text("offset-json-file"))
     offsets = parse_offsets(path.read_text(encoding="utf-8", errors="replace"))
-    # The file is read first: a malformed one must not print that the deletion has begun.
+    # The file is read first: with a malformed file it must not print that the deletion has started.
     admin = admin_of(given)
     click.echo("Executing records delete operation")
     outcomes = run_client(_delete(admin, offsets))
@@ -53,8 +55,7 @@ async def _delete(
 ) -> dict[TopicPartition, int | BarnabasError]:
     outcomes: dict[TopicPartition, int | BarnabasError] = {}
     async with admin:
-        # One partition at a time: a partition that is refused leaves the others deleted, and
-        # reported.
+        # One partition at a time: if one is refused, the others are still deleted and reported.
         for name, first in offsets.items():
             try:
                 await admin.describe_topics([name.topic])  # raises at once for an unknown topic

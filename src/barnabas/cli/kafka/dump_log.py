@@ -1,4 +1,4 @@
-"""`kafka-dump-log.sh`, which is also known as the class DumpLogSegments."""
+"""`kafka-dump-log.sh`, also known as the class DumpLogSegments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def explain(given: Given) -> list[Line]:
     for name, reason in _MISSING.items():
         if name in given:
             raise NotCovered(f"--{name}: {reason}; leave it out")
-    # Both check indexes and print nothing else; ours checks all that it knows of a file.
+    # Both check indexes and print nothing else; ours checks everything that it knows about a file.
     if "verify-index-only" in given or "index-sanity-check" in given:
         return [["dump", "--verify", *files]]
     has_decoder = any(name in given for name in _DECODERS)
@@ -33,8 +33,8 @@ def explain(given: Given) -> list[Line]:
     line = ["dump"]
     if "print-data-log" in given or has_decoder:
         line.append("--records")
-        # Kafka decodes records of internal topics only with a decoder; ours does so by the
-        # directory's name, unless it is asked for the bytes.
+        # Kafka decodes records of internal topics only with a decoder; ours decodes them by the
+        # directory's name, unless the bytes are requested.
         if not has_decoder and any(_is_internal(file) for file in files):
             line.append("--raw")
     if "deep-iteration" in given:
@@ -47,7 +47,7 @@ def _is_internal(file: str) -> bool:
 
 
 def run(given: Given) -> int:
-    """Print the files; the lines of our command are Kafka's."""
+    """Print the files; our command prints Kafka's lines."""
     return min(run_ours(explain(given)), 1)
 
 

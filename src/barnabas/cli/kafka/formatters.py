@@ -1,4 +1,4 @@
-"""Kafka's message formatters, under the names of 2.3 and of 3.9."""
+"""Kafka's message formatters, under the names of 2.3 and 3.9."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def layout_of(name: str, properties: Mapping[str, str]) -> Layout:
     own = _own_name(name)
     if own in _DEFAULTS:
         return default_layout(properties)
-    # Those of internal topics have no properties; their lines are Kafka's.
+    # The formatters of internal topics have no properties; they print Kafka's lines.
     if is_json(name):
         return JsonFormatter(own)
     return nothing if own == _NOTHING else template_layout(template_of(name))
 
 
 def is_json(name: str) -> bool:
-    """Return True for one of an internal topic that prints JSON, which only 3.9 has."""
+    """Return True for an internal topic's formatter that prints JSON, which only 3.9 has."""
     return name.removeprefix(_NEW_PACKAGE) in JSON_FORMATTERS and name.startswith(_NEW_PACKAGE)
 
 
 def is_default(name: str) -> bool:
-    """Return True for a formatter that prints what the properties name."""
+    """Return True for a formatter that prints the parts that the properties name."""
     return _own_name(name) in _DEFAULTS
 
 
@@ -62,9 +62,9 @@ def template_of(name: str) -> str:
 
 
 def warn_if_old(name: str) -> None:
-    """Warn, in Kafka's words, of the old name of a formatter that has a new one."""
+    """Warn, in Kafka's words, if the formatter's name is an old one."""
     own = _own_name(name)
-    # 3.9 moved its formatters to a package of Java, and accepts the old names with a warning.
+    # 3.9 moved its formatters to a Java package, and accepts the old names with a warning.
     if name == f"{_OLD_PACKAGE}{own}" and own in (*_DEFAULTS, _NOTHING):
         click.echo(
             f"WARNING: {name} is deprecated and will be removed in the next major release. "
@@ -74,5 +74,5 @@ def warn_if_old(name: str) -> None:
 
 
 def _own_name(name: str) -> str:
-    """Return the name without its package, if that is Kafka's own; else as it is."""
+    """Return the name without its package if that is Kafka's own, or unchanged."""
     return name.removeprefix(_NEW_PACKAGE).removeprefix(_OLD_PACKAGE)

@@ -1,4 +1,4 @@
-"""`kafka-get-offsets.sh`, which is also known as the class GetOffsetShell."""
+"""`kafka-get-offsets.sh`, also known as the class GetOffsetShell."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Range(NamedTuple):
 
 
 def _time(given: Given) -> int:
-    """Return the time of the line, or its number in the protocol.
+    """Return the time in the line, or its number in the protocol.
 
     Raises BadCommandLine, NotCovered.
     """
@@ -128,7 +128,9 @@ def explain(given: Given) -> list[Line]:
 
 
 def _names(given: Given) -> list[str]:
-    """Topics, or `topic:0,1`. Raises NotCovered for ranges, and numbers without a topic."""
+    """Return topics, or `topic:0,1`. Raises NotCovered for ranges, and for numbers without a
+    topic.
+    """
     text = given.text("topic-partitions")
     if text is not None:
         if not all(re.fullmatch(r"[A-Za-z0-9._-]+(:\d+)?", rule) for rule in text.split(",")):
@@ -156,7 +158,8 @@ async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
     internal = "exclude-internal-topics" not in given
     async with admin_of(given) as admin:
         topics = await admin.describe_topics()
-        # Kafka asks the leaders; a partition without one is named on standard error and left out.
+        # Kafka asks the leaders; a partition without a leader is named on standard error and left
+        # out.
         led = {
             TopicPartition(topic.name, each.partition): each.leader >= 0
             for topic in topics
@@ -189,9 +192,10 @@ async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
 async def _outcomes(
     admin: Admin, names: Sequence[TopicPartition], at: int
 ) -> Mapping[TopicPartition, OffsetAndTimestamp | KafkaError]:
-    """All at once; one by one if any is refused, so that each has its own error."""
+    """Look up all at once, or one by one if any is refused, so that each has its own error."""
     try:
-        # One partition may be refused, for want of authorization say: then each is asked alone.
+        # One partition may be refused, for want of authorization for example: then each is asked
+        # separately.
         return await admin.list_offsets(dict.fromkeys(names, at))
     except KafkaError:
         outcomes: dict[TopicPartition, OffsetAndTimestamp | KafkaError] = {}

@@ -42,7 +42,7 @@ _DRY_RUN = (
 
 
 def explain_reset(given: Given) -> Line:
-    """The options of our `groups reset-offsets`."""
+    """Return the options for our `groups reset-offsets`."""
     _request(given, GroupNames((), False))
     line = option_words(given, "topic") + flag_words(given, "all-topics")
     for name in TARGETS:
@@ -51,7 +51,7 @@ def explain_reset(given: Given) -> Line:
 
 
 def run_reset(given: Given, names: GroupNames, options: Mapping[str, Any]) -> None:
-    """Plan it, carry it out with --execute, and print the new offsets."""
+    """Plan the reset, carry it out with --execute, and print the new offsets."""
     request = _request(given, names)
     executes = "execute" in given
     # Kafka's default is a dry run, and it warns that this may change.
@@ -73,7 +73,7 @@ def print_error(text: str) -> None:
 async def _reset(
     address: str, request: ResetRequest, executes: bool, options: Mapping[str, Any]
 ) -> list[Move]:
-    """Move the groups without members, and print an error for each of the others."""
+    """Move the groups without members, and print an error for each other group."""
     async with Admin(address, **options) as admin:
         described = await admin.describe_groups(await request.names.of(admin))
     idle = []
@@ -92,17 +92,17 @@ async def _reset(
 
 
 def _request(given: Given, names: GroupNames) -> ResetRequest:
-    """The reset that the options make up. Raises BadCommandLine."""
+    """Return the reset that the options describe. Raises BadCommandLine."""
     given.not_with("execute", "dry-run")
     target = given.one_of(
         *TARGETS,
         complaint="Option '[reset-offsets]' requires one of the following scenarios: "
         f"{', '.join(f'--{name}' for name in TARGETS)}",
     )
-    # The file names topics and partitions itself, so there is no scope to require.
+    # The file itself names topics and partitions, so no scope is required.
     if target == "from-file":
         path = Path(given.text("from-file") or "")
-        # newline="": the csv module reads line ends by itself.
+        # newline="": the csv module handles line ends itself.
         with path.open(encoding="utf-8", errors="replace", newline="") as file:
             return ResetRequest(names, None, [], file.read())
     if ("topic" in given) == ("all-topics" in given):
@@ -117,12 +117,12 @@ def _request(given: Given, names: GroupNames) -> ResetRequest:
 
 
 def _target(given: Given, name: str) -> Target:
-    """Raises BadCommandLine, BadInstant."""
+    """Return the target. Raises BadCommandLine, BadInstant."""
     if name == "to-datetime":
         return Target(Goal.TIME, instant_ms(given.required_text(name)))
     if name == "by-duration":
         ago_ms = duration_ms(given.required_text(name))
-        # The clock of this machine, as in Kafka: brokers are asked by an instant, not by a
+        # The clock of this machine, as in Kafka: brokers are asked for an instant, not for a
         # duration.
         return Target(Goal.TIME, max(SystemClock().wall_ms() - ago_ms, 0))
     if name == "to-offset":
@@ -134,7 +134,7 @@ def _target(given: Given, name: str) -> Target:
 
 
 def _plan_text(moves: list[Move]) -> str:
-    """Kafka's table, a line per partition."""
+    """Return Kafka's table, with a line per partition."""
     rows = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")]
     rows += [
         (move.group_id, move.partition.topic, str(move.partition.partition), str(move.after))

@@ -17,14 +17,14 @@ _CELL = 20
 
 
 def list_text(listings: Sequence[GroupListing], *, with_type: bool, with_state: bool) -> str:
-    """The names, one a line; with type or state, a table."""
+    """Return the names, one per line; with type or state, a table."""
     if not (with_type or with_state):
         return "".join(f"{each.group_id}\n" for each in listings)
-    # With type or state Kafka pads the names by ten blanks; our own table does not.
+    # With type or state Kafka pads the names with ten blanks; our own table does not.
     width = max([_NAME_WIDTH, *(len(each.group_id) for each in listings)]) + _BESIDE_NAME
     rows = [("GROUP", "TYPE", "STATE")]
     rows += [
-        # A broker from before KIP-848 reports no type: such groups are classic.
+        # A broker older than KIP-848 reports no type: its groups are classic.
         (each.group_id, (each.group_type or "classic").capitalize(), each.state)
         for each in listings
     ]
@@ -38,10 +38,10 @@ def list_text(listings: Sequence[GroupListing], *, with_type: bool, with_state: 
 
 
 def without_unread(described: DescribedGroup) -> DescribedGroup:
-    """Keep what Kafka shows of a group: partitions with an offset or a member.
+    """Keep the part of a group that Kafka shows: partitions with an offset or a member.
 
-    Kafka knows a lag only where an offset is committed. Our own tool counts a partition without
-    one in full.
+    Kafka knows a lag only if an offset is committed. Our own tool counts a partition without an
+    offset in full.
     """
     rows = [
         row if row.offset is not None else row._replace(lag=None)
@@ -52,9 +52,9 @@ def without_unread(described: DescribedGroup) -> DescribedGroup:
 
 
 def members_text(group: GroupDescription, *, verbose: bool) -> str:
-    """The members of a group; `verbose`: with their partitions."""
+    """Return the members of a group; with `verbose`, also their partitions."""
     members = sorted(group.members)
-    # One static member (KIP-345) adds the column for all.
+    # A single static member (KIP-345) adds the column for all.
     is_static = any(member.instance_id is not None for member in members)
     titles = ["GROUP", "CONSUMER-ID", *["GROUP-INSTANCE-ID"] * is_static, "HOST", "CLIENT-ID"]
     rows = [
@@ -77,7 +77,7 @@ def members_text(group: GroupDescription, *, verbose: bool) -> str:
 
 
 def deleted_offsets_text(outcomes: Mapping[TopicPartition, KafkaError | None]) -> str:
-    """A line per partition whose offset was to be deleted."""
+    """Return a line for each partition whose offset was to be deleted."""
     rows: list[tuple[str, str, str]] = [("TOPIC", "PARTITION", "STATUS")]
     rows += [(name.topic, str(name.partition), _status(error)) for name, error in outcomes.items()]
     return "\n" + "".join(
@@ -90,7 +90,7 @@ def _status(error: KafkaError | None) -> str:
 
 
 def _assignment(member: MemberDescription) -> str:
-    """`(0,1), (0)`: the partitions of each topic, without its name, as 3.9 prints them."""
+    """Return `(0,1), (0)`: the partitions of each topic without its name, as 3.9 prints them."""
     return ", ".join(_numbers(own) for _, own in groupby(member.partitions, _topic)) or _NOTHING
 
 

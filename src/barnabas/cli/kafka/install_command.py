@@ -1,4 +1,4 @@
-"""`barnabas install-scripts`: Kafka's scripts as files of a directory, each calling `barnabas`.
+"""`barnabas install-scripts`: writes Kafka's scripts into a directory, each calling `barnabas`.
 
 bin/kafka-topics.sh ...             the scripts
 config/server.properties ...        next to a directory called bin, else in it: files to edit
@@ -42,7 +42,7 @@ def install_scripts(directory: Path, force: bool) -> int:
     """
     config = _config_directory(directory)
     scripts = {directory / f"{name}.sh": _script(f"{name}.sh", config) for name in every_script()}
-    # All or nothing: half of a directory of Kafka's scripts replaced would mix two distributions.
+    # All or nothing: replacing half of a directory of Kafka's scripts would mix two distributions.
     foreign = sorted(path for path in scripts if not _is_ours(path))
     if foreign and not force:
         complain(
@@ -70,12 +70,12 @@ def _config_directory(directory: Path) -> Path:
 
 
 def _write_configs(config: Path) -> None:
-    """Write the files that are not there; what is there may be the user's."""
+    """Write the missing files; existing files may be the user's."""
     config.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in sample_configs(config, config.parent / "data").items():
         try:
-            # "x" creates the file or fails: there is no moment between a look and the write.
+            # "x" creates the file or fails: there is no moment between a check and the write.
             with (config / name).open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
@@ -87,18 +87,18 @@ def _write_configs(config: Path) -> None:
 
 
 def _script(name: str, config: Path) -> str:
-    # With -P a directory called barnabas where the user happens to be is not taken for ours.
+    # With -P a directory called barnabas in the user's working directory is not taken for ours.
     command = f"exec {shlex.quote(sys.executable)} -P -m barnabas.cli.main {name}"
     lines = ["#!/bin/sh", _MARK]
-    # ZooKeeper's script looks for its configuration there; a value of the user's own wins.
+    # ZooKeeper's script looks for its configuration there; the user's own value wins.
     if name == "zkServer.sh":
         lines.append(f'[ -n "$ZOOCFGDIR" ] || export ZOOCFGDIR={shlex.quote(str(config))}')
     return "\n".join([*lines, f'{command} "$@"\n'])
 
 
 def _is_ours(path: Path) -> bool:
-    """Return True if the path may be written: nothing is there, or this command wrote it."""
-    # lexists: a dangling link is there, and is not ours.
+    """Return True if the path may be written: it does not exist, or this command wrote it."""
+    # lexists: a dangling link exists, and is not ours.
     if not os.path.lexists(path):
         return True
     try:

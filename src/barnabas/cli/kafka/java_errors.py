@@ -1,6 +1,6 @@
-"""Errors of the protocol as Kafka's tools print them: the exception's class and its message. Pure.
+"""Prints protocol errors like Kafka's tools: the exception's class and its message. Pure.
 
-An error without a message of its own gets the one that Kafka's client has for its code.
+An error without a message gets the message that Kafka's client has for its code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CLASSES: Final = {
     "MESSAGE_TOO_LARGE": "RecordTooLargeException",
     "CORRUPT_MESSAGE": "CorruptRecordException",
 }
-"""Classes that are not named after the code."""
+"""Classes that are not named after their code."""
 
 _MESSAGES: Final = {
     "NON_EMPTY_GROUP": "The group is not empty.",
@@ -47,27 +47,28 @@ _SUBJECT: Final = re.compile(r"\A(?:configs of )?(?:topic|group|broker) (?:'[^']
 
 
 def java_class(error: KafkaError) -> str:
-    """`org.apache.kafka.common.errors.TopicExistsException`."""
-    # NOT_LEADER_OR_FOLLOWER is NotLeaderOrFollowerException; `_CLASSES` has the exceptions to that.
+    """Return `org.apache.kafka.common.errors.TopicExistsException`."""
+    # NOT_LEADER_OR_FOLLOWER is NotLeaderOrFollowerException; `_CLASSES` has the exceptions to this
+    # rule.
     words = error.name.split("_")
     own = "".join(word.capitalize() for word in words) + "Exception"
     return f"{_PACKAGE}.{_CLASSES.get(error.name, own)}"
 
 
 def java_message(error: BarnabasError) -> str:
-    """The message as Kafka's client gives it."""
+    """Return the message as Kafka's client words it."""
     text = str(error)
     if not isinstance(error, KafkaError):
         return text
-    # The broker sent no message, so ours is the meaning of the code; Kafka's client has other
-    # words.
+    # The broker sent no message, so ours is the meaning of the code; Kafka's client words it
+    # differently.
     if text.endswith(error.meaning):
         return _MESSAGES.get(error.name, error.meaning)
     return _SUBJECT.sub("", text, 1)  # our client says whose error it is; Kafka's tools do not
 
 
 def java_text(error: BarnabasError) -> str:
-    """Class and message, as Java writes an exception."""
+    """Return class and message, as Java writes an exception."""
     if isinstance(error, KafkaError):
         return f"{java_class(error)}: {java_message(error)}"
     return java_message(error)

@@ -1,11 +1,11 @@
-"""The formatters of internal topics that print JSON, which Kafka has since 3.9. Pure.
+"""The formatters of internal topics that print JSON, new in Kafka 3.9. Pure.
 
     {"key":{"version":1,"data":{"group":"g","topic":"t","partition":0}},
      "value":{"version":3,"data":{"offset":42,"leaderEpoch":-1,"metadata":"",...}}}
 
-They replace the formatters of lines (`[g,t,0]::OffsetAndMetadata(...)`), which 3.9 deprecates. To
-the byte as there: in one line, and no line end between two objects. A record of another kind of the
-same topic is left out; of a version that 3.9 does not know the data is "unknown".
+They replace the formatters of lines (`[g,t,0]::OffsetAndMetadata(...)`), which 3.9 deprecates. The
+output matches Kafka's to the byte: one line, without a line end between two objects. Other kinds of
+records in the same topic are left out; for a version that 3.9 does not know, the data is "unknown".
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _KAFKAS_NAMES: Final = {
     "last_update_timestamp_ms": "transactionLastUpdateTimestampMs",
     "start_timestamp_ms": "transactionStartTimestampMs",
 }
-"""Kafka's names of the fields that are not ours in camel case, since ours have a unit."""
+"""Kafka's names of the fields that are not ours in camel case, since ours include a unit."""
 
 
 class _Kind(NamedTuple):
-    """The records of a topic that one formatter shows."""
+    """The records in a topic that one formatter shows."""
 
     keys: Mapping[int, type[Message]]  # of the whole topic, by the key's version
     key: type[Message]
@@ -62,7 +62,7 @@ _KINDS: Final = {
     ),
 }
 JSON_FORMATTERS: Final = tuple(_KINDS)
-"""The names of the formatters, without the package of their classes."""
+"""The names of the formatters, without their classes' package."""
 
 
 class JsonFormatter:
@@ -72,9 +72,9 @@ class JsonFormatter:
         self._kind = _KINDS[name]
 
     def __call__(self, record: ConsumerRecord) -> bytes:
-        """Return the JSON of a record, or nothing for one of another kind.
+        """Return the JSON of a record, or nothing for another kind of record.
 
-        Raises BadCommandLine for bytes that are no such record, where Kafka's throws.
+        Raises BadCommandLine for malformed bytes, where Kafka's formatter throws.
         """
         kind = self._kind
         try:
@@ -96,7 +96,7 @@ class JsonFormatter:
                 f"be read: {cause}"
             ) from None
         text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-        # Java's library writes the numbers of control characters with capital letters.
+        # Java's library writes the numbers of control characters in capital letters.
         return _ESCAPE.sub(_in_capitals, text).encode()
 
 

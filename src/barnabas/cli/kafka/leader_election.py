@@ -1,4 +1,4 @@
-"""`kafka-leader-election.sh` elects preferred leaders, or unclean ones (KIP-460)."""
+"""`kafka-leader-election.sh` elects preferred or unclean leaders (KIP-460)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def _check(given: Given) -> str:
-    """The type of the election. Raises BadCommandLine."""
+    """Return the type of the election. Raises BadCommandLine."""
     # Kafka's converter ignores case.
     kind = given.required_text("election-type").lower()
     if kind not in _TYPES:
@@ -56,7 +56,7 @@ def _check(given: Given) -> str:
 
 
 def run(given: Given) -> int:
-    """Elect; the exit code is 1 if an election failed."""
+    """Elect leaders; return the exit code, 1 if an election failed."""
     kind = _check(given)
     names: list[TopicPartition] | None = None
     if "topic" in given:
@@ -64,11 +64,11 @@ def run(given: Given) -> int:
     elif "path-to-json-file" in given:
         path = Path(given.required_text("path-to-json-file"))
         names = read_names(path.read_text(encoding="utf-8", errors="replace"))
-    # None stands for all partitions; the controller leaves out those that need no election
+    # None stands for all partitions; the controller leaves out partitions that need no election
     # (KIP-460).
     outcomes = run_client(_elect(given, _TYPES[kind], names))
     elected = [str(name) for name, error in outcomes.items() if error is None]
-    # ELECTION_NOT_NEEDED is success: the wanted replica leads already.
+    # ELECTION_NOT_NEEDED is success: the wanted replica already leads.
     unneeded = [
         str(name) for name, error in outcomes.items() if isinstance(error, ElectionNotNeeded)
     ]

@@ -32,7 +32,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def _brokers(given: Given) -> list[int]:
-    """The brokers to ask; none: all. Raises BadCommandLine."""
+    """Return the brokers to ask; none means all. Raises BadCommandLine."""
     words = [word for word in (given.text("broker-list") or "").split(",") if word.strip()]
     try:
         # Here --broker-list has ids, and is not the deprecated name of --bootstrap-server.
@@ -44,12 +44,12 @@ def _brokers(given: Given) -> list[int]:
 
 
 def run(given: Given) -> int:
-    """Print the directories of brokers and the replicas in them, as JSON in one line."""
+    """Print the brokers' directories and the replicas in them, as JSON on one line."""
     given.need("describe")
     brokers = _brokers(given)
     topics = {word for word in (given.text("topic-list") or "").split(",") if word}
     found = run_client(_describe(given))
-    # All brokers are asked, so one that is named and not alive is found without a timeout.
+    # All brokers are asked, so a named broker that is not alive is found without a timeout.
     missing = [broker for broker in brokers if broker not in found]
     if missing:
         click.echo(

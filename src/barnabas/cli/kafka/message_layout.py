@@ -1,4 +1,5 @@
-"""The formatters of `kafka-console-consumer.sh`: a record as the bytes that Kafka prints. Pure.
+"""The formatters of `kafka-console-consumer.sh`, which print a record to the byte like Kafka's.
+Pure.
 
 CreateTime:1700000000000<TAB>Partition:0<TAB>Offset:0<TAB>NO_HEADERS<TAB>key<TAB>value
 """
@@ -14,7 +15,7 @@ from barnabas.cli.kafka.tool import NotCovered
 from barnabas.client.consumer.fetched import ConsumerRecord
 
 Text = Callable[[bytes], bytes]
-"""A key, a value or a header as it is printed."""
+"""Prints a key, a value or a header."""
 Layout = Callable[[ConsumerRecord], bytes]
 
 _NUMBERS: Final = {"LongDeserializer": ">q", "IntegerDeserializer": ">i", "ShortDeserializer": ">h"}
@@ -27,14 +28,16 @@ _SWITCHES: Final = {
     "print.key": False,
     "print.value": True,
 }
-"""What a line may have, in the order in which it is printed."""
+"""The optional parts of a line, in the order in which they are printed."""
 _TEXTS: Final = ("key.separator", "line.separator", "headers.separator", "null.literal")
 _DESERIALIZERS: Final = ("key.deserializer", "value.deserializer", "headers.deserializer")
 
 
 def default_layout(properties: Mapping[str, str]) -> Layout:
-    """Kafka's DefaultMessageFormatter with these properties. Raises NotCovered, BadCommandLine."""
-    # Kafka ignores a property that it does not know; a mistyped one would be lost without a word.
+    """Return Kafka's DefaultMessageFormatter with these properties. Raises NotCovered,
+    BadCommandLine.
+    """
+    # Kafka ignores an unknown property; a mistyped name would be silently lost.
     _check(properties)
     wanted = [name for name, default in _SWITCHES.items() if _is_set(properties, name, default)]
     between = _bytes(properties, "key.separator", "\t")
@@ -49,7 +52,7 @@ def default_layout(properties: Mapping[str, str]) -> Layout:
 
     def headers(record: ConsumerRecord) -> bytes:
         pairs = (name.encode() + b":" + text(each, header) for name, each in record.headers)
-        # Kafka has a word in the place of an empty list.
+        # Kafka prints a word in place of an empty list.
         return commas.join(pairs) if record.headers else b"NO_HEADERS"
 
     parts: dict[str, Layout] = {
@@ -65,13 +68,13 @@ def default_layout(properties: Mapping[str, str]) -> Layout:
 
 
 def nothing(record: ConsumerRecord) -> bytes:
-    """Print nothing, as Kafka's NoOpMessageFormatter."""
+    """Print nothing, like Kafka's NoOpMessageFormatter."""
     return b""
 
 
 def deserializer(class_name: str | None) -> Text:
     """Return the function that prints as this deserializer does. Raises NotCovered for others."""
-    # Kafka's classes are known by their simple names, whatever the package.
+    # Kafka's classes are recognized by their simple names, whatever the package.
     own = (class_name or _AS_THEY_ARE[0]).rpartition(".")[2]
     if own in _AS_THEY_ARE:
         return bytes
@@ -103,8 +106,7 @@ def _timestamp(record: ConsumerRecord) -> bytes:
 def _check(properties: Mapping[str, str]) -> None:
     known = (*_SWITCHES, *_TEXTS, *_DESERIALIZERS)
     for name in properties:
-        # `key.deserializer.x` configures the deserializer itself; those that are here have no
-        # configs.
+        # `key.deserializer.x` configures the deserializer itself; the ones here have no configs.
         if name not in known and not name.startswith(tuple(f"{each}." for each in _DESERIALIZERS)):
             raise BadCommandLine(f"--property {name}: not one of {', '.join(known)}")
 

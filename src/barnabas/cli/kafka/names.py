@@ -1,4 +1,6 @@
-"""The names of Kafka's scripts and classes: where each is, what replaced it, what is missing."""
+"""Maps the names of Kafka's scripts and classes to their modules, replacements or a note that they
+are missing.
+"""
 
 from __future__ import annotations
 
@@ -99,11 +101,13 @@ CLASSES: Final = {
     "kafka.tools.MirrorMaker": "kafka-mirror-maker",
     "kafka.tools.ReplayLogProducer": "kafka-replay-log-producer",
 }
-"""The tool of each class that `kafka-run-class.sh` is known for, in its old and new packages."""
+"""The tool for each class that is commonly run with `kafka-run-class.sh`, in its old and new
+packages.
+"""
 
 
 class Replacement(NamedTuple):
-    """Names the tool that replaced a script which Kafka has removed."""
+    """Names the tool that replaced a script that Kafka has removed."""
 
     tool: str  # empty: nothing has
     why: str
@@ -162,17 +166,20 @@ NOT_COVERED: Final = {
     "connect-plugin-path": _NO_CONNECT,
     "trogdor": "Barnabas has no such tool; `barnabas perf` measures a cluster",
 }
-"""What Kafka has and Barnabas does not, and what there is instead."""
+"""Tools that Kafka has and Barnabas lacks, with the alternatives."""
 
 PREFIXES: Final = ("kafka-", "zookeeper-", "zkServer", "connect-", "trogdor")
 
 
 def script_of(word: str) -> str | None:
-    """The script that a word names, with or without `.sh`; None if it is no script of Kafka's."""
-    # Any word with such a prefix is a script's, so that a mistyped one gets the nearest name.
+    """Return the script that a word names, with or without `.sh`; None if it is not one of Kafka's
+    scripts.
+    """
+    # Any word with such a prefix is taken for a script, so that a mistyped one gets the nearest
+    # name.
     return word.removesuffix(".sh") if word.startswith(PREFIXES) else None
 
 
 def every_script() -> list[str]:
-    """The names of all scripts that run, or say what to do instead."""
+    """Return the names of all scripts that run, or that say what to use instead."""
     return [*MODULES, RUN_CLASS, *REPLACED]

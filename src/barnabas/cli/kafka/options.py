@@ -1,7 +1,7 @@
 """Reads command lines as Kafka's tools do: by the rules of joptsimple, their option parser. Pure.
 
 `--flag value` and `--flag=value` are the same, one dash does as well as two, and a value may look
-like an option. Names are complete, except in the few tools that argparse4j reads.
+like an option. Names cannot be abbreviated, except in the few tools that use argparse4j.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Option(NamedTuple):
 
 
 def flags(names: str) -> tuple[Option, ...]:
-    """Options without a value, from their names with blanks between them."""
+    """Return options without a value, from their names separated by blanks."""
     return tuple(Option(name) for name in names.split())
 
 
 def values(pairs: str) -> tuple[Option, ...]:
-    """Options with a value: `topic=TOPIC partitions=N`."""
+    """Return options with a value, from `topic=TOPIC partitions=N`."""
     return tuple(Option(name, value) for name, _, value in map(_parts, pairs.split()))
 
 
@@ -47,13 +47,13 @@ class Given:
     def __init__(self, found: Sequence[tuple[str, str | None]], others: Sequence[str]) -> None:
         self._found = tuple(found)
         self.others = tuple(others)
-        """The words that belong to no option."""
+        """The words that do not belong to an option."""
 
     def __contains__(self, name: str) -> bool:
         return any(name == each for each, _ in self._found)
 
     def __iter__(self) -> Iterator[str]:
-        """The options that are given, each once."""
+        """Yield the given options, each once."""
         return iter(dict.fromkeys(name for name, _ in self._found))
 
     def with_value(self, name: str, value: str) -> Given:
@@ -61,19 +61,22 @@ class Given:
         return Given([*self._found, (name, value)], self.others)
 
     def texts(self, name: str) -> list[str]:
-        """Every value of an option that may be repeated."""
+        """Return every value of an option that may be repeated."""
         return [value for each, value in self._found if each == name and value is not None]
 
     def in_order(self, *names: str) -> list[str | None]:
-        """The values of these options in the order in which they are given; None for a flag."""
+        """Return the values of these options in the order in which they are given; None for a
+        flag.
+        """
         return [value for each, value in self._found if each in names]
 
     def text(self, name: str) -> str | None:
-        """The value of an option; None if it is not given, or given without one.
+        """Return the value of an option; None if it is missing or has no value.
 
         Raises BadCommandLine if it is given twice.
         """
-        # joptsimple refuses two values where one is read: MultipleArgumentsForOptionException.
+        # joptsimple refuses a second value where one is expected:
+        # MultipleArgumentsForOptionException.
         found = self.texts(name)
         if len(found) > 1:
             raise BadCommandLine(f"--{name} is given {len(found)} times: leave out all but one")
@@ -99,12 +102,14 @@ class Given:
                 raise BadCommandLine(f'Missing required argument "[{name}]": add --{name}')
 
     def required_text(self, name: str) -> str:
-        """The value of an option that must be there. Raises BadCommandLine."""
+        """Return the value of a required option. Raises BadCommandLine."""
         self.need(name)
         return self.text(name) or ""
 
     def one_of(self, *names: str, complaint: str = "") -> str:
-        """The only one of these that is given. Raises BadCommandLine, in the tool's own words."""
+        """Return the only one of these that is given. Raises BadCommandLine, in the tool's own
+        words.
+        """
         found = [name for name in names if name in self]
         if len(found) != 1:
             raise BadCommandLine(complaint or f"give exactly one of {_alternatives(names)}")
@@ -133,19 +138,20 @@ def parse(
     abbreviates: bool = False,
     older: Mapping[str, str] = _NO_NAMES,
 ) -> Given:
-    """The options in these words. Raises BadCommandLine, with the nearest name.
+    """Return the options in these words. Raises BadCommandLine, with the nearest name.
 
-    `older`: the option that each deprecated name stands for, unless that one is given as well.
+    `older` gives the option for which each deprecated name stands, unless that option is given as
+    well.
     """
     known = {option.name: option for option in options}
-    # A deprecated name takes what the new one takes, and is renamed after parsing.
+    # A deprecated name takes the same values as the new name, and is renamed after parsing.
     known |= {old: known[new]._replace(name=old) for old, new in older.items()}
     found: list[tuple[str, str | None]] = []
     others: list[str] = []
     left = list(words)
     while left:
         word = left.pop(0)
-        # Everything after a bare -- is an operand, as POSIX has it.
+        # Everything after a bare -- is an operand, as in POSIX.
         if word == "--":
             others += left
             break
@@ -154,7 +160,7 @@ def parse(
             others.append(word)
             continue
         option, value = _option(word, known, abbreviates)
-        # argparse4j's nargs="+": words up to the next option, as --producer-props has them.
+        # argparse4j's nargs="+" takes the words up to the next option, as for --producer-props.
         if option.takes_several:
             found += [(option.name, text) for text in _several(option, value, left)]
         elif option.value:
@@ -169,7 +175,7 @@ def parse(
 def _rename(
     found: Sequence[tuple[str, str | None]], older: Mapping[str, str]
 ) -> list[tuple[str, str | None]]:
-    """Replace deprecated names; Kafka ignores one that stands next to its replacement."""
+    """Replace deprecated names; Kafka ignores a deprecated name next to its replacement."""
     names = {name for name, _ in found}
     return [(older.get(name, name), value) for name, value in found if older.get(name) not in names]
 
@@ -179,11 +185,11 @@ def _looks_like_an_option(word: str) -> bool:
 
 
 def _option(word: str, known: dict[str, Option], abbreviates: bool) -> tuple[Option, str | None]:
-    """The option that a word names, and the value behind its `=`."""
-    # One dash does as well as two: joptsimple sees `-topic` as the long option.
+    """Return the option that a word names, and the value after its `=`."""
+    # One dash works as well as two: joptsimple takes `-topic` for the long option.
     given, equals, value = word.lstrip("-").partition("=")
     name = given
-    # Kafka switches abbreviations off in joptsimple, `OptionParser(false)`; argparse4j has them.
+    # Kafka disables abbreviations in joptsimple, `OptionParser(false)`; argparse4j allows them.
     if abbreviates and given not in known:
         longer = [each for each in known if each.startswith(given)]
         name = longer[0] if len(longer) == 1 else given
@@ -201,7 +207,7 @@ def _value(option: Option, value: str | None, left: list[str]) -> str | None:
     if value is not None:
         return value
     if option.is_value_optional:
-        # With an optional value the next word is a value only if it does not look like an option.
+        # For an optional value the next word is a value only if it does not look like an option.
         return left.pop(0) if left and not _looks_like_an_option(left[0]) else None
     if not left:
         raise BadCommandLine(f"Option {option.name} requires an argument: --{option.name} VALUE")

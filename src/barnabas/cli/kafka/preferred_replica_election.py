@@ -1,4 +1,4 @@
-"""`kafka-preferred-replica-election.sh`, which Kafka 2.3 has: preferred leaders, in its words."""
+"""`kafka-preferred-replica-election.sh` of Kafka 2.3 elects preferred leaders, in its words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FILE = "path-to-json-file"
 
 
 def _check(given: Given) -> bool:
-    """Return True for a line by ZooKeeper. Raises BadCommandLine if it names no cluster."""
+    """Return True if the line uses ZooKeeper. Raises BadCommandLine if it names no cluster."""
     by_zookeeper = is_by_zookeeper(given)
     if not by_zookeeper and "bootstrap-server" not in given:
         raise BadCommandLine(
@@ -42,7 +42,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Elect; the exit code is 1 if an election failed."""
+    """Elect leaders; return the exit code, 1 if an election failed."""
     by_zookeeper = _check(given)
     wanted = None
     if _FILE in given:
@@ -62,7 +62,7 @@ def run(given: Given) -> int:
             "Successfully started preferred replica election for partitions "
             f"Set({', '.join(tried)})"
         )
-        # In ZooKeeper mode a partition that does not exist is skipped, by brokers it is an error.
+        # With ZooKeeper a nonexistent partition is skipped; with brokers it is an error.
         for name in missing:
             click.echo(
                 f"Skipping preferred replica leader election for partition {name} since it doesn't "
@@ -88,13 +88,13 @@ Outcomes = dict[TopicPartition, KafkaError | None]
 async def _elect(
     given: Given, wanted: list[TopicPartition] | None
 ) -> tuple[Outcomes, dict[TopicPartition, KafkaError]]:
-    """Return the outcome for each partition that exists, and the errors of those that do not.
+    """Return the outcome for each existing partition, and an error for each nonexistent one.
 
-    As for the controller of Kafka 2.3, it is no error if the preferred replica leads already.
+    As for the controller of Kafka 2.3, it is not an error if the preferred replica already leads.
     """
     async with admin_of(given, _CONFIG) as admin:
         there = current(await admin.describe_topics())
-        # The names are spelt out: with None the answer would lack partitions that need no election.
+        # The names are listed: with None the answer would lack partitions that need no election.
         names = sorted(there) if wanted is None else wanted
         found = dict(sorted((await admin.elect_leaders(PREFERRED, names)).items())) if names else {}
     outcomes: Outcomes = {

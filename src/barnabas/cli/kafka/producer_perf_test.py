@@ -42,7 +42,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Send them; the lines of our command are Kafka's."""
+    """Send the records; our command prints Kafka's lines."""
     return min(run_ours(explain(given)), 1)
 
 

@@ -1,4 +1,4 @@
-"""`kafka-reassign-partitions.sh` runs `barnabas reassign`, or 2.3.1's way with --zookeeper."""
+"""`kafka-reassign-partitions.sh` runs `barnabas reassign`, or works like 2.3.1 with --zookeeper."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Reassign; the lines of our command are those of Kafka 3.9."""
+    """Reassign; our command prints the lines of Kafka 3.9."""
     action = given.one_of(*_ACTIONS)
     if ZOOKEEPER_OPTION not in given:
         return min(run_ours(explain(given)), 1)
     # With --zookeeper these two print 2.3.1's lines; the other actions are the same in both
     # versions, or did not exist.
     old = {"execute": zookeeper_reassignment.execute, "verify": zookeeper_reassignment.verify}
-    # Checked before the warning is printed, so that a wrong line has no output but its error.
+    # Checked before the warning is printed, so that a wrong line prints only its error.
     plan = zookeeper_reassignment.plan_of_line(given, action) if action in old else None
     warn_of_zookeeper()
     if plan is None:
@@ -58,7 +58,9 @@ def run(given: Given) -> int:
 
 
 def _at_brokers(given: Given) -> Given:
-    """The line with the addresses of brokers; Kafka 2.3 takes both for a plan with log_dirs."""
+    """Return the line with the brokers' addresses; Kafka 2.3 takes both for a plan with
+    log_dirs.
+    """
     if ZOOKEEPER_OPTION not in given or "bootstrap-server" in given:
         return given
     return with_brokers(given, cluster_of(given))

@@ -1,4 +1,6 @@
-"""Scripts and options that Kafka has removed: what replaced them, and the line to type. Pure."""
+"""Scripts and options that Kafka has removed, with their replacements and the line to type.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def check_options(script: str, tool: Tool, words: Sequence[str]) -> None:
 
 
 def replaced_line(replacement: Replacement, words: Sequence[str]) -> str:
-    """Why a script is gone, and the line to type instead of the user's."""
+    """Return why a script is gone, and the line to type instead of the user's."""
     if not replacement.tool:
         return replacement.why
     renamed = {
@@ -41,7 +43,7 @@ def broker_address(zookeeper: str) -> str:
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """The names in front of any `=`, and the values behind it."""
+    """Yield the names before any `=`, and the values after it."""
     for word in words:
         if word.startswith("-"):
             name, equals, value = word.lstrip("-").partition("=")
@@ -49,7 +51,9 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
-    """The words with each retired option replaced; one that is there already is not repeated."""
+    """Return the words with each retired option replaced; an option that is already present is not
+    repeated.
+    """
     there = {name for name, _ in _options(words)}
     found: list[str] = []
     left = list(words)
@@ -64,7 +68,8 @@ def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
         has_value = rule.takes_value and (equals or (left and not left[0].startswith("-")))
         if has_value and not equals:
             value = left.pop(0)
-        # The replacement may be on the line already; given twice, the new line would be refused.
+        # The replacement may already be on the line; if it were given twice, the new line would be
+        # refused.
         if not rule.replacement or rule.replacement in there:
             continue
         found.append(f"--{rule.replacement}")

@@ -1,4 +1,4 @@
-"""Runs a command line of Kafka's, or explains it: prints our own command for it (UX-6).
+"""Runs one of Kafka's command lines, or explains it by printing our own command for it (UX-6).
 
 barnabas kafka-topics.sh --create --bootstrap-server localhost:9092 --topic test
 barnabas kafka-topics.sh --create --bootstrap-server localhost:9092 --topic test --explain
@@ -38,16 +38,16 @@ _HELP = ("--help", "-h", "-help")
 
 
 def run(words: Sequence[str]) -> int:
-    """Run or explain one of Kafka's command lines, its script first; the exit code.
+    """Run or explain one of Kafka's command lines, its script first; return the exit code.
 
-    Kafka's tools end with 1 whatever is wrong, so this does, too.
+    Kafka's tools exit with 1 for any error, so this does too.
     """
     typed, *rest = words
     try:
         code = _run(typed, rest)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output has closed it, as `head` does: no error.
+        # The reader of our output has closed it, as `head` does: not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except click.UsageError as error:
@@ -62,7 +62,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def load(script: str) -> Tool:
-    """The tool of a script. Raises NotCovered, with what to do instead."""
+    """Return the tool of a script. Raises NotCovered, with what to do instead."""
     if script in MODULES:
         module = import_module(f"barnabas.cli.kafka.{MODULES[script]}")
         tool: Tool = module.TOOLS[script] if hasattr(module, "TOOLS") else module.TOOL
@@ -84,16 +84,16 @@ def _run(typed: str, words: list[str]) -> int:
     if script in REPLACED:
         raise NotCovered(replaced_line(REPLACED[script], words))
     tool = load(script)
-    # --explain may stand anywhere on the line, since it is added to one that was typed before.
+    # --explain may come anywhere on the line, since it is added to a line that was typed before.
     asked = [word for word in words if word != _EXPLAIN]
-    # Kafka's tools print their help when they are given no word, and end with 1.
+    # Without arguments Kafka's tools print their help and exit with 1.
     if (not words and not tool.runs_alone) or set(asked) & set(_HELP):
         return _help(script, tool, is_asked=bool(asked))
     # ZooKeeper's scripts have no --version.
     if "--version" in asked and script.startswith("kafka-"):
         click.echo(f"{__version__} (Barnabas, with the tools of Kafka 3.9)")
         return EXIT_OK
-    # Before parsing: a retired option would only be "not a recognized option" there.
+    # Before parsing: there a retired option would only be "not a recognized option".
     check_options(script, tool, asked)
     given = parse(asked, tool.options, tool.abbreviates, tool.older)
     if given.others and not tool.operands:
@@ -107,7 +107,7 @@ def _run(typed: str, words: list[str]) -> int:
 
 
 def _of_class(words: list[str]) -> tuple[str, list[str]]:
-    """The script of the class that is named first, and its words. Raises BadCommandLine."""
+    """Return the script of the class that is named first, and its words. Raises BadCommandLine."""
     left = list(words)
     # Options of kafka-run-class.sh itself, for the JVM: they come before the class.
     while left and left[0] in ("-daemon", "-loggc", "-name"):
@@ -125,7 +125,7 @@ def _of_class(words: list[str]) -> tuple[str, list[str]]:
 
 
 def _help(script: str, tool: Tool, *, is_asked: bool) -> int:
-    """Print what the tool does and its options, to standard error unless it was asked for."""
+    """Print the tool's purpose and options, to standard error unless help was requested."""
     lines = [
         tool.about,
         "",

@@ -1,6 +1,6 @@
 """The `config/*.properties` that `barnabas install-scripts` writes, for a person to edit. Pure.
 
-A line that begins with `#` and has no blank behind it is a setting to uncomment.
+A line that starts with `#` without a blank after it is a setting to uncomment.
 """
 
 from __future__ import annotations
@@ -143,7 +143,9 @@ group.id=test-consumer-group
 
 
 def sample_configs(config: Path, data: Path) -> Mapping[str, str]:
-    """The text of each file in the directory `config`; brokers keep their records below `data`."""
+    """Return the text of each file in the directory `config`; brokers keep their records under
+    `data`.
+    """
     texts = {
         "server.properties": _SERVER,
         "zookeeper.properties": _ZOOKEEPER,

@@ -1,7 +1,7 @@
 """`kafka-server-stop.sh`: stops a broker, and waits until it has stopped.
 
-Kafka's script signals every broker of the machine; this one stops the only one, or the one of the
-properties file, and refuses to choose among several.
+Kafka's script signals every broker on the machine; this tool stops the only broker, or the broker
+of the properties file, and refuses to choose among several.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Stop it; nothing is printed when it has stopped, as by Kafka's script."""
+    """Stop the broker; as with Kafka's script, nothing is printed when it has stopped."""
     explain(given)
     directory: Path | None = None
     try:
@@ -40,7 +40,7 @@ def run(given: Given) -> int:
             directory = directory_of(given.others[0])
         stop(Selection(directory), _TIMEOUT_MS)
     except CannotStop as error:
-        # Kafka's script has these words, on standard output, and ends with 1.
+        # Kafka's script prints these words on standard output, and exits with 1.
         if str(error) == _NONE:
             click.echo("No kafka server to stop")
         else:

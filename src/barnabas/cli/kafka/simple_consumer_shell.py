@@ -1,4 +1,4 @@
-"""`kafka-simple-consumer-shell.sh` of the Kafkas before 2.0: reads one partition, in no group."""
+"""`kafka-simple-consumer-shell.sh` from before Kafka 2.0 reads one partition, without a group."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _STARTS = {_EARLIEST: "earliest", _LATEST: "latest"}
 
 
 def _partition(given: Given) -> TopicPartition:
-    """Raises BadCommandLine, NotCovered."""
+    """Return the partition. Raises BadCommandLine, NotCovered."""
     if "bootstrap-server" not in given:
         raise BadCommandLine('Missing required argument "[broker-list]": add --broker-list')
-    # Kafka 1.1 read from any replica, by Fetch as a debugging consumer. -1, the leader, is its
-    # default.
+    # Kafka 1.1 could read from any replica, with a debugging consumer's Fetch. Its default is -1,
+    # the leader.
     if given.number("replica") not in (None, -1):
         raise NotCovered(
             f"--replica {given.text('replica')}: records come from the partition's leader, whose "
@@ -42,7 +42,9 @@ def _partition(given: Given) -> TopicPartition:
 
 
 def _offset(given: Given) -> int:
-    """The offset to start at, -1 for the end, -2 for the beginning. Raises BadCommandLine."""
+    """Return the offset to start at, -1 for the end, -2 for the beginning. Raises
+    BadCommandLine.
+    """
     offset = given.number("offset", -(2**63), 2**63 - 1)
     if offset is None:
         return _EARLIEST
@@ -60,7 +62,7 @@ def explain(given: Given) -> list[Line]:
     name = given.text("formatter") or DEFAULT
     if not is_default(name):
         line += ["--format", template_of(name)]
-    # Kafka's properties of the default formatter have no equivalent that is sure to print the same.
+    # No equivalent of the default formatter's properties is sure to print the same.
     elif "property" in given:
         raise NotCovered("--property: choose the parts of a line by --format; leave it out")
     most = given.number("max-messages")
@@ -81,7 +83,7 @@ def run(given: Given) -> int:
         "max_partition_fetch_bytes": given.number("fetchsize", 1) or 1_048_576,
         "fetch_max_wait_ms": given.number("max-wait-ms", 0) or _POLL_MS,
         "allow_auto_create_topics": False,
-        # An offset out of range is an error: it must not silently continue elsewhere.
+        # An offset out of range is an error: reading must not silently continue elsewhere.
         "auto_offset_reset": "none",
     }
     click.echo(
@@ -112,7 +114,7 @@ class _Shell:
         self._skips_errors = "skip-message-on-error" in given
 
     async def print_all(self, name: TopicPartition, offset: int) -> int:
-        """Print records until there were enough, or none are left; the exit code."""
+        """Print records until the limit is reached or none are left; return the exit code."""
         async with self._consumer as consumer:
             try:
                 numbers = await consumer.partitions_for(name.topic)
@@ -129,8 +131,8 @@ class _Shell:
             while self._left > 0:
                 records = await consumer.poll(_AT_END_MS if self._ends_at_end else _POLL_MS)
                 self._show(records)
-                # An empty poll may only mean that the leader was slow; the end is asked for before
-                # it is believed.
+                # An empty poll may only mean that the leader was slow, so the end is looked up
+                # first.
                 if not records and await self._is_at_end(name):
                     return EXIT_OK
         return EXIT_OK
@@ -159,7 +161,7 @@ class _Shell:
     def _show(self, records: Sequence[ConsumerRecord]) -> None:
         for record in records[: self._left]:
             if self._prints_offsets:
-                # Before the record, as Kafka 1.1 printed it.
+                # Before the record, as in Kafka 1.1.
                 self._output.write(b"next offset = %d\n" % (record.offset + 1))
             try:
                 self._output.write(self._layout(record))

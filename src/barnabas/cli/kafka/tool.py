@@ -1,4 +1,6 @@
-"""The shape of each of Kafka's tools: its options, our command for a line, and how it runs."""
+"""Defines what each of Kafka's tools has: its options, our command for a line, and a way to run
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ Line = list[str]
 
 
 class NotCovered(BarnabasError):
-    """Kafka's tool does this and Barnabas does not; the message says what to use instead."""
+    """Kafka's tool does this but Barnabas does not; the message says what to use instead."""
 
 
 class Tool(NamedTuple):
@@ -29,9 +31,9 @@ class Tool(NamedTuple):
     about: str
     options: tuple[Option, ...]
     explain: Callable[[Given], list[Line]]
-    """Our commands that do the same. Raises BadCommandLine, NotCovered."""
+    """Returns our commands that do the same. Raises BadCommandLine, NotCovered."""
     run: Callable[[Given], int]
-    """Does it, in Kafka's layout; the exit code."""
+    """Does the work, with Kafka's output; returns the exit code."""
     retired: Mapping[str, Retired] = {}
     older: Mapping[str, str] = {}  # the option that each deprecated name stands for
     abbreviates: bool = False  # names of options may be shortened
@@ -60,7 +62,7 @@ NEW_CONSUMER = Retired("every consumer is a new consumer now: leave it out", "",
 
 
 def servers(given: Given) -> str:
-    """The brokers to ask first. Raises BadCommandLine."""
+    """Return the brokers to ask first. Raises BadCommandLine."""
     if "bootstrap-server" not in given:
         raise BadCommandLine(
             "--bootstrap-server must be specified: add --bootstrap-server localhost:9092"
@@ -69,8 +71,9 @@ def servers(given: Given) -> str:
 
 
 def at_servers(given: Given, config_option: str = "command-config") -> Line:
-    """The same for a line of ours, with the file of client configs."""
-    # Some of Kafka's tools call the file --admin.config or --config; ours always --command-config.
+    """Return the same for a line of ours, with the file of client configs."""
+    # Some of Kafka's tools call the file --admin.config or --config; ours always call it
+    # --command-config.
     file = option_words(given, config_option, "command-config")
     return [*file, "--bootstrap-server", servers(given)]
 
@@ -79,7 +82,7 @@ def at_servers(given: Given, config_option: str = "command-config") -> Line:
 
 
 def file_configs(given: Given, option: str) -> dict[str, str]:
-    """The properties in a file of client configs; none without the option.
+    """Return the properties in a file of client configs; empty without the option.
 
     Raises ConfigError for a file that cannot be read.
     """
@@ -92,7 +95,7 @@ def file_configs(given: Given, option: str) -> dict[str, str]:
 
 
 def client_configs(given: Given, option: str = "command-config") -> dict[str, Any]:
-    """Return those of `file_configs` that every client of ours has, as its options.
+    """Return the `file_configs` that all our clients have, as client options.
 
     Warns of names that no client has.
     """
@@ -106,7 +109,7 @@ def client_configs(given: Given, option: str = "command-config") -> dict[str, An
 
 
 def admin_of(given: Given, option: str = "command-config") -> Admin:
-    """A client for the brokers and the file of client configs that the line names."""
+    """Create a client for the brokers and the file of client configs that the line names."""
     from barnabas.client.admin.admin import Admin
 
     return Admin(servers(given), **client_configs(given, option))
@@ -115,14 +118,15 @@ def admin_of(given: Given, option: str = "command-config") -> Admin:
 def own_options(
     configs: Mapping[str, str], fields: Collection[str], unused: Collection[str], client: str
 ) -> dict[str, str]:
-    """The configs that our client has (`fields`), as options; warns of others but the unused.
+    """Return the configs that our client has (`fields`), as options; warn of others, except
+    `unused`.
 
     `client`: "producer" or "consumer".
     """
     options: dict[str, str] = {}
     for name, value in configs.items():
-        # A file for Kafka's clients may have settings of Java (serializers, SSL providers): a
-        # warning names what has no effect, and the command runs.
+        # A file for Kafka's clients may have Java settings (serializers, SSL providers): a warning
+        # names those without effect, and the command runs.
         option = name.replace(".", "_")
         if option in fields or option.startswith(SECURITY_PREFIXES):
             options[option] = value
@@ -135,7 +139,7 @@ def own_options(
 
 
 def no_client_configs(given: Given, option: str = "command-config") -> None:
-    """Raises NotCovered where our command has no place for a file of client configs."""
+    """Raises NotCovered if our command cannot take a file of client configs."""
     path = given.text(option)
     if path is not None:
         raise NotCovered(
@@ -145,12 +149,12 @@ def no_client_configs(given: Given, option: str = "command-config") -> None:
 
 
 def option_words(given: Given, option: str, to: str | None = None) -> Line:
-    """`--to VALUE` for each value of an option; nothing if it is not given."""
+    """Return `--to VALUE` for each value of an option; nothing if it is not given."""
     return [word for text in given.texts(option) for word in (f"--{to or option}", text)]
 
 
 def flag_words(given: Given, *names: str) -> Line:
-    """The flags of these that are given; ours has the same names."""
+    """Return those of these flags that are given; ours have the same names."""
     return [f"--{name}" for name in names if name in given]
 
 
@@ -158,7 +162,9 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def plain_names(text: str, option: str) -> list[str]:
-    """The names in a list like `a,b`. Raises NotCovered for a pattern, which ours does not take."""
+    """Return the names in a list like `a,b`. Raises NotCovered for a pattern, which ours does not
+    take.
+    """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or not all(_PLAIN_NAME.fullmatch(name) for name in names):
         raise NotCovered(
@@ -169,8 +175,9 @@ def plain_names(text: str, option: str) -> list[str]:
 
 
 def patterns(text: str, option: str) -> re.Pattern[str]:
-    """`a|b` or `a,b` as Kafka's tools read lists of topics. Raises BadCommandLine."""
-    # Kafka's IncludeList: a comma means "or", blanks do not count, quotes around it are dropped.
+    """Compile `a|b` or `a,b` as Kafka's tools read lists of topics. Raises BadCommandLine."""
+    # Like Kafka's IncludeList: a comma means "or", blanks do not count, quotes around it are
+    # dropped.
     source = re.sub(r"\s", "", text.strip().replace(",", "|")).strip("\"'")
     try:
         return re.compile(source)
@@ -179,7 +186,9 @@ def patterns(text: str, option: str) -> re.Pattern[str]:
 
 
 def run_ours(lines: Sequence[Line]) -> int:
-    """Run commands of ours whose output is Kafka's already; the first bad exit code, or 0."""
+    """Run commands of ours that already print Kafka's output; return the first nonzero exit code,
+    or 0.
+    """
     from barnabas.cli.app import run
 
     return next((code for line in lines if (code := run(line))), 0)

@@ -8,7 +8,7 @@ from barnabas.cli.kafka.options import BadCommandLine, Given
 
 
 def assignment_of(given: Given) -> dict[int, list[int]] | None:
-    """The brokers by partition; None without the option. Raises BadCommandLine."""
+    """Return the brokers by partition; None without the option. Raises BadCommandLine."""
     text = given.text("replica-assignment")
     if text is None:
         return None

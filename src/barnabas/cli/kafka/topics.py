@@ -1,6 +1,6 @@
 """`kafka-topics.sh` creates, lists, describes, alters and deletes topics, in Kafka 3.9's words.
 
-A line with --zookeeper is one of 2.3.1, and done in `zookeeper_topics`.
+A line with --zookeeper is for 2.3.1; `zookeeper_topics` handles it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ Described = list[tuple[TopicDescription, list[ConfigEntry]]]
 
 
 def _check(given: Given) -> str:
-    """The action. Raises BadCommandLine for options that do not go with it."""
+    """Return the action. Raises BadCommandLine for options that do not go with it."""
     action = given.one_of(
         *_ACTIONS,
         complaint="Command must include exactly one action: --list, --describe, --create, --alter "
@@ -83,7 +83,7 @@ def _check(given: Given) -> str:
         raise BadCommandLine("--topic is required to describe a topic")
     if action not in ("list", "describe"):
         given.need("topic")
-    # By brokers --alter only adds partitions; 2.3.1 also changed configs by it.
+    # With brokers --alter only adds partitions; in 2.3.1 it also changed configs.
     if action == "alter" and not by_zookeeper:
         given.need("partitions")
     for name in ("partitions", "replica-assignment"):
@@ -151,7 +151,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def _alterations(given: Given, topic: str) -> list[Line]:
-    """Our commands for --alter of one topic: one for its configs, one for its partitions."""
+    """Return our commands for --alter of one topic: one for its configs, one for its partitions."""
     at, lines = at_servers(given), []
     changes = [
         *option_words(given, "config", "add"),
@@ -167,7 +167,7 @@ def _alterations(given: Given, topic: str) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Carry the action out, and print Kafka's lines."""
+    """Carry out the action, and print Kafka's lines."""
     action = _check(given)
     work = {"create": _create, "list": _list, "describe": _describe, "alter": _alter}
     try:
@@ -176,7 +176,7 @@ def run(given: Given) -> int:
         else:
             run_client(work.get(action, _delete)(given))
     except BarnabasError as error:
-        # These are the user's to correct, and get one line with advice; the others are the broker's
+        # The user must correct these, and gets one line with advice; the others are the broker's
         # answers, which Kafka prints in its own words.
         if isinstance(error, BadCommandLine | NotCovered | Unreachable | ConfigError):
             raise
@@ -188,13 +188,13 @@ def run(given: Given) -> int:
 
 async def _create(given: Given) -> None:
     name = given.required_text("topic")
-    # Metrics replace '.' by '_', so two such topics would share one name.
+    # Metrics replace '.' with '_', so two such topics would share one name.
     if "." in name or "_" in name:
         click.echo(COLLISION)
     partitions, factor = given.number("partitions"), given.number("replication-factor")
     if partitions is not None and partitions < 1:
         raise Refused("The partitions must be greater than 0")
-    # A signed 16-bit number in the protocol; Kafka checks it before it asks a broker.
+    # A signed 16-bit number in the protocol; Kafka checks it before asking a broker.
     if factor is not None and not 1 <= factor <= _INT16_MAX:
         raise Refused(f"The replication factor must be between 1 and {_INT16_MAX} inclusive")
     await create_topic(given, name, key_values(given.texts("config"), "--config"))
@@ -216,14 +216,14 @@ async def _describe(given: Given) -> None:
 
 
 async def _describe_wanted(admin: Admin, given: Given) -> Described:
-    """The topics of a description with their configs. Raises Refused."""
+    """Return the described topics with their configs. Raises Refused."""
     wanted = given.text("topic-id")
     if wanted is None:
         names = await _existing(admin, given)
         topics = await admin.describe_topics(names) if names else []
     else:
-        # Kafka uses the id alone if a name is given as well. Our admin asks by names, so all topics
-        # are looked through.
+        # Kafka uses only the id if a name is given as well. Our admin asks by names, so all topics
+        # are searched.
         topics = [
             each for each in await admin.describe_topics() if uuid_text(each.topic_id) == wanted
         ]
@@ -246,7 +246,7 @@ async def _alter(given: Given) -> None:
             there = len(topic.partitions)
             added = None
             if assignment is not None:
-                # The assignment lists all partitions; only those that are new are sent.
+                # The assignment lists all partitions; only the new ones are sent.
                 added = [assignment[number] for number in sorted(assignment) if number >= there]
             await admin.create_partitions(topic.name, count, added)
 
@@ -259,7 +259,7 @@ async def _delete(given: Given) -> None:
 
 
 async def _existing(admin: Admin, given: Given) -> list[str]:
-    """The topics that the line means. Raises Refused, unless --if-exists accepts that."""
+    """Return the topics that the line means. Raises Refused, unless --if-exists is given."""
     names = await _names(admin, given)
     topic = given.text("topic")
     if topic is not None and not names and "if-exists" not in given:
@@ -277,16 +277,16 @@ async def _names(admin: Admin, given: Given) -> list[str]:
 
 
 def _heading(described: tuple[TopicDescription, list[ConfigEntry]]) -> str:
-    """A topic's own line, if it has configs of its own."""
+    """Return a topic's own line, if it has its own configs."""
     if not own_configs(described[1]):
         return ""
     return describe_text([described], Filters()).splitlines(keepends=True)[0]
 
 
 async def _moving(admin: Admin) -> Moving:
-    """The partitions that are being reassigned, where a controller tells."""
+    """Return the partitions that are being reassigned, if a controller can say."""
     try:
-        # Without them the lines are those of a topic that does not move, as in Kafka.
+        # Without them the lines show a topic that is not moving, as in Kafka.
         return await admin.list_partition_reassignments()
     except (Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):
         return NOTHING_MOVES

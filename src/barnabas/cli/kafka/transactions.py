@@ -27,7 +27,7 @@ _COMMANDS = {
     ),
     "find-hanging": ("broker-id", "max-transaction-timeout", "topic", "partition"),
 }
-"""The options of each command that ours has as well."""
+"""The options of each command that ours also has."""
 
 
 def explain(given: Given) -> list[Line]:
@@ -41,7 +41,7 @@ def explain(given: Given) -> list[Line]:
     if command == "describe-producers" and "broker-id" in given:
         raise NotCovered("--broker-id: our command asks the leader; leave it out")
     for name in given:
-        # argparse4j gives each subcommand options of its own; here one table has all of them.
+        # argparse4j gives each subcommand its own options; here one table has all of them.
         if name not in (*_COMMANDS[command], "bootstrap-server", "command-config"):
             raise BadCommandLine(f"unrecognized arguments: '--{name}' does not go with {command}")
     options = [word for name in _COMMANDS[command] for word in option_words(given, name)]
@@ -49,7 +49,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Do it; the tables of our command are Kafka's."""
+    """Run the action; our command prints Kafka's tables."""
     return min(run_ours(explain(given)), 1)
 
 

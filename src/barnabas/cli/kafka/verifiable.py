@@ -1,4 +1,6 @@
-"""`kafka-verifiable-producer.sh` and `kafka-verifiable-consumer.sh`, whose events ours print."""
+"""`kafka-verifiable-producer.sh` and `kafka-verifiable-consumer.sh`, whose events our commands
+print.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from barnabas.cli.kafka.tool import (
 
 
 def _properties(given: Given, client: str) -> Line:
-    """Our options for the configs in the file of `--producer.config` or `--consumer.config`."""
+    """Return our options for the configs in the file of `--producer.config` or
+    `--consumer.config`.
+    """
     configs = file_configs(given, f"{client}.config")
     configs.pop("bootstrap.servers", None)
     return [
@@ -47,7 +51,7 @@ def explain_producer(given: Given) -> list[Line]:
 
 
 def explain_consumer(given: Given) -> list[Line]:
-    """Our command for the line. Raises NotCovered for the newer protocol of groups."""
+    """Return our command for the line. Raises NotCovered for the newer group protocol."""
     protocol = given.text("group-protocol")
     # Barnabas does not have the protocol of KIP-848.
     if "group-remote-assignor" in given or (protocol or "classic").lower() != "classic":
@@ -67,12 +71,12 @@ def explain_consumer(given: Given) -> list[Line]:
 
 
 def run_producer(given: Given) -> int:
-    """Send numbers; the events of our command are Kafka's."""
+    """Send numbers; our command prints Kafka's events."""
     return min(run_ours(explain_producer(given)), 1)
 
 
 def run_consumer(given: Given) -> int:
-    """Consume in a group; the events of our command are Kafka's."""
+    """Consume in a group; our command prints Kafka's events."""
     return min(run_ours(explain_consumer(given)), 1)
 
 

@@ -1,7 +1,7 @@
-"""`barnabas`: the one command. Dispatches before anything heavy is imported.
+"""Runs the command `barnabas`, and dispatches before anything heavy is imported.
 
-`server start` is handled first: a broker is ready in a tenth of a second, and importing the
-libraries of the other commands alone would cost half of that.
+`server start` is handled first: a broker is ready in a tenth of a second, and just importing the
+libraries of the other commands would cost half of that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ EXIT_OK, EXIT_FAILURE, EXIT_USAGE = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code (0 done, 1 failed, 2 the command line is wrong)."""
+    """Run one command; return the exit code (0 done, 1 failed, 2 wrong command line)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(words)
@@ -28,18 +28,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def drop_output() -> None:
-    """The reader of our output has closed it, as `head` does: no error, neither now nor when the
-    interpreter flushes at its end."""
+    """Drop the output: its reader has closed it, as `head` does, which is not an error, neither now
+    nor when the interpreter flushes at exit.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:
-    # Before click: see the head of this file.
+    # Before click: see the docstring of this module.
     if words[:2] == ["server", "start"]:
         from barnabas.cli.server.start_command import start
 
         return start(words[2:])
-    # No command of ours begins with one of these.
+    # None of our commands starts with one of these.
     if words and words[0].startswith(("kafka-", "zookeeper-", "zkServer", "connect-", "trogdor")):
         from barnabas.cli.kafka.run import run as run_kafka_tool
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they mean."""
+"""Defines options that several commands share, and parses them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def topic_name(command: F) -> F:
-    """The topic as an argument or, as in Kafka's tools, as `--topic`."""
+    """Add the topic as an argument or, as in Kafka's tools, as `--topic`."""
     option = click.option(
         "--topic",
         "topic_option",
@@ -48,7 +48,7 @@ def topic_name(command: F) -> F:
 
 
 def one_topic(argument: str | None, option: str | None) -> str:
-    """The topic, named in one way or the other. Raises UsageError."""
+    """Return the topic, named in either way. Raises UsageError."""
     if argument is not None and option is not None and argument != option:
         raise click.UsageError(f"two topics are named, {argument} and {option}")
     name = argument if argument is not None else option
@@ -58,7 +58,9 @@ def one_topic(argument: str | None, option: str | None) -> str:
 
 
 def storage_options(pairs: Iterable[str]) -> dict[str, str]:
-    """The options of `--storage`. Raises UsageError without the value, which may be a secret."""
+    """Return the options of `--storage`. Raises UsageError without showing the value, which may be
+    a secret.
+    """
     # The value may be a secret key, so the pair is not shown.
     if any("=" not in pair for pair in pairs):
         raise click.UsageError("--storage: one value is not NAME=VALUE")
@@ -66,7 +68,7 @@ def storage_options(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
-    """`k=v` texts as a dictionary; the later wins. Raises UsageError."""
+    """Parse `k=v` texts into a dictionary; the last value of a name wins. Raises UsageError."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -77,7 +79,7 @@ def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
 
 
 def client_properties(pairs: Iterable[str], option: str) -> dict[str, str]:
-    """`linger.ms=5` texts as options of a client, `linger_ms`. Raises UsageError."""
+    """Parse `linger.ms=5` texts into options of a client, `linger_ms`. Raises UsageError."""
     given = key_values(pairs, option)
     return {name.replace(".", "_"): value for name, value in given.items()}
 
@@ -86,7 +88,7 @@ def unescape(text: str) -> bytes:
     r"""The bytes of an argument, with `\t`, `\n`, `\r`, `\\`, `\0` and `\x1e` replaced."""
     replacements = {"t": b"\t", "n": b"\n", "r": b"\r", "0": b"\0", "\\": b"\\"}
     pieces: list[bytes] = []
-    # An escape that is not known stays as it was typed.
+    # An unknown escape is left as it was typed.
     for piece in re.split(r"(\\x[0-9a-fA-F]{2}|\\.)", text, flags=re.DOTALL):
         if piece.startswith("\\x") and len(piece) == 4:
             pieces.append(bytes([int(piece[2:], 16)]))
@@ -100,9 +102,9 @@ def unescape(text: str) -> bytes:
 def run_client(
     work: Coroutine[Any, Any, T], waits_for: str | None = "an answer of the brokers"
 ) -> T:
-    """Run one command's work on a loop of its own; Ctrl-C cancels it.
+    """Run one command's work on its own loop; Ctrl-C cancels it.
 
-    `waits_for`: said on a terminal when it takes long; None: the command says it itself.
+    `waits_for` is shown on a terminal when it takes long; None: the command shows it itself.
     """
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         try:
@@ -113,7 +115,7 @@ def run_client(
         except UnknownTopicOrPartition as error:
             context = click.get_current_context(silent=True)
             servers = None if context is None else context.params.get("servers")
-            # The command asked brokers for a topic: they also know the names that are like it.
+            # The command asked brokers for a topic: they also know similar names.
             if servers:
                 from barnabas.cli.connection import client_options
                 from barnabas.cli.suggestion import topics_like

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """A bar on standard error while the `with` block runs, if that is a terminal and `wanted`."""
+    """A bar on standard error while the `with` block runs, if that is a terminal and `wanted` is
+    true.
+    """
 
     def __init__(self, size_bytes: int | None, *, wanted: bool) -> None:
         self._size_bytes = size_bytes
@@ -40,7 +42,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, size_bytes: int, records: int) -> None:
-        """`size_bytes` more were read; `records` are acknowledged in all."""
+        """Note that `size_bytes` more were read, and that `records` are acknowledged in total."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, advance=size_bytes, records=counted(records, "record"))
 

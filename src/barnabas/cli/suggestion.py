@@ -1,4 +1,4 @@
-"""Suggests the names that a mistyped one may have meant."""
+"""Suggests names that a mistyped one may have meant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUOTED = re.compile(r"'([^']+)'|topic ([\w.-]+)")
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """`did you mean a, or b?`; empty if no name is like it."""
+    """Return `did you mean a, or b?`; empty if no name is similar."""
     near = get_close_matches(name, list(names), n=2, cutoff=0.7)
     return f"did you mean {', or '.join(near)}?" if near else ""
 
@@ -26,7 +26,7 @@ async def topics_like(servers: str, problem: str, client_options: Mapping[str, A
     if named is None:
         return ""
     try:
-        # The error has happened already: a suggestion is not worth a long wait.
+        # The error has already happened: a suggestion is not worth a long wait.
         options = {**client_options, "default_api_timeout_ms": _PATIENCE_MS}
         async with Admin(servers, **options) as admin:
             return did_you_mean(named[1] or named[2], await admin.list_topics())

@@ -1,4 +1,4 @@
-"""`barnabas table`: keeps Delta tables small that many micro-batches are written to."""
+"""`barnabas table`: keeps Delta tables small that many micro-batches write to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class TableError(BarnabasError):
-    """A table that does not exist, or that cannot be changed now."""
+    """A table does not exist, or cannot be changed now."""
 
 
 @command_group()
@@ -147,9 +147,9 @@ def _delta_options(path: str, storage: dict[str, str]) -> DeltaOptions:
 
 
 def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, str]], T]) -> T:
-    """The result of `work` with the options of the object store. Raises TableError."""
+    """Return the result of `work` with the options of the object store. Raises TableError."""
     try:
-        # An extra: `barnabas` itself does without it.
+        # An extra: `barnabas` itself does not need it.
         from deltalake.exceptions import DeltaError
     except ImportError:
         raise TableError(
@@ -159,5 +159,5 @@ def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, st
     try:
         return work(options)
     except (DeltaError, OSError) as error:
-        # Errors of the library have several lines, and a stack of their own.
+        # The library's errors have several lines, and their own stack.
         raise TableError(f"{path}: {in_one_line(error)}") from error

@@ -1,4 +1,4 @@
-"""Tables of topics and configs for a terminal; a pipe gets plain lines instead."""
+"""Shows tables of topics and configs on a terminal; a pipe gets plain lines instead."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def show_topics(
     console: Console | None = None,
     moving: Moving = NOTHING_MOVES,
 ) -> None:
-    """A table per topic; problems of a partition stand out."""
+    """Show a table per topic; a partition's problems stand out."""
     console = console or Console(highlight=False)
     shown = 0
     for topic, configs in described:
@@ -61,7 +61,7 @@ def show_topics(
 def show_topic_list(
     topics: Sequence[TopicDescription], sizes: Mapping[str, int], console: Console | None = None
 ) -> None:
-    """A row per topic; `sizes`: the bytes of those whose size is known."""
+    """Show a row per topic; `sizes` has the bytes of the topics whose size is known."""
     rows: list[Cells] = []
     for topic in topics:
         parts = topic.partitions
@@ -88,7 +88,7 @@ def show_configs(
     everything: bool,
     console: Console | None = None,
 ) -> None:
-    """A row per config: its value, the source of that, and its description."""
+    """Show a row per config: its value, the value's source, and its description."""
     console = console or Console(highlight=False)
     console.print(Text(heading(resource, everything), style="bold"))
     if not entries:

@@ -1,7 +1,7 @@
-"""Text that others chose (names of groups, records), on standard output.
+"""Prints text that others chose (names of groups, records) on standard output.
 
 Control characters make a terminal show what is not there, change its title, or type for its user.
-So they are escaped where a terminal reads; a pipe gets each byte as it is.
+So they are escaped for a terminal; a pipe gets each byte unchanged.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ def for_terminal(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Escape all control characters of the text but the ends of lines and tabs."""
+    """Escape all control characters in the text except line ends and tabs."""
     return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
 
 
 def printable_bytes(data: bytes) -> bytes:
-    """Escape bytes as `printable_lines` does text; bytes that are not UTF-8 are escaped, too."""
+    """Escape bytes as `printable_lines` does text; bytes that are not UTF-8 are also escaped."""
     return printable_lines(data.decode("utf-8", "backslashreplace")).encode()

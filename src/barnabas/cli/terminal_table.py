@@ -1,4 +1,4 @@
-"""Tables on a terminal, as wide as it is; a pipe gets plain lines instead."""
+"""Shows tables that are as wide as the terminal; a pipe gets plain lines instead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.text import Text
 from barnabas.printable import printable
 
 _TEXT_WIDTH = 8
-"""A column of text may be folded to this width; below, each row is a block of lines."""
+"""A column of text may be folded to this width; below it, each row becomes a block of lines."""
 
 Cells = Sequence[str | Text]
 
@@ -24,16 +24,17 @@ def outside_text(outside: str, style: str = "") -> Text:
 
 
 def size_text(size_bytes: int | None) -> str:
-    """A size as people read it; `-` where it is not known."""
+    """Return a size for people to read; `-` if it is unknown."""
     return "-" if size_bytes is None else decimal(size_bytes)
 
 
 def show_table(
     console: Console, titles: Sequence[str], rows: Sequence[Cells], nothing: str = ""
 ) -> None:
-    """Print a table, or a block of lines for each row where the terminal is too narrow for one.
+    """Print a table, or a block of lines for each row if the terminal is too narrow for a table.
 
-    Titles that begin with > head numbers, which are never folded. `nothing`: said without rows.
+    Titles that start with > are for numbers, which are never folded. `nothing` is printed if there
+    are no rows.
     """
     if nothing and not rows:
         console.print(nothing)
@@ -58,7 +59,7 @@ def show_table(
 
 
 def _fits(width: int, titles: Sequence[str], rows: Sequence[Cells]) -> bool:
-    """Return True if no title and no number is folded, nor a text to a narrow strip."""
+    """Return True if no title and no number is folded, and no text is folded to a narrow strip."""
     needed = 0
     for number, title in enumerate(titles):
         longest = max((cell_len(str(row[number])) for row in rows), default=0)

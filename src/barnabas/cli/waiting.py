@@ -1,4 +1,4 @@
-"""Says on a terminal's standard error what a command waits for; says nothing elsewhere."""
+"""Says on a terminal's standard error what a command is waiting for; says nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AFTER_S = 2.0
 async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
     """Ask a further question whose answer is not essential; return it, or `otherwise`.
 
-    Brokers may refuse it, or take longer than two seconds: then the rest is shown without.
+    Brokers may refuse it or take longer than two seconds; the rest is then shown without it.
     """
     try:
         async with asyncio.timeout(_AFTER_S):
@@ -29,7 +29,7 @@ async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
 
 
 class Waiting:
-    """Says once what its `with` block waits for, if that takes longer than two seconds.
+    """Prints what its `with` block is waiting for, once, if the wait exceeds two seconds.
 
     with Waiting("broker 1 to stop"):
         ...
@@ -40,7 +40,7 @@ class Waiting:
         self._timer: Timer | None = None
 
     def __enter__(self) -> Waiting:
-        # A log of a script is no place for it.
+        # It does not belong in a script's log.
         if sys.stderr is not None and sys.stderr.isatty():
             self._timer = Timer(_AFTER_S, self._say)
             # It must not keep the process from ending.
@@ -57,7 +57,7 @@ class Waiting:
         self.end()
 
     def end(self) -> None:
-        """Stop waiting: what was waited for has come."""
+        """Stop waiting: the awaited event has come."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

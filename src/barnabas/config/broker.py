@@ -89,8 +89,8 @@ class BrokerConfig:
 
     @property
     def verifies_all_records(self) -> bool:
-        """Whether each record is walked before the append. If it is not set, some clients may skip
-        checks, so those clients must not be able to spoil a topic.
+        """Return whether each record is walked before the append. If it is not set, some clients
+        may skip checks, so those clients must not be able to spoil a topic.
         """
         name = "barnabas.verify.all.records"
         return self.bool(name) if self.is_set(name) else self.str("authorizer.class.name") != ""

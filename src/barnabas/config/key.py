@@ -45,7 +45,7 @@ class ConfigKey(NamedTuple):
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether the value must never be shown."""
+        """Return whether the value must never be shown."""
         # Kafka also treats an unknown setting as a secret: a plug-in's settings may contain
         # passwords.
         return self.type in ("password", "unknown")

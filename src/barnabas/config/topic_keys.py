@@ -212,7 +212,7 @@ class LogConfig(NamedTuple):
 
     @property
     def is_compacted(self) -> bool:
-        """Whether only the last record of each key is kept, with or without retention."""
+        """Return whether only the last record of each key is kept, with or without retention."""
         return "compact" in self.cleanup_policy.split(",")
 
     def with_overrides(self, overrides: Mapping[str, str]) -> LogConfig:

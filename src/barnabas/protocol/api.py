@@ -62,18 +62,18 @@ class Api:
         has them.
         """
         self.keeps_buffer = keeps_buffer
-        """Whether the records of a request are used in the receive buffer. Other requests are
+        """True if the records of a request are used in the receive buffer. Other requests are
         copied, because parts that are kept (such as a member's subscription) must not keep the
         buffer alive.
         """
         self.overlaps = overlaps
-        """Whether a request may start while earlier overlapping requests on its connection are
+        """True if a request may start while earlier overlapping requests on its connection are
         unanswered. Any other request waits until all earlier ones are answered, and holds back all
         later ones, as in Kafka, which handles one request per connection at a time. These two APIs
         append in order, and wait only for replicas.
         """
         self.is_cached = is_cached
-        """Whether its encoded answers are kept, and sent again to clients that send the same
+        """True if its encoded answers are kept, and sent again to clients that send the same
         request.
         """
         self.max_entries = max_entries

@@ -25,5 +25,5 @@ class SecurityProtocol(Enum):
 
     @property
     def is_open(self) -> bool:
-        """Whether a client may connect without proving its identity."""
+        """Return whether a client may connect without proving its identity."""
         return self is SecurityProtocol.PLAINTEXT

@@ -70,12 +70,12 @@ def launch_broker(plan: Plan, broker_id: int) -> Started:
 
 
 def wait_for_zookeeper(plan: Plan, started: Started, wants_stop: Callable[[], bool]) -> None:
-    """Wait until ZooKeeper answers. Raises CannotRun, Interrupted."""
+    """Wait until ZooKeeper answers. Raises CannotRun or Interrupted."""
     _wait(started, lambda: zookeeper.is_serving(plan), wants_stop)
 
 
 def wait_for_broker(started: Started, wants_stop: Callable[[], bool]) -> None:
-    """Wait for the broker's line that it is ready. Raises CannotRun, Interrupted."""
+    """Wait for the broker's line that it is ready. Raises CannotRun or Interrupted."""
     stdout = started.process.stdout
     assert stdout is not None
 

@@ -1,4 +1,4 @@
-"""The small files of a log directory and of a partition, line by line (ST-9).
+"""Prints the small files of a log directory and of a partition, line by line (ST-9).
 
     <offset>.snapshot                the producers that the partition knows, as Kafka prints them
     *-offset-checkpoint              an offset per partition
@@ -7,7 +7,7 @@
     partition.metadata               whose partition it is
     .kafka_cleanshutdown             a mark of a clean shutdown
 
-Kafka has a tool only for the first; the lines of the others are ours, in its style.
+Kafka has a tool only for the first; the lines for the others are ours, in its style.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _COMMANDS = ("cluster-id", "unregister")
 
 
 def _check(given: Given) -> None:
-    """Raises BadCommandLine, NotCovered."""
+    """Raises BadCommandLine or NotCovered."""
     if len(given.others) != 1 or given.others[0] not in _COMMANDS:
         raise BadCommandLine(
             f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"

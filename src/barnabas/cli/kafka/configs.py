@@ -51,7 +51,7 @@ _MISSING: Final = {
 def _resources(given: Given) -> tuple[int, list[str] | None]:
     """Return the type and the names: "" for the brokers' defaults, None for all names.
 
-    Raises BadCommandLine, NotCovered.
+    Raises BadCommandLine or NotCovered.
     """
     for name in _MISSING.keys() & set(given):
         raise NotCovered(f"--{name}: `barnabas` has no command for {_MISSING[name]}")
@@ -184,7 +184,7 @@ def run(given: Given) -> int:
 
 
 def _named_resource(given: Given) -> tuple[str, list[str] | None]:
-    """Return the type by its name in Kafka, and the names. Raises BadCommandLine, NotCovered."""
+    """Return the type by its name in Kafka, and the names. Raises BadCommandLine or NotCovered."""
     kind, names = _resources(given)
     return next(name for name, each in _TYPES.items() if each == kind), names
 

@@ -123,7 +123,7 @@ _RUNS: Final[dict[str, Callable[[Given], Coroutine[Any, Any, None]]]] = {
 
 
 def _users(given: Given, option: str) -> list[str]:
-    """Return the names of an option's users. Raises BadCommandLine, NotCovered."""
+    """Return the names of an option's users. Raises BadCommandLine or NotCovered."""
     users = []
     for text in given.texts(option):
         try:

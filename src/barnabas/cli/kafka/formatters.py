@@ -26,7 +26,7 @@ _TEMPLATES: Final = {
 
 
 def layout_of(name: str, properties: Mapping[str, str]) -> Layout:
-    """Return the layout of a formatter. Raises NotCovered, BadCommandLine."""
+    """Return the layout of a formatter. Raises NotCovered or BadCommandLine."""
     own = _own_name(name)
     if own in _DEFAULTS:
         return default_layout(properties)

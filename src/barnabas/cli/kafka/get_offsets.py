@@ -59,7 +59,7 @@ class Range(NamedTuple):
 def _time(given: Given) -> int:
     """Return the time in the line, or its number in the protocol.
 
-    Raises BadCommandLine, NotCovered.
+    Raises BadCommandLine or NotCovered.
     """
     text = given.text("time") or "latest"
     if text in _TIMES:

@@ -117,7 +117,7 @@ def _request(given: Given, names: GroupNames) -> ResetRequest:
 
 
 def _target(given: Given, name: str) -> Target:
-    """Return the target. Raises BadCommandLine, BadInstant."""
+    """Return the target. Raises BadCommandLine or BadInstant."""
     if name == "to-datetime":
         return Target(Goal.TIME, instant_ms(given.required_text(name)))
     if name == "by-duration":

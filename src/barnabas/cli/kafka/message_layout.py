@@ -34,7 +34,7 @@ _DESERIALIZERS: Final = ("key.deserializer", "value.deserializer", "headers.dese
 
 
 def default_layout(properties: Mapping[str, str]) -> Layout:
-    """Return Kafka's DefaultMessageFormatter with these properties. Raises NotCovered,
+    """Return Kafka's DefaultMessageFormatter with these properties. Raises NotCovered or
     BadCommandLine.
     """
     # Kafka ignores an unknown property; a mistyped name would be silently lost.

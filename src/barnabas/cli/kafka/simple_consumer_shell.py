@@ -27,7 +27,7 @@ _STARTS = {_EARLIEST: "earliest", _LATEST: "latest"}
 
 
 def _partition(given: Given) -> TopicPartition:
-    """Return the partition. Raises BadCommandLine, NotCovered."""
+    """Return the partition. Raises BadCommandLine or NotCovered."""
     if "bootstrap-server" not in given:
         raise BadCommandLine('Missing required argument "[broker-list]": add --broker-list')
     # Kafka 1.1 could read from any replica, with a debugging consumer's Fetch. Its default is -1,

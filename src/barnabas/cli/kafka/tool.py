@@ -31,7 +31,7 @@ class Tool(NamedTuple):
     about: str
     options: tuple[Option, ...]
     explain: Callable[[Given], list[Line]]
-    """Returns our commands that do the same. Raises BadCommandLine, NotCovered."""
+    """Returns our commands that do the same. Raises BadCommandLine or NotCovered."""
     run: Callable[[Given], int]
     """Does the work, with Kafka's output; returns the exit code."""
     retired: Mapping[str, Retired] = {}

@@ -1,8 +1,8 @@
 """Does what `kafka-acls.sh --authorizer-properties zookeeper.connect=...` does in Kafka 3.9.1.
 
-Kafka's tool makes an AclAuthorizer of its own, which reads and writes the rules in ZooKeeper. So a
-cluster gets its first rules before any broker runs; brokers that do run learn of a change by its
-node under /kafka-acl-changes. Kafka 4.0 removed the way together with ZooKeeper.
+Kafka's tool creates its own AclAuthorizer, which reads and writes the rules in ZooKeeper. So a
+cluster can get its first rules before any broker runs; running brokers learn of a change by its
+node under /kafka-acl-changes. Kafka 4.0 removed this together with ZooKeeper.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _DEPRECATED: Final = (
 
 
 def is_by_authorizer(given: Given) -> bool:
-    """Return True if the line is about rules in ZooKeeper. Raises BadCommandLine."""
+    """Return True if the line concerns rules in ZooKeeper. Raises BadCommandLine."""
     if "bootstrap-server" in given:
         for option in (_CLASS, PROPERTIES, _TLS_FILE):
             given.not_with("bootstrap-server", option)
         return False
     if PROPERTIES not in given:
-        # In Kafka --authorizer alone may be enough: a class of another vendor may need no settings.
-        # Ours is AclAuthorizer, which always needs the address of a ZooKeeper.
+        # In Kafka --authorizer alone may suffice: another vendor's class may need no settings. Ours
+        # is AclAuthorizer, which always needs a ZooKeeper address.
         given.only_with(_CLASS, PROPERTIES)
         given.only_with(_TLS_FILE, PROPERTIES)
         return False
@@ -55,14 +55,14 @@ def is_by_authorizer(given: Given) -> bool:
 
 
 def warn_of_authorizer() -> None:
-    """Write Kafka's warning of the option to standard error."""
+    """Write Kafka's warning about the option to standard error."""
     click.echo(_DEPRECATED, err=True)
 
 
 def _settings(given: Given) -> Settings:
-    """Return how to reach ZooKeeper. One that knows us gets nodes that belong to us.
+    """Return how to reach ZooKeeper. If ZooKeeper authenticates us, new nodes belong to us.
 
-    Raises BadCommandLine, ConfigError.
+    Raises BadCommandLine or ConfigError.
     """
     name = given.text(_CLASS)
     if name is not None and name not in _CLASSES:
@@ -79,7 +79,8 @@ def _settings(given: Given) -> Settings:
         own[name.removeprefix(_PREFIX)] = general.pop(name)
     if _URL in own:
         own["zookeeper.connect"] = own.pop(_URL)
-    # The authorizer's own value comes first; what is not about ZooKeeper has no effect on the tool.
+    # The authorizer's own value comes first; settings that do not concern ZooKeeper have no effect
+    # here.
     properties = {
         name: text
         for name, text in {**general, **own}.items()
@@ -92,12 +93,13 @@ def _settings(given: Given) -> Settings:
         )
     settings = command_settings(BrokerConfig(properties))
     # Kafka's tool takes zookeeper.set.acl as true if ZooKeeper's SASL is configured. A broker's
-    # default stays false, but a tool that leaves open nodes among protected ones would undo them.
+    # default stays false, but a tool that left open nodes among protected ones would undo the
+    # protection.
     return settings._replace(is_protected=settings.is_protected or settings.has_identity)
 
 
 def _pairs(texts: Iterable[str]) -> dict[str, str]:
-    """Return the pairs of --authorizer-properties, one in each. Raises BadCommandLine."""
+    """Return the pairs in --authorizer-properties, one in each. Raises BadCommandLine."""
     pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -119,11 +121,13 @@ class ZooKeeperAcls:
         return [AclBinding(pattern, each) for pattern, acls in found.items() for each in acls]
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> None:
-        """Add rules; raises the first KafkaError when the others are added."""
+        """Add rules; raise the first KafkaError after the others have been added."""
         _raise_first(await self._acls.create(bindings))
 
     async def delete_acls(self, filters: AclFilter | Sequence[AclFilter]) -> None:
-        """Remove the rules that filters match; raises the first KafkaError when the rest is."""
+        """Remove the rules that filters match; raise the first KafkaError after the others have
+        been removed.
+        """
         wanted = [filters] if isinstance(filters, AclFilter) else filters
         for deleted in await self._acls.delete(wanted):
             _raise_first(each.error for each in deleted)
@@ -137,9 +141,9 @@ def _raise_first(errors: Iterable[KafkaError | None]) -> None:
 
 @asynccontextmanager
 async def zookeeper_acls(given: Given) -> AsyncIterator[ZooKeeperAcls]:
-    """Open the tree that the line names; missing nodes are made, as Kafka's tool makes them.
+    """Open the tree that the line names; missing nodes are created, as by Kafka's tool.
 
-    Raises BadCommandLine, ConfigError, MetadataError, CorruptData.
+    Raises BadCommandLine, ConfigError, MetadataError or CorruptData.
     """
     from barnabas.broker.security.acl_store import AclStore
     from barnabas.clock import SystemClock, SystemRandom
@@ -147,7 +151,7 @@ async def zookeeper_acls(given: Given) -> AsyncIterator[ZooKeeperAcls]:
 
     async with open_store(_settings(given), makes_chroot=True) as store:
         # The brokers' own store. It also writes the change node, and tries again if another writer
-        # has changed a node in between, so that this is safe while brokers write rules themselves.
+        # has changed a node in between, so this is safe while brokers also write rules.
         acls = AclStore(store, AclRules(), lambda: None, SystemClock(), SystemRandom())
         try:
             await acls.open()

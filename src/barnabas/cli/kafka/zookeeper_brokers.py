@@ -1,6 +1,6 @@
 """Finds the brokers for `--zookeeper HOST:PORT[/CHROOT]`, as Kafka's older tools name a cluster.
 
-The tree says which brokers run and where they listen; the tool then asks those brokers.
+The tree says which brokers run and where they listen; the tool then contacts those brokers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def is_by_zookeeper(given: Given) -> bool:
 
 
 def zookeeper_settings(given: Given, file: str | None = None) -> Settings:
-    """How to reach the ZooKeeper of the line, with the settings of a file. Raises ConfigError."""
+    """Return how to reach the ZooKeeper in the line, with the settings in a file. Raises
+    ConfigError.
+    """
     address = given.required_text(ZOOKEEPER_OPTION)
     # A wrong address is reported as such, before a client tries to connect.
     hosts_and_chroot(address)  # complains of one that cannot be
@@ -67,9 +69,9 @@ def zookeeper_settings(given: Given, file: str | None = None) -> Settings:
 
 
 def at_brokers(given: Given, config_option: str = "command-config") -> Given:
-    """The line with the addresses of the brokers, unless it names them itself.
+    """Return the line with the brokers' addresses, unless it names them itself.
 
-    Raises ConfigError, BadCommandLine.
+    Raises ConfigError or BadCommandLine.
     """
     return (
         with_brokers(given, cluster_of(given), config_option) if is_by_zookeeper(given) else given
@@ -77,17 +79,17 @@ def at_brokers(given: Given, config_option: str = "command-config") -> Given:
 
 
 def cluster_of(given: Given) -> Found:
-    """Read the brokers of the line's ZooKeeper, one at least. Raises ConfigError."""
+    """Read the brokers from the line's ZooKeeper, at least one. Raises ConfigError."""
     return run_client(_read(zookeeper_settings(given)))
 
 
 def with_brokers(given: Given, found: Found, config_option: str = "command-config") -> Given:
-    """The line with those addresses of the brokers that suit the client. Raises ConfigError."""
+    """Return the line with the broker addresses that suit the client. Raises ConfigError."""
     configs = file_configs(given, config_option)
-    # The tree has every listener; the client can use those of its own security protocol.
+    # The tree has every listener; the client can use those with its own security protocol.
     protocol = configs.get(_PROTOCOL, _PLAINTEXT).strip().upper()
     addresses = [
-        # An IPv6 address needs brackets in front of a port.
+        # An IPv6 address needs brackets before a port.
         f"[{each.host}]:{each.port}" if ":" in each.host else f"{each.host}:{each.port}"
         for each in _endpoints(found.brokers, protocol)
     ]
@@ -101,12 +103,12 @@ def with_brokers(given: Given, found: Found, config_option: str = "command-confi
 
 
 def warn_of_zookeeper() -> None:
-    """Write Kafka's warning of the option to standard error."""
+    """Write Kafka's warning about the option to standard error."""
     click.echo(_DEPRECATED, err=True)
 
 
 def _endpoints(brokers: Iterable[BrokerImage], protocol: str) -> Iterable[Endpoint]:
-    """One of each broker that has any for this protocol."""
+    """Yield one endpoint for this protocol from each broker that has any."""
     for broker in brokers:
         suited = [each for each in broker.endpoints if each.security_protocol == protocol]
         yield from suited[:1]
@@ -123,7 +125,7 @@ async def _read(settings: Settings) -> Found:
 async def open_store(
     settings: Settings, *, makes_chroot: bool = False
 ) -> AsyncIterator[MetadataStore]:
-    """The tree, for a short while. Raises ConfigError if ZooKeeper does not answer in that time."""
+    """Open the tree for a short time. Raises ConfigError if ZooKeeper does not answer in time."""
     store = await open_zookeeper(settings, makes_chroot=makes_chroot)
     try:
         async with asyncio.timeout(_PATIENCE_S):
@@ -146,7 +148,7 @@ async def open_store(
 
 
 async def check_chroot(store: MetadataStore, connect: str) -> None:
-    """Raises ConfigError if the chroot is not there."""
+    """Raises ConfigError if the chroot does not exist."""
     # A mistyped chroot looks like an empty cluster; say so instead.
     chroot = hosts_and_chroot(connect)[1]
     if chroot and await store.read("/") is None:
@@ -157,7 +159,7 @@ async def check_chroot(store: MetadataStore, connect: str) -> None:
 
 
 async def _brokers(store: MetadataStore, connect: str) -> tuple[BrokerImage, ...]:
-    """Read the registered brokers, by id. Raises ConfigError if there is none."""
+    """Read the registered brokers, sorted by id. Raises ConfigError if there is none."""
     await check_chroot(store, connect)
     parent = await store.read(layout.BROKER_IDS)
     if parent is None:
@@ -167,7 +169,7 @@ async def _brokers(store: MetadataStore, connect: str) -> tuple[BrokerImage, ...
             "brokers' zookeeper.connect?"
         )
     ids = sorted(int(name) for name in parent.children if name.isdecimal())
-    # A broker may stop between the two reads: its node is None then.
+    # A broker may stop between the two reads; then its node is None.
     nodes = await store.read_many([layout.broker_path(broker_id) for broker_id in ids])
     brokers = tuple(
         layout.decode_broker(broker_id, node.data, node.czxid)

@@ -1,11 +1,11 @@
-"""Does what `kafka-configs.sh --zookeeper` does: reads and writes the nodes below /config.
+"""Does what `kafka-configs.sh --zookeeper` does: reads and writes the nodes under /config.
 
     /config/users/<user>         SCRAM credentials: how the first user of a cluster is made
     /config/brokers/<id>         settings of a broker that is not running
 
-As in Kafka 3.9.1, these two are written into ZooKeeper, with a notification for the brokers. What
-only older versions write there (configs of topics, quotas) is asked of the brokers instead, which
-check it; the lines are those of 2.3.1 then.
+As in Kafka 3.9.1, these two are written to ZooKeeper, with a notification for the brokers. Configs
+that only older versions write there (topic configs, quotas) are sent to the brokers instead, which
+check them; the output is then that of 2.3.1.
 """
 
 from __future__ import annotations
@@ -63,9 +63,10 @@ Edit = Callable[[dict[str, str]], dict[str, str]]
 
 
 class Entity(NamedTuple):
-    """Names the owner of configs: a kind with the name of its node, and clients of a user likewise.
+    """Names the owner of configs: a kind with the name of its node, and the same for a user's
+    clients.
 
-    A name of None stands for all there are.
+    A name of None stands for all names.
     """
 
     kind: str
@@ -74,7 +75,7 @@ class Entity(NamedTuple):
     client: str | None = None
 
     def path(self) -> str:
-        """Below /config; only of one whose names are known."""
+        """Return the path under /config; only for an entity whose names are known."""
         of_client = f"/{_CLIENTS}/{self.client}" if self.has_clients else ""
         return f"{self.kind}/{self.name}{of_client}"
 
@@ -94,7 +95,7 @@ def _words(kind: str, node: str | None) -> str:
 
 
 def check(given: Given) -> None:
-    """Raises BadCommandLine for what goes only with brokers, or only with ZooKeeper."""
+    """Raises BadCommandLine for options that go only with brokers, or only with ZooKeeper."""
     if "zookeeper" not in given:
         given.only_with("zk-tls-config-file", "zookeeper")
     elif "all" in given:
@@ -102,7 +103,8 @@ def check(given: Given) -> None:
 
 
 def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] | None]]) -> None:
-    """Carry the action out. `resource`: the kind and the names of a line about topics or brokers.
+    """Carry out the action. `resource` returns the kind and the names in a line about topics or
+    brokers.
 
     Raises BarnabasError.
     """
@@ -116,7 +118,7 @@ def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] |
             "--entity-name or --entity-default must be specified with each --entity-type for "
             "--alter"
         )
-    # The broker is down, so nothing but `_broker_edit` checks its settings.
+    # The broker is down, so only `_broker_edit` checks its settings.
     if entity.kind == BROKERS:
         run_client(_write(_settings(given), entity, _broker_edit(given, entity)))
     # This creates the first user of a cluster, before any broker can authenticate an administrator.
@@ -134,7 +136,9 @@ def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] |
 
 
 def _settings(given: Given) -> Settings:
-    """How to reach ZooKeeper. One that knows us gets nodes that belong to us, as in Kafka."""
+    """Return how to reach ZooKeeper. If ZooKeeper authenticates us, new nodes belong to us, as in
+    Kafka.
+    """
     settings = zookeeper_settings(given, given.text("zk-tls-config-file"))
     return settings._replace(is_protected=settings.is_protected or settings.has_identity)
 
@@ -146,13 +150,13 @@ def _entity(given: Given, resource: Callable[[], tuple[str, list[str] | None]]) 
             kind: DEFAULT if name is None else encoded_user(name) for kind, name in names.items()
         }
         kinds = {*names, *types}
-        # Quotas of addresses (KIP-612) came after the time of --zookeeper.
+        # Quotas of addresses (KIP-612) are newer than --zookeeper.
         if "ip" in kinds:
             raise _bad_kind("ips")
         if len(kinds) == 1:
             [kind] = kinds
             return Entity(_TYPES[kind], nodes.get(kind))
-        # A user with a client id is a node below the user: users/<user>/clients/<id>.
+        # A user with a client id is a node under the user: users/<user>/clients/<id>.
         return Entity(USERS, nodes.get("user"), True, nodes.get("client-id"))
     kind, given_names = resource()
     if kind not in _KINDS:
@@ -178,7 +182,7 @@ async def _describe(settings: Settings, entity: Entity) -> None:
                     "--entity-name or --entity-default is needed: one broker, or the defaults of "
                     "all"
                 )
-            # A running broker has settings from its file and its defaults as well: ask the broker.
+            # A running broker also has settings from its file and its defaults: ask the broker.
             await _refuse_running(store, entity, "describe")
         for each in await _every(store, entity):
             configs = await _configs(store, each)
@@ -188,7 +192,7 @@ async def _describe(settings: Settings, entity: Entity) -> None:
 
 
 async def _every(store: MetadataStore, entity: Entity) -> list[Entity]:
-    """The entities with names, for one that stands for several."""
+    """Return the named entities for one that stands for several."""
     if entity.name is None:
         named = [entity._replace(name=name) for name in await _names(store, entity.kind)]
     else:
@@ -214,7 +218,7 @@ async def _configs(store: MetadataStore, entity: Entity) -> dict[str, str]:
 
 
 async def _refuse_running(store: MetadataStore, entity: Entity, verb: str) -> None:
-    """Raises ConfigError if a broker runs that the configs belong to: it would not check them."""
+    """Raises ConfigError if a broker that owns the configs is running: it would not check them."""
     node = await store.read(layout.BROKER_IDS)
     running = [] if node is None else list(node.children)
     if entity.name == DEFAULT and running:
@@ -235,7 +239,7 @@ async def _write(settings: Settings, entity: Entity, edit: Edit) -> None:
         await check_chroot(store, settings.connect)
         if entity.kind == BROKERS:
             await _refuse_running(store, entity, "update")
-        # Optimistic: the commit carries the version that was read, and is tried again if it
+        # Optimistic: the commit carries the version that was read, and is retried if it has
         # changed.
         for _ in range(_ATTEMPTS):
             try:
@@ -251,7 +255,7 @@ async def _operations(store: MetadataStore, entity: Entity, edit: Edit) -> list[
 
     path = config_changes.config_path(entity.path())
     node = await store.read(path)
-    # The whole node is replaced, so the edit starts from what is there.
+    # The whole node is replaced, so the edit starts from its current content.
     configs = edit({} if node is None else layout.decode_config(path, node.data))
     operations: list[Operation] = []
     if await store.read("/config") is None:  # no broker has ever started
@@ -272,7 +276,7 @@ async def _operations(store: MetadataStore, entity: Entity, edit: Edit) -> list[
 
 
 def _configs_to_add(given: Given) -> dict[str, str]:
-    """The pairs of --add-config or of --add-config-file. Raises BadCommandLine without them."""
+    """Return the pairs of --add-config or --add-config-file. Raises BadCommandLine without them."""
     path = given.text("add-config-file")
     if path is not None:
         return load_properties(path)
@@ -301,7 +305,9 @@ def _is_about_scram(given: Given) -> bool:
 def _edit(
     configs: Mapping[str, str], added: Mapping[str, str], deleted: list[str]
 ) -> dict[str, str]:
-    """Raises BadCommandLine, in Kafka's words, for a config that is to be deleted and not set."""
+    """Return the edited configs. Raises BadCommandLine, in Kafka's words, for the deletion of a
+    config that is not set.
+    """
     unset = [name for name in deleted if name not in configs]
     if unset:
         raise BadCommandLine(f"Invalid config(s): {','.join(unset)}")
@@ -309,11 +315,11 @@ def _edit(
 
 
 def _scram_edit(given: Given, entity: Entity) -> Edit:
-    """The change of a user's credentials; no message shows what may be a password."""
+    """Return the change to a user's credentials; no message shows a possible password."""
     user = decoded_user(entity.name or "")
     if entity.has_clients or user is None:
         raise BadCommandLine("SCRAM credentials are of one user: name it, and no client")
-    # The brackets of the line were removed when it was split: a value has commas of its own.
+    # The brackets on the line were removed when it was split: a value has its own commas.
     pairs = [f"{name}=[{value}]" for name, value in _configs_to_add(given).items()]
     try:
         wanted = scram_alterations(user, pairs, _names_to_delete(given))
@@ -321,7 +327,7 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
         raise BadCommandLine(str(error)) from None
     added = {}
     for each in wanted:
-        # Deletions are applied by `_edit`, which also refuses what is not set.
+        # `_edit` applies deletions, and refuses those of configs that are not set.
         if not isinstance(each, UserScramCredentialUpsertion):
             continue
         if not MIN_ITERATIONS <= each.iterations <= MAX_ITERATIONS:
@@ -336,18 +342,21 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
 
 
 def _broker_edit(given: Given, entity: Entity) -> Edit:
-    """The change of a broker's settings. Passwords are encrypted by a secret that is not kept."""
+    """Return the change to a broker's settings. Passwords are encrypted with a secret that is not
+    stored.
+    """
     from barnabas.broker.configs.config_rules import check_change
     from barnabas.broker.configs.stored_secrets import StoredSecrets
     from barnabas.config import BrokerConfig, key_of
 
     pairs = _configs_to_add(given)
-    # The secret encrypts passwords among the settings, and is itself not written, as in 3.9.1.
+    # The secret encrypts passwords among the settings and is itself not written, as in 3.9.1.
     encoder = {name: text for name, text in pairs.items() if name.startswith(_ENCODER)}
     added = {name: text for name, text in pairs.items() if name not in encoder}
     try:
         for name, text in added.items():
-            # What a broker would check: it is not running, and would only find out at its start.
+            # Check what a broker would check: it is not running, and would find errors only at its
+            # start.
             check_change(name, text, entity.name == DEFAULT)
             key_of(name).parse(text)
         sealed = StoredSecrets(BrokerConfig(encoder)).seal(added, {}, {})
@@ -365,7 +374,7 @@ async def _alter_topic(given: Given, entity: Entity) -> None:
             for each in await admin.describe_configs(resource)
             if each.source == DYNAMIC_TOPIC_CONFIG
         }
-        # For its refusal of a config that is not set; the brokers apply the change.
+        # Called for its refusal of a config that is not set; the brokers apply the change.
         _edit(own, added, deleted)
         await admin.alter_configs(
             resource,

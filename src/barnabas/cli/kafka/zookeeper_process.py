@@ -1,6 +1,6 @@
-"""The ZooKeeper that Kafka's and ZooKeeper's own scripts start and stop: Debian's, by Java.
+"""Starts and stops a ZooKeeper for Kafka's and ZooKeeper's own scripts: Debian's, run by Java.
 
-Its `barnabas.pid` in the data directory says which process it is, as a broker's does.
+Its `barnabas.pid` in the data directory identifies the process, like a broker's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAIN = b"org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
 class CannotRun(BarnabasError):
-    """It does not start or stop; the message says why, and what to do."""
+    """ZooKeeper does not start or stop; the message says why, and what to do."""
 
 
 class ZooKeeper(NamedTuple):
@@ -45,16 +45,16 @@ class ZooKeeper(NamedTuple):
 
     @property
     def log(self) -> Path:
-        """Its output goes to this file when it runs in the background."""
+        """The file for its output when it runs in the background."""
         return log_file_of(self.data)
 
     def mode(self) -> str:
-        """Ask it for its mode; empty if it does not answer."""
+        """Ask ZooKeeper for its mode; empty if it does not answer."""
         return mode((self.host, self.port))
 
 
 def server_of(config: Path) -> ZooKeeper:
-    """The server of a configuration file. Raises ConfigError, CannotRun."""
+    """Return the server of a configuration file. Raises ConfigError or CannotRun."""
     values = load_properties(config)
     data = values.get("dataDir", "").strip()
     if not data:
@@ -62,7 +62,7 @@ def server_of(config: Path) -> ZooKeeper:
     port = values.get("clientPort", str(_CLIENT_PORT)).strip()
     if not port.isdecimal() or not 0 < int(port) < 65_536:
         raise CannotRun(f"{config}: clientPort={port}: not a port from 1 to 65535")
-    # 0.0.0.0 is every address: this machine reaches it as localhost.
+    # 0.0.0.0 means every address: this machine reaches it as localhost.
     host = values.get("clientPortAddress", "").strip()
     return ZooKeeper(
         config, Path(data), "localhost" if host in ("", "0.0.0.0") else host, int(port)
@@ -70,20 +70,20 @@ def server_of(config: Path) -> ZooKeeper:
 
 
 def run(server: ZooKeeper) -> int:
-    """Become the server: signals go to it. Raises NotCovered, CannotRun."""
+    """Become the server: signals go directly to it. Raises NotCovered or CannotRun."""
     words = _claim(server)
     os.execv(words[0], words)
 
 
 def start(server: ZooKeeper) -> int:
-    """Start it in the background, and wait until it answers; its process id.
+    """Start it in the background, wait until it answers, and return its process id.
 
-    Raises NotCovered, CannotRun.
+    Raises NotCovered or CannotRun.
     """
     running = read_pid_file(server.data)
     if running is not None and running.is_alive:
         raise CannotRun(f"ZooKeeper is already running, as process {running.pid}")
-    # A second one could not bind the port, and the wait would find the first one ready.
+    # A second server could not bind the port, and the wait would find the first server ready.
     if server.mode():
         raise CannotRun(f"another ZooKeeper listens on {server.address}")
     words = _command(server)
@@ -110,7 +110,7 @@ def start(server: ZooKeeper) -> int:
 
 
 def stop(server: ZooKeeper) -> bool:
-    """Stop the server of this configuration, and wait; False if it does not run.
+    """Stop the server of this configuration and wait; return False if it is not running.
 
     Raises CannotRun.
     """
@@ -121,7 +121,7 @@ def stop(server: ZooKeeper) -> bool:
 
 
 def stop_process(pid: int) -> bool:
-    """Stop a server by its process, and wait; False if it has ended. Raises CannotRun."""
+    """Stop a server by its process and wait; return False if it has ended. Raises CannotRun."""
     began_ticks = process_began_ticks(pid)
     try:
         os.kill(pid, signal.SIGTERM)
@@ -130,7 +130,7 @@ def stop_process(pid: int) -> bool:
     except PermissionError as error:
         raise CannotRun(f"ZooKeeper, process {pid}, belongs to another user") from error
     ends_at = time.monotonic() + _STOP_SECONDS
-    # Compared by its start, since another process may get the id as soon as this one has ended.
+    # Compare the start time, since another process may get the id as soon as this one has ended.
     while began_ticks is not None and process_began_ticks(pid) == began_ticks:
         if time.monotonic() > ends_at:
             raise CannotRun(f"ZooKeeper, process {pid}, does not stop: kill it by kill -9 {pid}")
@@ -139,7 +139,7 @@ def stop_process(pid: int) -> bool:
 
 
 def processes(proc: Path = PROC) -> Iterator[int]:
-    """The process ids of all servers of this user, where the system shows them."""
+    """Yield the process ids of all servers of this user, if the system shows them."""
     for entry in proc.iterdir() if proc.is_dir() else ():
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdecimal() else []
@@ -151,7 +151,7 @@ def processes(proc: Path = PROC) -> Iterator[int]:
 
 def _claim(server: ZooKeeper) -> list[str]:
     words = _command(server)
-    # The disk may refuse the pid file, too, which is no reason not to run.
+    # The disk may also refuse the pid file, which is no reason not to run.
     if not claim(server.data, server.address):
         running = read_pid_file(server.data)
         if running is not None and running.is_alive:

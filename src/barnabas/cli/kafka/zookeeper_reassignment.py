@@ -1,7 +1,7 @@
 """Does what `kafka-reassign-partitions.sh --zookeeper` does in Kafka 2.3.1, in its words.
 
-The brokers in ZooKeeper are asked. In 2.3.1 a plan with log directories needed --bootstrap-server
-as well; here --zookeeper is enough.
+The request goes to the brokers in ZooKeeper. In 2.3.1 a plan with log directories also needed
+--bootstrap-server; here --zookeeper is enough.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OWN: Final = (DYNAMIC_BROKER_CONFIG, DYNAMIC_TOPIC_CONFIG)
 
 
 def plan_of_line(given: Given, action: str) -> Plan:
-    """The plan of --execute or --verify. Raises BadCommandLine, BadPlan."""
+    """The plan of --execute or --verify. Raises BadCommandLine or BadPlan."""
     if _FILE not in given:
         raise BadCommandLine(f"--{action} needs --{_FILE}")
     others = ["topics-to-move-json-file", "disable-rack-aware", "broker-list"]
@@ -65,14 +65,14 @@ def plan_of_line(given: Given, action: str) -> Plan:
 
 
 async def execute(given: Given, plan: Plan) -> int:
-    """Start the moves, or set the rate of those under way; the exit code."""
+    """Start the moves, or set the rate of those under way; return the exit code."""
     wanted = plan.replicas
     rate, own_rate = given.number("throttle", 0), given.number("replica-alter-log-dirs-throttle", 0)
     async with admin_of(given) as admin:
         check_known([each for ids in wanted.values() for each in ids], await racks_of(admin))
         before = await replicas_of(admin, wanted)
-        # 2.3.1 had one plan at a time, in /admin/reassign_partitions: a second --execute only
-        # changes the throttle of the one that runs.
+        # 2.3.1 allowed one plan at a time, in /admin/reassign_partitions: a second --execute only
+        # changes the running plan's throttle.
         moving = await admin.list_partition_reassignments()
         if moving:
             click.echo("There is an existing assignment running.")
@@ -86,7 +86,7 @@ async def execute(given: Given, plan: Plan) -> int:
         if rate is not None:
             await throttle(admin, moves(moving, {} if moving else wanted, before), rate)
         if own_rate is not None:
-            # 2.3.1 limits moves between directories on all brokers of the plan, before and after
+            # 2.3.1 limits moves between directories on all brokers in the plan, before and after
             # it.
             brokers = {each.broker_id for each in plan.log_dirs}
             brokers |= {each for ids in (*wanted.values(), *before.values()) for each in ids}
@@ -108,9 +108,11 @@ async def execute(given: Given, plan: Plan) -> int:
 
 
 async def verify(given: Given, plan: Plan) -> int:
-    """Print the state of each move, and remove the throttle when all are over; the exit code."""
+    """Print the state of each move, and remove the throttle when all are complete; return the exit
+    code.
+    """
     async with admin_of(given) as admin:
-        # Looked up first: a move that ends in between counts as completed.
+        # Looked up first, so that a move that ends in between counts as completed.
         moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
         dirs = await admin.describe_log_dirs() if plan.log_dirs else {}
@@ -123,7 +125,7 @@ async def verify(given: Given, plan: Plan) -> int:
         click.echo("Status of partition reassignment: ")
         for what, state in states.items():
             click.echo(f"Reassignment of {what} {state}")
-        # Only when every move has completed; a failed one keeps the throttle, as in 2.3.1.
+        # Only when every move has completed; a failed move keeps the throttle, as in 2.3.1.
         if set(states.values()) == {_state(False, True)}:
             return await _remove_throttle(admin, plan.replicas)
     return EXIT_OK
@@ -140,7 +142,7 @@ def _place_state(place: Place, target: str) -> str:
 
 
 async def _remove_throttle(admin: Admin, plan: Replicas) -> int:
-    """Remove it from all brokers: which ones took part is no longer known."""
+    """Remove it from all brokers: it is no longer known which brokers took part."""
     brokers, topics = sorted(await racks_of(admin)), sorted({name.topic for name in plan})
     # 2.3.1 prints "Throttle was removed." only if there was one.
     names = {*BROKER_SETTINGS, *TOPIC_SETTINGS}

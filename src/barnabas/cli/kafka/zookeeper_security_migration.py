@@ -1,4 +1,4 @@
-"""`zookeeper-security-migration.sh`: gives the nodes of a cluster their rights, or opens them."""
+"""`zookeeper-security-migration.sh`: sets the access rights of a cluster's nodes, or opens them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ROOTS: Final = (
     "/kafka-acl-extended/prefixed",
     "/kafka-acl-extended-changes",
 )
-"""The nodes that Kafka's tool misses if they are not there, in its order."""
+"""The nodes that Kafka's tool creates if they are missing, in its order."""
 
 
 def explain(given: Given) -> list[Line]:
@@ -57,9 +57,9 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Do it; silent as Kafka's tool is, unless the tree does not look like a cluster's."""
+    """Set the rights; silent like Kafka's tool, unless the tree does not look like a cluster's."""
     is_secure = _is_secure(given)
-    # The tool connects as a broker: the credentials that it shows become the owner of the nodes.
+    # The tool connects like a broker: its credentials become the owner of the nodes.
     settings = _settings(given)._replace(is_protected=is_secure)
     missing = run_client(_missing(settings))
     # A mistyped chroot would protect an empty tree and report success.
@@ -72,7 +72,7 @@ def run(given: Given) -> int:
         if "enable.path.check" in given:
             click.echo("Exit the command.")
             return EXIT_FAILURE
-    # First created, then protected: a root that is missing could be created by anyone later on.
+    # First created, then protected: later, anyone could create a missing root.
     run_client(_create(settings, missing))
     run_client(set_rights(settings, is_protected=is_secure))
     return EXIT_OK
@@ -90,12 +90,12 @@ def _connect(given: Given) -> str:
 
 
 def _settings(given: Given) -> Settings:
-    """How to reach ZooKeeper, with what the file and the environment say of it; ConfigError."""
+    """Return how to reach ZooKeeper, from the file and the environment. Raises ConfigError."""
     from barnabas.cluster.zookeeper_settings import settings_from
     from barnabas.config import BrokerConfig, from_environment
 
     file = given.text(_TLS_FILE)
-    # The environment wins over the file, as for a broker.
+    # The environment overrides the file, as for a broker.
     named = {**_file(file), **from_environment(os.environ)}
     properties = {
         name: text for name, text in named.items() if name.startswith(("zookeeper.ssl.", _OWN))
@@ -141,11 +141,10 @@ async def _missing(settings: Settings) -> list[str]:
 
 
 async def _create(settings: Settings, missing: list[str]) -> None:
-    """Create the missing nodes, as Kafka's tool does: so no stranger can create them first."""
+    """Create the missing nodes, as Kafka's tool does, so that no stranger can create them first."""
     async with _open(settings) as store:
         for path in missing:
-            # /controller is ephemeral: a node that this tool left there would prevent every
-            # election.
+            # /controller is ephemeral: a node left there by this tool would prevent every election.
             if path != _ELECTED:
                 with suppress(NodeExists):
                     await store.commit([Create(path)])

@@ -26,7 +26,7 @@ def _explain(given: Given) -> list[Line]:
 
 
 def _run_start(given: Given) -> int:
-    """Run it until it is stopped; with -daemon in the background."""
+    """Run the server until it is stopped; with -daemon in the background."""
     if len(given.others) != 1:
         raise BadCommandLine(
             "USAGE: zookeeper-server-start.sh [-daemon] zookeeper.properties (`barnabas "
@@ -41,12 +41,12 @@ def _run_start(given: Given) -> int:
 
 
 def _run_stop(given: Given) -> int:
-    """Stop the one of the properties file, or the only one."""
+    """Stop the server of the properties file, or the only one."""
     if given.others:
         has_stopped = zookeeper.stop(zookeeper.server_of(Path(given.others[0])))
     else:
-        # Kafka's script signals every ZooKeeper of the machine; one of several is not stopped by
-        # guess.
+        # Kafka's script signals every ZooKeeper on the machine; here, none of several is stopped by
+        # a guess.
         found = list(zookeeper.processes())
         if len(found) > 1:
             raise zookeeper.CannotRun(
@@ -61,7 +61,7 @@ def _run_stop(given: Given) -> int:
 
 
 def _run_zk_server(given: Given) -> int:
-    """`zkServer.sh start [FILE]` and the like, in the words of ZooKeeper's script."""
+    """Run `zkServer.sh start [FILE]` and the like, in the words of ZooKeeper's script."""
     command, *files = given.others or ("",)
     if command not in _ZK_COMMANDS or len(files) > 1:
         raise BadCommandLine(
@@ -74,7 +74,7 @@ def _run_zk_server(given: Given) -> int:
         return _show_status(server)
     if command == "start-foreground":
         return zookeeper.run(server)
-    # restart also starts a server that was not running; stop ends with 1 then.
+    # restart also starts a server that was not running; stop then exits with 1.
     if command != "start" and not _has_stopped(server) and command == "stop":
         return EXIT_FAILURE
     if command != "stop":
@@ -99,11 +99,11 @@ def _show_status(server: zookeeper.ZooKeeper) -> int:
 
 
 def _config(given: Given, files: list[str]) -> Path:
-    """The configuration file that is named, or the first in the directory of configurations."""
+    """Return the named configuration file, or the first one in the directory of configurations."""
     named = given.text("config") or os.environ.get("ZOOCFGDIR")
     directory = Path(named or _DEFAULT_DIRECTORY)
     if files:
-        # As ZooKeeper's script takes it: a path, or a name in that directory.
+        # As in ZooKeeper's script: a path, or a name in that directory.
         path = Path(files[0])
         return path if path.exists() or not (directory / path).exists() else directory / path
     for name in _CONFIG_NAMES:

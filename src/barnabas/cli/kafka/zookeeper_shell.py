@@ -20,7 +20,7 @@ _DIRECTORY = (
 
 
 def _read(given: Given) -> tuple[str, str, str]:
-    """ZooKeeper's address, the command and the path. Raises BadCommandLine, NotCovered."""
+    """Return ZooKeeper's address, the command and the path. Raises BadCommandLine or NotCovered."""
     if not given.others:
         raise BadCommandLine(
             "USAGE: zookeeper-shell.sh zookeeper_host:port[/path] get|ls PATH; " + _DIRECTORY
@@ -53,9 +53,9 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Print what ZooKeeper's shell prints of a node."""
+    """Print a node in the same way as ZooKeeper's shell."""
     address, command, path = _read(given)
-    # With these ZooKeeper prints the node's stat, and another order of paths.
+    # With these options ZooKeeper also prints the node's stat, and orders paths differently.
     if "s" in given or "R" in given:
         raise NotCovered("-s and -R print another layout here; --explain gives our command for it")
     click.echo(f"Connecting to {address}")

@@ -3,7 +3,7 @@
     Topic:test<TAB>PartitionCount:1<TAB>ReplicationFactor:1<TAB>Configs:k=v,k=v
     <TAB>Topic: test<TAB>Partition: 0<TAB>Leader: 0<TAB>Replicas: 0<TAB>Isr: 0
 
-The brokers in ZooKeeper are asked, so their rules hold for such a line as for any other.
+The request goes to the brokers in ZooKeeper, so their rules apply to this line as to any other.
 """
 
 from __future__ import annotations
@@ -66,17 +66,17 @@ class Refused(BarnabasError):
 
 
 def check(given: Given, action: str) -> None:
-    """Raises BadCommandLine for what the tool refuses with --zookeeper."""
+    """Raises BadCommandLine for options that the tool refuses with --zookeeper."""
     for name in _ONLY_BY_BROKERS:
         given.not_with(name, "zookeeper")
-    # 2.3.1 had no defaults for these: num.partitions is the broker's, and it asked no broker.
+    # 2.3.1 had no defaults for these: num.partitions is a broker setting, and it asked no broker.
     if action == "create" and "replica-assignment" not in given:
         given.need("partitions", "replication-factor")
     given.not_with(*_REPORTS)
 
 
 def run(given: Given, action: str) -> None:
-    """Carry the action out, by the brokers in ZooKeeper. Raises BarnabasError."""
+    """Carry out the action through the brokers in ZooKeeper. Raises BarnabasError."""
     check(given, action)
     warn_of_zookeeper()
     found = cluster_of(given)
@@ -146,7 +146,7 @@ async def _describe(given: Given, found: Found) -> None:
     for topic in topics:
         own = _own(configs[ConfigResource(TOPIC, topic.name)])
         is_marked = topic.name in found.deleted_topics
-        # A report of partitions has no headings, and --topics-with-overrides nothing but headings.
+        # A report of partitions has no headings, and --topics-with-overrides has only headings.
         if not any(filters) and (own or _OVERRIDES not in given):
             click.echo(_heading(topic, own, is_marked))
         if _OVERRIDES not in given:
@@ -155,7 +155,7 @@ async def _describe(given: Given, found: Found) -> None:
 
 
 def _own(configs: Sequence[ConfigEntry]) -> list[str]:
-    """The configs of the topic itself; those of brokers' files are not in ZooKeeper."""
+    """Return the topic's own configs; those in brokers' files are not in ZooKeeper."""
     return [
         f"{each.name}={each.value or ''}" for each in configs if each.source == DYNAMIC_TOPIC_CONFIG
     ]
@@ -171,7 +171,7 @@ def _heading(topic: TopicDescription, own: Sequence[str], is_marked: bool) -> st
 
 
 def _partitions(topic: TopicDescription, filters: Filters, is_marked: bool) -> list[str]:
-    # With a heading the mark is there; without one it stands on the partition's line.
+    # With a heading the mark is in the heading; without, it is on the partition's line.
     mark = "\tMarkedForDeletion: true" if is_marked and any(filters) else ""
     return [
         f"\tTopic: {topic.name}\tPartition: {each.partition}\tLeader: {each.leader}\t"
@@ -201,7 +201,8 @@ async def _alter(given: Given, _found: Found) -> None:
 async def _enlarge(
     admin: Admin, topic: TopicDescription, count: int, assignment: dict[int, list[int]] | None
 ) -> None:
-    # Their number decides which partition has a group or a transaction: no change moves the state.
+    # Their number decides which partition has a group or a transaction: a change would not move the
+    # state.
     if topic.name in INTERNAL_TOPICS:
         raise Refused(
             "The number of partitions for the internal topics"
@@ -209,7 +210,7 @@ async def _enlarge(
         )
     click.echo(_ADDS_PARTITIONS)
     there = len(topic.partitions)
-    # The brokers refuse it as well; these are 2.3.1's words.
+    # The brokers also refuse it; these are 2.3.1's words.
     if count <= there:
         raise Refused(
             "The number of partitions for a topic can only be increased. Topic "
@@ -238,7 +239,7 @@ async def _delete(given: Given, found: Found) -> None:
 
 
 async def _existing(admin: Admin, given: Given) -> list[str]:
-    """The topics that the line means. Raises Refused, unless --if-exists accepts that."""
+    """Return the topics that the line means. Raises Refused, unless --if-exists is given."""
     names = _chosen(given, await admin.list_topics())
     topic = given.text("topic")
     if topic is not None and not names and "if-exists" not in given:

@@ -78,7 +78,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
             f"--broker {min(missing)}: no such broker is alive; there are "
             f"{', '.join(map(str, every))}"
         )
-    # All brokers were asked, so that one that is not alive is named at once.
+    # All brokers were asked, so that a broker that is not alive is named immediately.
     chosen = {each: every[each] for each in every if not brokers or each in brokers}
     found = with_replicas_of(topics, chosen)
     if as_json:
@@ -88,7 +88,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
     else:
         for line in describe_lines(found):
             click.echo(line)
-    # For monitoring: a directory that failed (KIP-112) is seen by the exit code.
+    # For monitoring: the exit code shows a failed directory (KIP-112).
     is_well = all(each.error is None for directories in found.values() for each in directories)
     return EXIT_OK if is_well else EXIT_FAILURE
 
@@ -124,13 +124,13 @@ def describe_lines(found: Described) -> Iterator[str]:
 
 
 def _strays(directory: LogDirDescription) -> dict[str, object]:
-    """An entry that Kafka's tool does not have, only where there is something in it."""
+    """Return an entry that Kafka's tool does not have, only if it is not empty."""
     found = sorted(directory.strays.items())
     return {"strays": [{"name": name, "size": size} for name, size in found]} if found else {}
 
 
 def with_replicas_of(topics: Collection[str], found: Described) -> Described:
-    """The directories with the replicas of these topics; of all, if none is named."""
+    """Return the directories with the replicas of these topics; of all topics if none is named."""
     if not topics:
         return found
     return {

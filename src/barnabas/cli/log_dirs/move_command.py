@@ -59,7 +59,7 @@ async def _move(
     async with Admin(servers, **client_options()) as admin:
         directories = await admin.describe_log_dirs()
         broker = _broker(directories, broker_id)
-        # The broker would refuse every replica with LOG_DIR_NOT_FOUND; one line says it before.
+        # The broker would refuse every replica with LOG_DIR_NOT_FOUND; one line says so beforehand.
         _check_directory(broker, path, directories[broker])
         names = await _names(admin, wanted, broker)
         outcomes = await admin.alter_replica_log_dirs(broker, dict.fromkeys(names, path))
@@ -99,8 +99,9 @@ def _check_directory(broker: int, path: str, found: Collection[LogDirDescription
 
 
 async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list[TopicPartition]:
-    """The partitions, of whole topics those with a replica on the broker. Raises BadReset for one
-    that does not exist."""
+    """Return the partitions; for a whole topic, those with a replica on the broker. Raises BadReset
+    if a partition does not exist.
+    """
     described = await admin.describe_topics([each.topic for each in wanted])
     partitions = {topic.name: topic.partitions for topic in described}
     there = {name: [each.partition for each in some] for name, some in partitions.items()}
@@ -110,7 +111,7 @@ async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list
             names.update(
                 TopicPartition(each.topic, partition.partition)
                 for partition in partitions[each.topic]
-                # A whole topic: the partitions that the broker has no replica of are not meant.
+                # A whole topic: partitions without a replica on the broker are not meant.
                 if broker in partition.replicas
             )
     if not names:
@@ -121,14 +122,14 @@ async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list
 async def _wait_for_move(
     admin: Admin, broker: int, path: str, names: Collection[TopicPartition]
 ) -> list[TopicPartition]:
-    """Wait until no replica is moving any more; return those that have arrived."""
+    """Wait until no replica is moving; return those that have arrived."""
     with Waiting(f"broker {broker} to move {counted(len(names), 'replica')}"):
         while True:
             found = (await admin.describe_log_dirs()).get(broker, ())
             replicas = {each.path: each.replicas for each in found}.get(path, {})
             here = {name: replicas[name].is_future for name in names if name in replicas}
-            # A replica in the directory that is not a future one has arrived; one that is in
-            # neither form was given up.
+            # A replica in the directory that is not a future one has arrived; if it is there in
+            # neither form, its move was abandoned.
             if not any(here.values()):
                 return sorted(here)
             await asyncio.sleep(_LOOK_EVERY_S)

@@ -1,4 +1,4 @@
-"""The sizes of topics and of what brokers store, from the log directories. Pure."""
+"""Computes the sizes of topics and of brokers' data from the log directories. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ Directories = Mapping[int, Sequence[LogDirDescription]]
 
 
 def topic_sizes(directories: Directories, topics: Iterable[TopicDescription]) -> dict[str, int]:
-    """The bytes of each topic, its replicas counted once: those of the leaders, or else of the
-    largest replica. Topics of which no replica is known are left out."""
+    """Return the bytes of each topic, with its replicas counted once: the leaders' sizes, or the
+    largest replica's if there is no leader. Topics without a known replica are left out.
+    """
     sizes = {
         (broker_id, name): replica.size_bytes
         for broker_id, own in directories.items()
         for directory in own
         for name, replica in directory.replicas.items()
-        # The copy of a move would count a partition twice.
+        # The copy made by a move would count a partition twice.
         if not replica.is_future
     }
     found: Counter[str] = Counter()
@@ -35,7 +36,7 @@ def topic_sizes(directories: Directories, topics: Iterable[TopicDescription]) ->
 
 
 def broker_sizes(directories: Directories) -> dict[int, int]:
-    """The bytes of all replicas that a broker stores."""
+    """Return the bytes of all replicas that a broker stores."""
     return {
         broker_id: sum(
             replica.size_bytes for directory in own for replica in directory.replicas.values()

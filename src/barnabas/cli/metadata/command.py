@@ -1,7 +1,7 @@
 """`barnabas metadata`: reads the tree like `zookeeper-shell.sh`, and imports a tree.
 
-The tree of a cluster is in its ZooKeeper. That of a broker without one is in its log directories;
-the files are read as they are at that moment, whether the broker runs or not.
+A cluster's tree is in its ZooKeeper. The tree of a broker without ZooKeeper is in its log
+directories; the files are read as they are at that moment, even if the broker is running.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
       barnabas metadata import tree.json --dir /disk1/kafka --dir /disk2/kafka
       barnabas metadata import tree.json --zookeeper-connect localhost:2181 --dir /var/lib/kafka
     """
-    # The environment is ignored: an import must not end up in a place that was not named.
+    # The environment is ignored: an import must not go to a place that was not named.
     settings = source.zookeeper() if source != NO_SOURCE else None
     if settings is None and not directories:
         raise click.UsageError("name the target: --dir or --zookeeper-connect")
@@ -158,12 +158,11 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
     for directory in directories:
         if not directory.is_dir():
             raise ConfigError(f"{directory} is not a directory")
-        # Before anything is locked or written: a tree of another cluster would orphan the logs
-        # here.
+        # Before anything is locked or written: another cluster's tree would orphan the logs here.
         _check_cluster(directory, tree)
     with ExitStack() as locks:
         for directory in directories:
-            # A broker that starts meanwhile finds the lock, and cannot write into the same files.
+            # A broker that starts meanwhile finds the lock, and cannot write to the same files.
             locks.callback(lock_directory(directory).release)
         summary = asyncio.run(_import(tree, directories, settings))
     into = ", ".join(map(str, directories)) if settings is None else settings.connect
@@ -187,7 +186,9 @@ def _summary_lines(summary: ImportSummary, file: Path, into: str) -> Iterator[st
 
 
 def _tree(file: Path) -> dict[str, Any]:
-    """The nodes by path. Raises CorruptData if it is not JSON, or not of that shape."""
+    """Return the nodes by path. Raises CorruptData if the file is not JSON or has another
+    structure.
+    """
     if file.stat().st_size > _MAX_TREE_BYTES:
         raise CorruptData(f"{file} is larger than {_MAX_TREE_BYTES} bytes")
     try:
@@ -200,7 +201,9 @@ def _tree(file: Path) -> dict[str, Any]:
 
 
 def _check_cluster(directory: Path, tree: dict[str, Any]) -> None:
-    """Refuse a tree of another cluster than the directory's. Raises ConfigError, CorruptData."""
+    """Refuse a tree from another cluster than the directory's. Raises ConfigError or
+    CorruptData.
+    """
     theirs = cluster_of(directory)
     if theirs is None:
         return
@@ -217,7 +220,9 @@ async def _import(
     tree: dict[str, Any], directories: tuple[Path, ...], settings: Settings | None
 ) -> ImportSummary:
     def latest_epoch(partition: TopicPartition) -> int:
-        """The latest epoch in the partition's log, in whichever directory; -1: none."""
+        """Return the latest epoch in the partition's log, in any of the directories; -1 if there is
+        none.
+        """
         found = [-1]
         for directory in directories:
             path = directory / str(partition) / LEADER_EPOCHS
@@ -236,7 +241,7 @@ async def _import(
 
 
 def _check(path: str, directory: Path | None, source: TreeSource) -> None:
-    """Raises UsageError for a path that cannot be one, or two sources at once."""
+    """Raises UsageError for an invalid path, or for two sources at once."""
     if not path.startswith("/") or (path != "/" and "" in path[1:].split("/")):
         raise click.UsageError(f"{path} is not the path of a node, such as /brokers/topics")
     if directory is not None and source != NO_SOURCE:

@@ -1,4 +1,4 @@
-"""`barnabas metadata export`: the tree as a file that `metadata import` takes (ZK-6)."""
+"""`barnabas metadata export`: writes the tree to a file for `metadata import` (ZK-6)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> Non
     """
     if directories and source != NO_SOURCE:
         raise click.UsageError("--dir contradicts --zookeeper-connect and --config")
-    # An export is often the only copy of its moment: none is overwritten.
+    # An export is often the only copy of its moment, so it is never overwritten.
     if file != _STANDARD_OUTPUT and file.exists():
         raise ConfigError(f"{file} exists; choose another name, or delete it first")
     found = asyncio.run(_read(source, directories))
@@ -64,7 +64,7 @@ def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> Non
 
 async def _read(source: TreeSource, directories: tuple[Path, ...]) -> Export:
     settings = None if directories else source.zookeeper()
-    # Only the root of a ZooKeeper may have nodes of other programs; a chroot is the cluster's own.
+    # Only the root of a ZooKeeper may have other programs' nodes; a chroot belongs to the cluster.
     has_others = settings is not None and not hosts_and_chroot(settings.connect)[1]
     async with reading(source, *directories) as store:
         return await export_tree(store, has_others=has_others)

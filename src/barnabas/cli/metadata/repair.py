@@ -1,4 +1,6 @@
-"""`barnabas metadata repair`: the metadata of a broker without ZooKeeper, after damage (ZK-6)."""
+"""`barnabas metadata repair`: repairs the metadata of a broker without ZooKeeper after damage
+(ZK-6).
+"""
 
 from __future__ import annotations
 
@@ -82,11 +84,13 @@ def repair(directories: tuple[Path, ...], properties_file: Path | None, accepts_
 
 
 def _named_in(properties_file: Path, given: Sequence[Path]) -> tuple[Path, ...]:
-    """The log directories of a broker's properties file. Raises ConfigError if `given` ones are
-    not all of them, or one is missing."""
+    """Return the log directories in a broker's properties file. Raises ConfigError if `given` is
+    not all of them, or if a directory is missing.
+    """
     properties = parse_properties(properties_file.read_text(errors="replace"))
     named = tuple(map(Path, BrokerConfig(properties).log_directories()))
-    # A directory that is left out keeps another history, and the broker refuses to start with both.
+    # A directory that is left out would keep another history, and the broker would refuse to start
+    # with both.
     if given and {each.resolve() for each in given} != {each.resolve() for each in named}:
         raise ConfigError(
             f"the log directories in {properties_file} are {', '.join(map(str, named))}: "
@@ -102,7 +106,7 @@ def _named_in(properties_file: Path, given: Sequence[Path]) -> tuple[Path, ...]:
 
 
 async def _repair(directories: Sequence[Path], accepts_loss: bool) -> list[str]:
-    # Nothing is there at all: a repair would make an empty tree out of a wrong path.
+    # Nothing exists there: a repair would create an empty tree from a wrong path.
     if not accepts_loss and merge_without_loss(read_copies(directories)).is_new:
         raise ConfigError(
             f"there is no {JOURNAL_NAME} with content in {', '.join(map(str, directories))}: "
@@ -126,7 +130,7 @@ async def _begin_again(store: EmbeddedStore, directories: Sequence[Path]) -> Non
             f"the log directories belong to different clusters, {', '.join(found)}: "
             "name those of one broker"
         )
-    # An empty tree gets the logs' cluster id: with a new one the broker would refuse its own logs.
+    # An empty tree gets the logs' cluster id: with a new id the broker would refuse its own logs.
     if store.was_new and found:
         cluster = layout.CLUSTER_ID.rpartition("/")[0]
         await store.commit(
@@ -148,7 +152,9 @@ def _report(
 
 
 def lock_directory(directory: Path) -> Lock:
-    """Lock a log directory, so that no broker uses it meanwhile. Raises ConfigError if one does."""
+    """Lock a log directory, so that no broker uses it meanwhile. Raises ConfigError if a broker
+    already does.
+    """
     try:
         return OsFiles().lock(directory / LOCK_NAME)
     except BlockingIOError as cause:
@@ -156,7 +162,7 @@ def lock_directory(directory: Path) -> Lock:
 
 
 def cluster_of(directory: Path) -> str | None:
-    """The cluster that a log directory belongs to, if any."""
+    """Return the cluster to which a log directory belongs, if any."""
     meta = directory / META_NAME
     if not meta.exists():
         return None

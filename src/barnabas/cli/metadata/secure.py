@@ -1,4 +1,4 @@
-"""`barnabas metadata secure`: the rights of an existing tree in ZooKeeper (SE-6)."""
+"""`barnabas metadata secure`: sets the access rights of an existing tree in ZooKeeper (SE-6)."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ def secure(source: TreeSource, undo: bool) -> None:
 
 
 class Done(NamedTuple):
-    """The number of nodes that have their rights now, and those of other programs in the root."""
+    """The number of nodes whose rights are now set, and the other programs' nodes in the root."""
 
     nodes: int
     others: list[str]
 
 
 async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
-    """Set the rights of each node after those below it: so a node that appears meanwhile below one
-    that is protected already was created by a broker. Raises ConfigError, MetadataError.
+    """Set the rights of each node after those of its children, so that a node appearing under a
+    protected node must have been created by a broker. Raises ConfigError or MetadataError.
 
-    The root is included, in which every client could delete /controller otherwise, if it is the
-    chroot or has no nodes of other programs.
+    The root is included if it is the chroot or has no other programs' nodes; otherwise every client
+    could delete /controller in it.
     """
     async with _open_store(settings) as store:
         paths = list(await nodes_below(store, CLUSTER_TOPS))
@@ -80,16 +80,16 @@ async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
             names = {f"/{name}" for name in (root.children if root is not None else ())}
             others = sorted(names - {*CLUSTER_TOPS, ZOOKEEPERS_OWN})
         if not others:
-            # First in the list, so last to be set: the order is reversed below.
+            # First in the list, so the last to be set: the order is reversed below.
             paths.insert(0, "/")
         return Done(await _set_each(store, paths, is_protected=is_protected), others)
 
 
 async def close_server(settings: Settings) -> None:
-    """Give a ZooKeeper that only this cluster uses, with all that it has, to the brokers.
+    """Give a ZooKeeper that only this cluster uses, with all its nodes, to the brokers.
 
-    Does nothing where the root is closed: then it was closed before they created anything. Raises
-    ConfigError, MetadataError.
+    It does nothing if the root is closed: then the root was closed before the brokers created
+    anything. Raises ConfigError or MetadataError.
     """
     async with _open_store(settings) as store:
         if await store.is_open_to_all("/"):

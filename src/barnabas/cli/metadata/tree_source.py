@@ -1,7 +1,7 @@
 """The source of the metadata tree for a command: ZooKeeper, or a broker's own directory.
 
-As for a broker: ZooKeeper if the settings name one, else the log directories. The settings
-are those of a properties file, then the environment's, then the command line's.
+As for a broker, this is ZooKeeper if the settings name one, and otherwise the log directories. The
+settings come from a properties file, then the environment, then the command line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SESSION_MS, _CONNECTION_MS = 6_000, 2_400
-"""At most: a broker waits for a ZooKeeper that is starting, the user of a command does not."""
+"""Upper limits: a broker waits for a ZooKeeper that is starting, but the user of a command does
+not.
+"""
 
 _ELSEWHERE = "--dir names another one, --zookeeper-connect the ZooKeeper of a cluster"
 
@@ -38,26 +40,28 @@ class TreeSource(NamedTuple):
     properties_file: str | None
 
     def zookeeper(self) -> Settings | None:
-        """How to reach ZooKeeper; None if there is none. Raises ConfigError."""
+        """Return how to reach ZooKeeper, or None if it is not used. Raises ConfigError."""
         config = self._config()
         return command_settings(config) if config.str("zookeeper.connect") else None
 
     def required_zookeeper(self) -> Settings:
-        """How to reach ZooKeeper. Raises ConfigError, also if none is named."""
+        """Return how to reach ZooKeeper. Raises ConfigError, even if none is named."""
         settings = self.zookeeper()
         if settings is None:
             raise ConfigError("no ZooKeeper is named: --zookeeper-connect HOST:PORT[/CHROOT]")
         return settings
 
     def log_directories(self) -> list[Path]:
-        """The directories with the tree of a broker without ZooKeeper. Raises ConfigError."""
+        """Return the directories with the tree of a broker without ZooKeeper. Raises
+        ConfigError.
+        """
         return [Path(each) for each in self._config().log_directories()]
 
     def _config(self) -> BrokerConfig:
         file = self.properties_file
         properties = {} if file is None else load_properties(file)
         properties |= from_environment(os.environ)
-        # A command serves no clients: configs that a broker could not honour do not matter to it.
+        # A command serves no clients, so configs that a broker could not honour do not matter here.
         properties = {
             name: text
             for name, text in properties.items()
@@ -72,7 +76,9 @@ NO_SOURCE = TreeSource(None, None)
 
 
 def command_settings(config: BrokerConfig) -> Settings:
-    """The settings of a broker with shorter timeouts, since a person waits. Raises ConfigError."""
+    """Return a broker's settings with shorter timeouts, since a person is waiting. Raises
+    ConfigError.
+    """
     from barnabas.cluster.zookeeper_settings import settings_from
 
     settings = settings_from(config)
@@ -83,7 +89,7 @@ def command_settings(config: BrokerConfig) -> Settings:
 
 
 def tree_source(command: F) -> F:
-    """`--zookeeper-connect` and `--config`; passed on as `source`."""
+    """Add `--zookeeper-connect` and `--config`, passed on as `source`."""
 
     @click.option(
         "--zookeeper-connect",
@@ -107,7 +113,7 @@ def tree_source(command: F) -> F:
 
 @asynccontextmanager
 async def reading(source: TreeSource, *directories: Path | None) -> AsyncIterator[MetadataStore]:
-    """The tree, for reading; directories override the settings."""
+    """Open the tree for reading; `directories` override the settings."""
     given = [each for each in directories if each is not None]
     settings = None if given else source.zookeeper()
     if settings is not None:
@@ -118,7 +124,7 @@ async def reading(source: TreeSource, *directories: Path | None) -> AsyncIterato
         try:
             store = EmbeddedStore.open(*(given or source.log_directories()), read_only=True)
         except ConfigError as error:
-            # Without --dir it was the default directory, which may not be the one that is meant.
+            # Without --dir this was the default directory, which may not be the intended one.
             raise ConfigError(f"{error}; {_ELSEWHERE}") from error
     try:
         yield store

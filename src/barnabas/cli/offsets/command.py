@@ -100,7 +100,7 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
             names = await _partitions(admin, wanted, exclude_internal)
 
             async def ask(time_ms: int) -> dict[TopicPartition, OffsetAndTimestamp]:
-                # A partition without a leader would be retried until the time is up, and hide the
+                # A partition without a leader would be retried until time is up, and hide the
                 # others.
                 times = {name: time_ms for name, has_leader in names.items() if has_leader}
                 return await admin.list_offsets(times, read_committed=committed)
@@ -125,9 +125,9 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def offset_lines(found: Mapping[TopicPartition, OffsetAndTimestamp]) -> Iterator[str]:
-    """Kafka 3.9's lines: of the partitions that have such an offset, in order."""
+    """Yield Kafka 3.9's lines for the partitions that have such an offset, in order."""
     for name in sorted(found):
-        # -1: no record is that young. Kafka prints no line for it.
+        # -1: no record is that recent. Kafka prints no line for it.
         if found[name].offset >= 0:
             yield f"{name.topic}:{name.partition}:{found[name].offset}"
 
@@ -135,8 +135,9 @@ def offset_lines(found: Mapping[TopicPartition, OffsetAndTimestamp]) -> Iterator
 async def _partitions(
     admin: Admin, wanted: Iterable[Selection], exclude_internal: bool
 ) -> dict[TopicPartition, bool]:
-    """The partitions to ask for, in order, and whether they have leaders. Raises BadReset for one
-    that does not exist."""
+    """Return the partitions to look up, in order, and whether they have leaders. Raises BadReset if
+    a partition does not exist.
+    """
     names = [each.topic for each in wanted]
     described = {
         topic.name: {each.partition: each.leader >= 0 for each in topic.partitions}

@@ -84,12 +84,12 @@ def watch(
 
 
 class _Watcher:
-    """Looks at the cluster in turn, and shows the result."""
+    """Looks at the cluster repeatedly, and shows the result."""
 
     def __init__(self, servers: str, names: tuple[str, ...], internal: bool) -> None:
         self._servers = servers
         self._names = list(dict.fromkeys(names)) or None
-        # A topic that is named is meant, internal or not.
+        # A named topic is always shown, even an internal one.
         self._internal = internal or bool(names)
         self._clock = SystemClock()
         self._watch = Watch()
@@ -154,9 +154,9 @@ class _Watcher:
     async def _look_again(
         self, admin: Admin, interval_ms: int, on_silence: Callable[[], None]
     ) -> Look:
-        """Look after a pause; retries transient errors, so as to see a cluster recover."""
+        """Look after a pause; retry transient errors, so as to see a cluster recover."""
         wait_s = interval_ms / 1000
-        # Errors are retried below without a word, so a timer says it once nothing is known for
+        # Errors are retried below silently, so a timer reports it when nothing has been known for
         # long.
         silence = asyncio.get_running_loop().call_later(wait_s + _SILENCE_S, on_silence)
         try:

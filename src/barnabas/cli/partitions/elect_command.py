@@ -94,7 +94,7 @@ def _read(path: Path) -> list[TopicPartition]:
 
 
 def _report(kind: str, outcomes: Mapping[TopicPartition, KafkaError | None]) -> int:
-    """Print Kafka's lines; the exit code, 1 if an election failed."""
+    """Print Kafka's lines; return the exit code, 1 if an election failed."""
     elected = [name for name, error in sorted(outcomes.items()) if error is None]
     unneeded = [
         name for name, error in sorted(outcomes.items()) if isinstance(error, ElectionNotNeeded)

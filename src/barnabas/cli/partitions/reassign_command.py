@@ -64,14 +64,14 @@ class Plan(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Limits in bytes per second; None: as they are."""
+    """Limits in bytes per second; None leaves a limit unchanged."""
 
     between_brokers: int | None
     between_log_dirs: int | None
 
 
 def _action(name: str, text: str) -> Callable[[F], F]:
-    """Return a flag for an action. All that are given are kept: else the last would win."""
+    """Return a flag for an action. All given actions are kept; otherwise the last would win."""
 
     def keep(context: click.Context, _: click.Parameter, is_given: bool) -> None:
         if is_given:
@@ -206,7 +206,7 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
         racks = await racks_of(admin)
     check_known(brokers, racks)
     chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
-    # A random start, as for a new topic: else every proposal would load the first broker most.
+    # A random start, as for a new topic: otherwise every proposal would load the first broker most.
     plan = propose(topics, chosen, random.randrange(len(brokers)))
     _print(
         [
@@ -228,7 +228,7 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
         )
         before = await replicas_of(admin, wanted)
         moving = await admin.list_partition_reassignments()
-        # As in Kafka: with moves under way a further plan has to be meant.
+        # As in Kafka: while moves are under way, a further plan needs a confirmation.
         if moving and not additional:
             complain(_WHO, "others are under way (see --list): --additional accepts that")
             return EXIT_FAILURE
@@ -264,20 +264,20 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
 async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
     wanted, log_dirs = plan
     async with Admin(servers, **client_options()) as admin:
-        # Looked up first: a move that ends in between counts as completed.
+        # Looked up first, so that a move that ends in between counts as completed.
         moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
         found = places(log_dirs, await admin.describe_log_dirs()) if log_dirs else {}
         _print([*status_lines(wanted, actual, moving), *(move_lines(log_dirs, found) or [""])])
         are_moving = bool(moving) or any(each.is_moving() for each in found.values())
-        # Clearing now would free a move that is still under way.
+        # Clearing now would remove the limit from a move that is still under way.
         if are_moving or preserve_throttles:  # of others, too: a broker has one rate for all
             return EXIT_OK
         return await _clear(admin, wanted, actual)
 
 
 async def _clear(admin: Admin, wanted: Replicas, actual: Replicas) -> int:
-    """Clear every broker's throttle: which ones took part is no longer known."""
+    """Clear every broker's throttle: it is no longer known which brokers took part."""
     named = {broker for brokers in wanted.values() for broker in brokers}
     brokers = sorted(named | (await racks_of(admin)).keys())
     topics = sorted({name.topic for name in wanted} & {name.topic for name in actual})
@@ -292,7 +292,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
     wanted, log_dirs = plan
     async with Admin(servers, **client_options()) as admin:
         moving = await admin.list_partition_reassignments(wanted)
-        # None as the replicas of a partition cancels its reassignment (KIP-455).
+        # None in place of a partition's replicas cancels its reassignment (KIP-455).
         outcomes = await admin.alter_partition_reassignments(dict.fromkeys(moving))
         cancelled = sorted(name for name, error in outcomes.items() if error is None)
         if cancelled:
@@ -305,7 +305,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
         over = {
             name: error
             for name, error in outcomes.items()
-            # It has ended between the two requests: nothing is left to cancel.
+            # It ended between the two requests: nothing is left to cancel.
             if not isinstance(error, NoReassignmentInProgress)
         }
         if not over:
@@ -319,7 +319,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
 
 
 async def _cancel_moves(admin: Admin, log_dirs: LogDirs) -> int:
-    """Move back what moves between log directories: to where it is."""
+    """Cancel moves between log directories by moving the replicas to their present directories."""
     found = places(log_dirs, await admin.describe_log_dirs())
     back = {
         replica: place.current
@@ -332,13 +332,13 @@ async def _cancel_moves(admin: Admin, log_dirs: LogDirs) -> int:
 
 
 async def racks_of(admin: Admin) -> dict[int, str | None]:
-    """The rack of each broker."""
+    """Return the rack of each broker."""
     described = await admin.describe_cluster()
     return {broker.broker_id: broker.rack for broker in described.brokers}
 
 
 async def replicas_of(admin: Admin, wanted: Replicas) -> Replicas:
-    """The replicas of all these partitions. Raises BadPlan for one that does not exist."""
+    """Return the replicas of all these partitions. Raises BadPlan if one does not exist."""
     there = current(await admin.describe_topics(sorted({name.topic for name in wanted})))
     missing = sorted(wanted.keys() - there.keys())
     if missing:
@@ -347,12 +347,12 @@ async def replicas_of(admin: Admin, wanted: Replicas) -> Replicas:
 
 
 def plan_of(path: Path) -> Plan:
-    """The plan in a file. Raises BadPlan, which names it."""
+    """Return the plan in a file. Raises BadPlan with the file's name."""
     return Plan(_read(path, read_plan), _read(path, read_log_dirs))
 
 
 def check_known(brokers: Collection[int], racks: Mapping[int, str | None]) -> None:
-    """Raises BadPlan for a broker that is not there."""
+    """Raises BadPlan for an unknown broker."""
     unknown = sorted(set(brokers) - racks.keys())
     if unknown:
         raise BadPlan(f"there is no broker {unknown[0]}, only {','.join(map(str, sorted(racks)))}")

@@ -2,7 +2,8 @@
 
     {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","/disk2/kafka"]}
 
-Each entry is for the broker at the same place; "any" leaves the replica where the broker has it.
+Each entry is for the broker at the same position; "any" leaves the replica in its present
+directory.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Described = Mapping[int, tuple[LogDirDescription, ...]]
 
 
 class Replica(NamedTuple):
-    """A partition's replica on one broker; sorted as Kafka's tool does it."""
+    """A partition's replica on one broker; sorted as in Kafka's tool."""
 
     broker_id: int
     name: TopicPartition
@@ -38,18 +39,20 @@ LogDirs = dict[Replica, str]
 
 
 class Place(NamedTuple):
-    """The log directory of a replica, and the one to which it moves."""
+    """The log directory of a replica, and the directory to which it is moving."""
 
     current: str | None
     future: str | None
 
     def is_moving(self) -> bool:
-        """A replica moves until it is known to stay: as in Kafka, one not found may yet come."""
+        """Return whether it is moving: a replica moves until it is known to stay; as in Kafka, a
+        replica that is not found may still appear.
+        """
         return self.current is None or self.future is not None
 
 
 def places(wanted: LogDirs, found: Described) -> dict[Replica, Place]:
-    """Look these replicas up in the answers of the brokers."""
+    """Look up these replicas in the brokers' answers."""
     return {each: _place(each, found) for each in sorted(wanted)}
 
 
@@ -58,14 +61,14 @@ def _place(replica: Replica, found: Described) -> Place:
     for directory in found.get(replica.broker_id, ()):
         there = directory.replicas.get(replica.name)
         if there is not None:
-            # A replica that moves is in two directories: the current log, and the future one that
-            # catches up.
+            # A moving replica is in two directories: the current log, and the future log that is
+            # catching up.
             paths[there.is_future] = directory.path
     return Place(paths.get(False), paths.get(True))
 
 
 def move_lines(wanted: LogDirs, places: Mapping[Replica, Place]) -> list[str]:
-    """The state of the moves: Kafka's lines."""
+    """Return Kafka's lines for the state of the moves."""
     return [_line(each, wanted[each], place) for each, place in places.items()]
 
 
@@ -92,10 +95,10 @@ def _line(replica: Replica, target: str, place: Place) -> str:
 
 
 async def start_moves(admin: Admin, wanted: LogDirs) -> dict[Replica, KafkaError]:
-    """Start the moves; those that could not be started, with their errors.
+    """Start the moves; return those that could not be started, with their errors.
 
-    A replica that has just been reassigned to its broker may not be there yet: that is waited for,
-    for ten seconds at most.
+    A replica that has just been reassigned to its broker may not exist yet: this waits for it for
+    at most ten seconds.
     """
     pending = dict(sorted(wanted.items()))
     ends_at_s = asyncio.get_running_loop().time() + _BEGINS_WITHIN_S

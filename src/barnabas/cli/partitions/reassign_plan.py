@@ -3,8 +3,8 @@
     {"version":1,"partitions":[
       {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}
 
-The first of a partition's replicas is its preferred leader. `log_dirs` may be left out, see
-`reassign_log_dirs`: which of its directories a broker takes is up to the broker then.
+The first of a partition's replicas is its preferred leader. `log_dirs` may be left out (see
+`reassign_log_dirs`): the broker then chooses among its directories.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class BadPlan(BarnabasError):
 
 
 def read_plan(text: str) -> Replicas:
-    """The replicas in a reassignment file. Raises BadPlan."""
+    """Return the replicas in a reassignment file. Raises BadPlan."""
     wanted: Replicas = {}
     for entry in _entries(text, "partitions"):
         name = _name(entry)
         replicas = entry.get("replicas")
-        # JSON's true is an int to Python, too.
+        # JSON's true is also an int in Python.
         if not isinstance(replicas, list) or not all(type(each) is int for each in replicas):
             raise BadPlan(f'partition {name}: "replicas" is not a list of broker ids')
         if not replicas:
@@ -53,7 +53,7 @@ def read_plan(text: str) -> Replicas:
 
 
 def read_log_dirs(text: str) -> LogDirs:
-    """The log directories that a reassignment file names. Raises BadPlan."""
+    """Return the log directories that a reassignment file names. Raises BadPlan."""
     wanted: LogDirs = {}
     for entry in _entries(text, "partitions"):
         name = _name(entry)
@@ -64,7 +64,7 @@ def read_log_dirs(text: str) -> LogDirs:
 
 
 def _log_dirs(name: TopicPartition, entry: Mapping[str, Any]) -> list[str]:
-    """One for each replica, or none at all."""
+    """Return one directory for each replica, or none at all."""
     found = entry.get("log_dirs") or []
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise BadPlan(f'partition {name}: "log_dirs" is not a list of paths')
@@ -80,7 +80,7 @@ def _log_dirs(name: TopicPartition, entry: Mapping[str, Any]) -> list[str]:
 
 
 def read_names(text: str) -> list[TopicPartition]:
-    """The partitions of an election file, `{"partitions":[{"topic":"t","partition":0}]}`."""
+    """Return the partitions in an election file, `{"partitions":[{"topic":"t","partition":0}]}`."""
     names = [_name(entry) for entry in _entries(text, "partitions")]
     if not names:
         raise BadPlan("no partition is named")
@@ -88,7 +88,7 @@ def read_names(text: str) -> list[TopicPartition]:
 
 
 def read_topics(text: str) -> list[str]:
-    """The topics of `{"version":1,"topics":[{"topic":"t"}]}`. Raises BadPlan."""
+    """Return the topics in `{"version":1,"topics":[{"topic":"t"}]}`. Raises BadPlan."""
     topics = [entry.get("topic") for entry in _entries(text, "topics")]
     wrong = [topic for topic in topics if not isinstance(topic, str)]
     if wrong or not topics:
@@ -97,7 +97,7 @@ def read_topics(text: str) -> list[str]:
 
 
 def plan_text(replicas: Mapping[TopicPartition, Sequence[int]]) -> str:
-    """The file that would bring this about, in one line."""
+    """Return the file that describes these replicas, in one line."""
     partitions = [
         {
             "topic": name.topic,
@@ -123,11 +123,11 @@ def current(topics: Iterable[TopicDescription]) -> Replicas:
 def propose(
     topics: Iterable[TopicDescription], racks: Mapping[int, str | None], start: int
 ) -> Replicas:
-    """Each topic reassigned to these brokers as a new one would be, with its replication factor.
+    """Assign each topic to these brokers like a new topic, keeping its replication factor.
 
     Raises InvalidReplicationFactor if there are too few brokers.
     """
-    # Placed as the controller places a new topic, so that a proposal spreads as evenly.
+    # Placed as the controller places a new topic, so that a proposal spreads equally well.
     return {
         TopicPartition(topic.name, number): tuple(brokers)
         for topic in topics
@@ -140,7 +140,7 @@ def propose(
 def status_lines(
     wanted: Replicas, actual: Replicas, moving: Mapping[TopicPartition, Reassignment]
 ) -> list[str]:
-    """The state of a reassignment. A partition that does not exist has no replicas."""
+    """Return lines with the state of a reassignment. A nonexistent partition has no replicas."""
     lines = ["Status of partition reassignment:"]
     for name, replicas in sorted(wanted.items()):
         is_at = actual.get(name, ())
@@ -157,7 +157,7 @@ def status_lines(
 
 
 def moving_lines(moving: Mapping[TopicPartition, Reassignment]) -> list[str]:
-    """The partitions that are being reassigned."""
+    """Return lines with the partitions that are being reassigned."""
     if not moving:
         return ["No partition reassignments found."]
     lines = ["Current partition reassignments:"]

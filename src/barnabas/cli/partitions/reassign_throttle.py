@@ -1,8 +1,8 @@
-"""The throttles of a reassignment, which `reassign --throttle` sets and --verify clears.
+"""Handles the throttles of a reassignment, which `reassign --throttle` sets and --verify clears.
 
-As in Kafka's tool, every broker that takes part gets the rate, as leader and as follower. Each
-topic that moves gets the lists of replicas that the rate counts for: the old ones on the leaders'
-side, the new ones on the followers'. So no replica that is in sync is throttled.
+As in Kafka's tool, every broker that takes part gets the rate, both as leader and as follower. Each
+moving topic gets the lists of replicas to which the rate applies: the old replicas on the leaders'
+side, the new replicas on the followers' side. So no in-sync replica is throttled.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOPIC_SETTINGS = (
 
 
 class Move(NamedTuple):
-    """One partition's brokers: the ones that have it, and the ones that get it."""
+    """One partition's brokers: those that have it, and those that will get it."""
 
     sources: frozenset[int]
     destinations: frozenset[int]
@@ -45,9 +45,9 @@ def moves(
     wanted: Mapping[TopicPartition, Sequence[int]],
     actual: Mapping[TopicPartition, Sequence[int]],
 ) -> dict[TopicPartition, Move]:
-    """The moves once `wanted` is under way, with those under way already.
+    """Return the moves once `wanted` is under way, including those already under way.
 
-    Of a partition that moves already, the source is its replicas before that move.
+    For a partition that is already moving, the source is its replicas before that move.
     """
     found = {
         name: Move(
@@ -57,14 +57,14 @@ def moves(
         for name, reassignment in moving.items()
     }
     for name, replicas in wanted.items():
-        # While a partition moves, its replicas include those that it is only going to have.
+        # While a partition moves, its replicas include those that it will only get.
         sources = found[name].sources if name in found else frozenset(actual[name])
         found[name] = Move(sources, frozenset(replicas) - sources)
     return found
 
 
 def throttled_replicas(moves: Mapping[TopicPartition, Move]) -> dict[str, tuple[str, str]]:
-    """The values for TOPIC_SETTINGS, by topic: `partition:broker,...`, in Kafka's order."""
+    """Return the values for TOPIC_SETTINGS, by topic: `partition:broker,...`, in Kafka's order."""
     found: dict[str, tuple[list[str], list[str]]] = {}
     for (topic, partition), move in moves.items():
         leaders, followers = found.setdefault(topic, ([], []))
@@ -81,7 +81,7 @@ def taking_part(moves: Mapping[TopicPartition, Move]) -> list[int]:
 
 
 async def throttle(admin: Admin, moves: Mapping[TopicPartition, Move], bytes_per_s: int) -> None:
-    """Set the throttles, the topics' first, so that no replica copies before it counts."""
+    """Set the throttles, the topics' first, so that no replica copies before the rate applies."""
     for topic, texts in throttled_replicas(moves).items():
         settings = [
             ConfigOperation(name, ConfigOperationType.SET, text)
@@ -107,7 +107,9 @@ async def throttle_log_dirs(admin: Admin, brokers: Iterable[int], bytes_per_s: i
 async def clear(
     admin: Admin, brokers: Iterable[int], topics: Iterable[str]
 ) -> dict[ConfigResource, KafkaError]:
-    """Clear every throttle of these; the resources that could not be cleared, with the errors."""
+    """Clear all their throttles; return the resources that could not be cleared, with the
+    errors.
+    """
     wanted: list[tuple[ConfigResource, Collection[str]]] = [
         *((ConfigResource(BROKER, str(each)), BROKER_SETTINGS) for each in brokers),
         *((ConfigResource(TOPIC, each), TOPIC_SETTINGS) for each in topics),

@@ -1,9 +1,10 @@
-"""The screen of `partitions watch`: a table that stays in place, and the last changes below it.
+"""Draws the screen of `partitions watch`: a table that stays in place, and the last changes below
+it.
 
 If there are too many partitions for the terminal, a healthy one takes one line instead of one per
-replica, and unhealthy ones come first. If it is too narrow, the least important columns are left
-out, then topic names are shortened. The last line of the table says what is not shown. No line is
-ever wrapped, for the table would not stay in place.
+replica, and unhealthy ones come first. If the terminal is too narrow, the least important columns
+are left out, then topic names are shortened. The last line of the table says what is not shown.
+Lines are never wrapped, since the table would not stay in place.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ def screen(
     size: ConsoleDimensions,
     silent_since_ms: int | None = None,
 ) -> Group:
-    """All that fits on a terminal of that size; `changes`: oldest first."""
+    """Return everything that fits on a terminal of that size; `changes` has the oldest first."""
     news = list(changes)[-min(_CHANGES, max(size.height // 5, 1)) :]
     is_old = silent_since_ms is not None
-    # Rich would scroll what does not fit, and the table would not stay in place.
+    # Rich would scroll content that does not fit, and the table would not stay in place.
     room = size.height - _HEADING_LINES - (len(news) + 1 if news else 0) - is_old
     is_brief = sum(len(row.replicas) for row in rows) > room
     shown = _that_fit(rows, room) if is_brief else list(rows)
@@ -63,12 +64,14 @@ def screen(
 
 
 def _that_fit(rows: Sequence[PartitionRow], room: int) -> list[PartitionRow]:
-    """The rows for so many lines, healthy ones in one line each: the unhealthy ones first."""
+    """Return the rows that fit into this many lines: unhealthy ones first, healthy ones in one line
+    each.
+    """
     shown: list[PartitionRow] = []
     used = 0
     for row in sorted(rows, key=lambda row: (row.is_well, row.name)):
         used += 1 if row.is_well else len(row.replicas)
-        # One partition is shown in any case, even where it does not fit.
+        # One partition is always shown, even if it does not fit.
         if used > room and shown:
             break
         shown.append(row)
@@ -87,7 +90,7 @@ def _hidden(rows: Sequence[PartitionRow], shown: Sequence[PartitionRow]) -> Iter
 def _table(
     rows: Sequence[PartitionRow], width: int, is_brief: bool
 ) -> tuple[Table, tuple[str, ...]]:
-    """The table, and what is left out of it for lack of width."""
+    """Return the table, and the columns left out for lack of width."""
     lines = [
         line
         for row in rows
@@ -126,7 +129,7 @@ def _room(width: int, taken: Mapping[str, int]) -> int:
 
 
 def _shorten(name: Text, most: int) -> Text:
-    """The name cut in the middle: partitions of one topic differ at the end."""
+    """Return the name cut in the middle: partitions of one topic differ at the end."""
     if name.cell_len <= most:
         return name
     topic, dash, number = name.plain.rpartition("-")
@@ -135,7 +138,9 @@ def _shorten(name: Text, most: int) -> Text:
 
 
 def _brief_line(row: PartitionRow) -> dict[str, Text]:
-    """A healthy partition in one line: its leader's log end, and the largest lag of a replica."""
+    """Return a healthy partition in one line: its leader's log end, and the largest lag of a
+    replica.
+    """
     line = next(_lines(row))
     lags = [replica.lag_records for replica in row.replicas if replica.lag_records is not None]
     lags_ms = [replica.lag_ms for replica in row.replicas if replica.lag_ms is not None]
@@ -151,7 +156,9 @@ def _brief_line(row: PartitionRow) -> dict[str, Text]:
 
 
 def _lines(row: PartitionRow) -> Iterator[dict[str, Text]]:
-    """A line per replica, by the columns' titles; the partition's own cells are in the first."""
+    """Yield a line per replica, by the columns' titles; the partition's own cells are in the first
+    line.
+    """
     own = {
         _NAME: Text(str(row.name)),
         "leader": Text("none", "bold red") if row.leader < 0 else Text(str(row.leader)),
@@ -191,5 +198,5 @@ def _change(change: Change, width: int) -> Text:
 
 
 def _line(text: str, style: str) -> Text:
-    """One line, whatever the terminal's width."""
+    """Return one line, whatever the terminal's width is."""
     return Text(text, style, no_wrap=True, overflow="ellipsis")

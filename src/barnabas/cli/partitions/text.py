@@ -18,7 +18,7 @@ UNKNOWN = "?"
 
 
 def row_lines(rows: Iterable[PartitionRow]) -> Iterator[str]:
-    """A line per partition, and below it one per replica."""
+    """Yield a line per partition, and below it one per replica."""
     for row in rows:
         yield (
             f"Topic: {row.name.topic}\tPartition: {row.name.partition}\t"
@@ -42,7 +42,7 @@ def change_line(change: Change) -> str:
 
 
 def silence_line(since_ms: int) -> str:
-    """The line for a cluster of which no broker answers."""
+    """Return the line for a cluster in which no broker answers."""
     return f"{clock(since_ms, with_date=True)} no broker has answered since"
 
 
@@ -74,7 +74,7 @@ def row_values(rows: Iterable[PartitionRow]) -> list[dict[str, Any]]:
 
 
 def standing(replica: ReplicaRow) -> str:
-    """A replica's standing in its partition."""
+    """Return a replica's status in its partition."""
     if replica.is_leader:
         return "leader"
     if not replica.is_live:

@@ -1,13 +1,13 @@
-"""The state of partitions as a watcher sees it: lag of the replicas, and changes. Pure.
+"""Derives the state of partitions for a watcher: lag of the replicas, and changes. Pure.
 
 Brokers report where a replica's log ends, not how long it has been behind. The watcher remembers
 where the leader's log ended at each look: a replica has been behind since the last look at which
-the leader had no more than the replica has now. One that was never seen complete has been behind
-since the first look, at least.
+the leader had no more than the replica has now. A replica that was never seen complete has been
+behind at least since the first look.
 
-The reason for a change cannot be seen from outside, so none is given. The replicas of one look are
-not asked at one instant: while producers write, the time between two answers may show as a lag of
-some records.
+The reason for a change cannot be seen from outside, so none is given. The replicas are not asked at
+the same instant: while producers write, the time between two answers may appear as a lag of some
+records.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ class _Memory:
         ends: Mapping[int, ReplicaEnd],
         now_ms: int,
     ) -> PartitionRow:
-        """The partition as it is now, given the ends of its replicas."""
+        """Return the partition's current state, given the ends of its replicas."""
         leader_end = ends.get(partition.leader)
         if leader_end is not None:
             _remember(self._leader_ends, now_ms, leader_end.end_offset)
-        # A leader that does not answer now has had at least the end that was seen last.
+        # A leader that does not answer now has at least the end that was seen last.
         newest = self._leader_ends[-1][1] if self._leader_ends else None
         replicas = []
         for broker_id in partition.replicas:
@@ -113,7 +113,7 @@ class _Memory:
         return self.row
 
     def _complete_at_ms(self, broker_id: int, end: ReplicaEnd | None) -> int:
-        """When the replica last had everything that its leader had, as far as was seen."""
+        """Return when the replica last had everything that its leader had, as far as was seen."""
         known_ms = self._caught_up_at_ms.get(broker_id, self._first_at_ms)
         if end is not None:
             known_ms = max(known_ms, _caught_up_at_ms(self._leader_ends, end.end_offset))
@@ -135,7 +135,7 @@ class Watch:
         live: Collection[int],
         ends: Ends,
     ) -> Look:
-        """The rows now, and the changes since the last look; the first look has none."""
+        """Return the current rows, and the changes since the last look; the first look has none."""
         rows, changes = [], []
         for topic in topics:
             for partition in topic.partitions:
@@ -144,8 +144,7 @@ class Watch:
                 before = memory.row
                 row = memory.look(name, partition, live, ends.get(name, {}), now_ms)
                 rows.append(row)
-                # A change is the difference of two looks; a partition that is new has no earlier
-                # one.
+                # A change is the difference between two looks; a new partition has no earlier look.
                 if before is not None:
                     changes += [Change(now_ms, name, text) for text in _news(before, row)]
                 elif self._has_looked:
@@ -158,14 +157,18 @@ class Watch:
 
 
 def _remember(leader_ends: deque[tuple[int, int]], now_ms: int, end_offset: int) -> None:
-    """Add a look; of several at the same end the last counts, truncation removes higher ends."""
+    """Add a look; of several with the same end the last one counts; truncation removes higher
+    ends.
+    """
     while leader_ends and leader_ends[-1][1] >= end_offset:
         leader_ends.pop()
     leader_ends.append((now_ms, end_offset))
 
 
 def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> int:
-    """The last look at which the leader's end was no higher than that; 0: none."""
+    """Return the last look at which the leader's end was no higher than that; 0 if there is
+    none.
+    """
     for at_ms, leader_end in reversed(leader_ends):
         # The newest look at which the leader had no more than the replica has now.
         if leader_end <= end_offset:
@@ -174,7 +177,7 @@ def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> in
 
 
 def _news(before: PartitionRow, now: PartitionRow) -> Iterator[str]:
-    """The differences. The reasons are only in the logs of the brokers."""
+    """Yield the differences. The reasons are only in the brokers' logs."""
     before_ids, now_ids = _replicas(before), _replicas(now)
     if before_ids != now_ids:
         yield f"replicas {_ids(before_ids)} -> {_ids(now_ids)}"
@@ -191,7 +194,7 @@ def _news(before: PartitionRow, now: PartitionRow) -> Iterator[str]:
 
 
 def _standing_of(broker_ids: Iterable[int], now: PartitionRow) -> str:
-    """Facts of this look about replicas that lost their standing."""
+    """Return facts from this look about replicas that lost their status."""
     found = {replica.broker_id: replica for replica in now.replicas}
     facts = []
     for broker_id in broker_ids:

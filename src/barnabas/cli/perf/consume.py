@@ -26,10 +26,10 @@ _COLUMNS = (
 
 
 class Receiving:
-    """The records received, in all and since the last line."""
+    """Counts the records received, in total and since the last line."""
 
     def __init__(self, now_ms: int, wall_ms: int) -> None:
-        """`now_ms`, here and below, is monotonic; wall time is for showing it."""
+        """`now_ms`, here and below, is monotonic; wall time is only for display."""
         self.began_ms = self.window_began_ms = now_ms
         self._calendar_ms = wall_ms - now_ms
         self.records = self.window_records = 0
@@ -40,7 +40,7 @@ class Receiving:
         self.bytes += size_bytes
 
     def line(self, now_ms: int) -> str:
-        """The columns for the time since the last line; begins a new one."""
+        """Return the columns for the time since the last line, and start a new line."""
         text = self._columns(
             self.bytes - self.window_bytes,
             self.records - self.window_records,
@@ -56,7 +56,7 @@ class Receiving:
         return f"{began}, {ended}, {text}"
 
     def _columns(self, size_bytes: int, records: int, took_ms: int) -> str:
-        # All of the time is fetching: partitions are assigned, there is no group to join.
+        # All of the time is fetching: partitions are assigned, so no group is joined.
         megabytes, seconds = size_bytes / _MEBIBYTE, max(took_ms, 1) / 1000
         volume, rate = f"{megabytes / seconds:.4f}", f"{records / seconds:.4f}"
         return f"{megabytes:.4f}, {volume}, {records}, {rate}, 0, {took_ms}, {volume}, {rate}"
@@ -69,7 +69,7 @@ class Wanted(NamedTuple):
     records: int
     timeout_ms: int
     interval_ms: int | None
-    """Between two lines of the report; None: only the summary."""
+    """The time between two lines of the report; None: only the summary."""
     offset: str
     has_header: bool
 
@@ -158,7 +158,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
-    """Read all records; the summary is printed however it ends."""
+    """Read all records; the summary is printed however the reading ends."""
     clock = SystemClock()
     async with consumer:
         partitions = await consumer.partitions_for(wanted.topic)
@@ -182,7 +182,7 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                         f"then no more for {wanted.timeout_ms} ms; --timeout waits longer",
                     )
                     break
-                # No longer than to the next line of the report, or to the end of patience.
+                # No longer than until the next line of the report, or until the time limit.
                 records = await consumer.poll(min(silence_ms, wanted.interval_ms or silence_ms))
                 now_ms = clock.monotonic_ms()
                 if records:
@@ -194,7 +194,7 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                     click.echo(report.line(now_ms))
         finally:
             # With --show-detailed-stats Kafka prints no summary; the records since the last line
-            # have one more.
+            # get one more line.
             if wanted.interval_ms is None:
                 click.echo(report.summary(clock.monotonic_ms()))
             else:
@@ -202,6 +202,6 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
 
 
 def _time(at_ms: int) -> str:
-    """Local time, as Kafka's tool writes it."""
+    """Return local time, as Kafka's tool writes it."""
     local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
     return f"{local:%Y-%m-%d %H:%M:%S}:{at_ms % 1000:03}"

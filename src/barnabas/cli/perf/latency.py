@@ -1,7 +1,8 @@
-"""Latencies of many records in little memory, and the lines that show them. Pure.
+"""Collects the latencies of many records in little memory, and formats the lines that show them.
+Pure.
 
-A record counts in its tenth of a millisecond, so a percentile is exact to that, whatever their
-number; average and maximum are exact. Windows are merged by adding their counts.
+Each record is counted in its tenth of a millisecond, so percentiles have that precision for any
+number of records; average and maximum are exact. Windows are merged by adding their counts.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class Latencies:
         self.max_ms = 0.0
 
     def add(self, sent_at_s: Iterable[float], done_at_s: float) -> None:
-        """Add records sent at these times and acknowledged at that one; one clock, in seconds."""
+        """Add records sent at these times and acknowledged at `done_at_s`; all on one clock, in
+        seconds.
+        """
         taken_ms = [(done_at_s - sent_at) * 1000 for sent_at in sent_at_s]
         self._steps.update([int(each * _STEPS_PER_MS) for each in taken_ms])
         self._sum_ms += sum(taken_ms)
@@ -42,8 +45,10 @@ class Latencies:
         return self._sum_ms / self.count if self.count else 0.0
 
     def percentile_ms(self, share: float) -> float:
-        """The latency that this share of records did not exceed, to a tenth of a millisecond."""
-        # Walks the counts upwards until this share of the records is behind it.
+        """Return the latency that this share of records did not exceed, to a tenth of a
+        millisecond.
+        """
+        # Walk the counts upwards until this share of the records has been passed.
         missing = share * self.count
         for step, count in sorted(self._steps.items()):
             missing -= count
@@ -52,7 +57,7 @@ class Latencies:
         return 0.0
 
     def line(self, record_bytes: int, seconds: float) -> str:
-        """The line that `kafka-producer-perf-test.sh` prints every five seconds."""
+        """Return the line that `kafka-producer-perf-test.sh` prints every five seconds."""
         rate = self.count / seconds if seconds > 0 else 0.0
         return (
             f"{self.count} records sent, {rate:.1f} records/sec "
@@ -61,7 +66,9 @@ class Latencies:
         )
 
     def summary(self, record_bytes: int, seconds: float) -> str:
-        """Its last line, but with the tenths of the percentiles, which it cuts off."""
+        """Return its last line, but with the tenths of the percentiles, which Kafka's tool cuts
+        off.
+        """
         rate = self.count / seconds if seconds > 0 else 0.0
         percentiles = ", ".join(
             f"{self.percentile_ms(share):.1f} ms {name}" for name, share in _SHARES

@@ -33,9 +33,9 @@ class Plan(NamedTuple):
     records: int
     size_bytes: int
     per_second: float
-    """-1: as fast as possible."""
+    """Records per second; -1: as fast as possible."""
     interval_s: float
-    """Between two lines of the report."""
+    """The time between two lines of the report."""
 
 
 class Sending:
@@ -59,8 +59,8 @@ class Sending:
         times = self._sent_at.get(batch)
         if times is None:
             times = self._sent_at[batch] = []
-            # Once for a batch, with its first record: a callback per record would cost what is
-            # measured.
+            # Once per batch, with its first record: a callback per record would cost as much as the
+            # measured work.
             batch.when_done(lambda: self._on_done(batch))
         times.append(now_s)
 
@@ -170,7 +170,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _report(sending: list[Sending], ended_by: BarnabasError | None, code: int) -> int:
-    """Report failures; the exit code."""
+    """Report failures and return the exit code."""
     for each in sending:
         if each.failed:
             assert each.first_error is not None
@@ -184,7 +184,9 @@ def _report(sending: list[Sending], ended_by: BarnabasError | None, code: int) -
 
 
 async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> None:
-    """Send it all; the summary is printed however it ends. Fills `sending` once it begins."""
+    """Send it all; the summary is printed however the sending ends. Fills `sending` once it
+    starts.
+    """
     now = time.perf_counter  # the loop's own clock may step by whole milliseconds
     payloads = _payloads(plan.size_bytes)
     async with producer:
@@ -193,7 +195,7 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
         try:
             for number in range(plan.records):
                 if plan.per_second > 0:
-                    # By the schedule since the start, so that a delay is caught up and the rate
+                    # Follow the schedule from the start, so that a delay is made up and the rate
                     # holds on average.
                     early_s = report.began_s + number / plan.per_second - now()
                     if early_s > 0:
@@ -204,13 +206,13 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
                 report.on_sent(delivery.batch, sent_at_s)
             await producer.flush()
         finally:
-            # A topic that does not exist sends nothing: no summary of zeros after the error.
+            # For a nonexistent topic nothing is sent: print no summary of zeros after the error.
             if report.began_sending:
                 click.echo(report.finish(now()))
 
 
 def _payloads(size_bytes: int) -> Iterator[bytes]:
-    """Values of random letters: slices of one block, so that making them costs nothing."""
+    """Yield values of random letters: slices of one block, so that creating them costs nothing."""
     block = os.urandom(max(_PAYLOAD_BLOCK_BYTES, 2 * size_bytes)).translate(_LETTERS)
     last = len(block) - size_bytes
     at = 0

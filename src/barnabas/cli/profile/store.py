@@ -1,4 +1,4 @@
-"""The user's profiles: names for clusters, in a file of their own.
+"""Stores the user's profiles, which are names for clusters, in a separate file.
 
     $XDG_CONFIG_HOME/barnabas/profiles.json    ~/.config/barnabas, or the platform's directory
 
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class BadProfile(BarnabasError):
-    """A profile that does not exist, or cannot; the message says what to do."""
+    """A profile does not exist, or is invalid; the message says what to do."""
 
 
 class Profile(NamedTuple):
@@ -39,7 +39,9 @@ class Profiles(NamedTuple):
     current: str | None = None  # the one that is used where none is named
 
     def find(self, name: str, given_by: str) -> Profile:
-        """The profile of that name. Raises BadProfile, which says who named it."""
+        """Return the profile with that name. Raises BadProfile, which says where the name came
+        from.
+        """
         found = self.by_name.get(name)
         if found is not None:
             return found
@@ -58,7 +60,7 @@ def profiles_path() -> Path:
 
 
 def read_profiles() -> Profiles:
-    """The profiles; none, if there is no file. Raises BadProfile, OSError."""
+    """Return the profiles; empty if the file does not exist. Raises BadProfile or OSError."""
     path = profiles_path()
     try:
         stored = json.loads(path.read_bytes())
@@ -86,13 +88,13 @@ def write_profiles(profiles: Profiles) -> None:
         "current": profiles.current,
         "profiles": {name: each._asdict() for name, each in sorted(profiles.by_name.items())},
     }
-    # Made with mode 600, in the same directory, so that a rename replaces the file atomically.
+    # Created with mode 600, in the same directory, so that a rename replaces the file atomically.
     descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=f".{_FILE_NAME}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(json.dumps(stored, indent=2) + "\n")
             file.flush()
-            # Before the rename: after a power cut the name leads to the old file or to the whole
+            # Before the rename: after a power cut the name leads to the old file or to the complete
             # new one.
             sync_descriptor(file.fileno())
         Path(written).replace(path)
@@ -102,7 +104,7 @@ def write_profiles(profiles: Profiles) -> None:
 
 
 def check_name(name: str) -> str:
-    """Raises BadProfile unless it can be the name of a profile."""
+    """Raises BadProfile unless the text can be a profile's name."""
     if not _NAME.fullmatch(name):
         raise BadProfile(
             f"{name!r} is no name of a profile: 1 to 64 of the characters a-z, A-Z, 0-9, '.', '_' "

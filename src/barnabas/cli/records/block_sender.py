@@ -1,4 +1,4 @@
-"""Sends blocks of values, with keys or without, as batches: the quick way for files of lines."""
+"""Sends blocks of values, with or without keys, as batches: the fast way for files of lines."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ _PER_RECORD = frozenset(
         *("key_serializer", "value_serializer", "interceptor_classes"),
     }
 )
-"""Options that say how records are put together in batches, or want to see each of them."""
+"""Options that control how records form batches, or that need to see each record."""
 
 
 def suits(options: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Return True if the producer's options, as given, leave it to us what a batch is."""
+    """Return True if the producer's options, as given, leave the formation of batches to us."""
     return not _PER_RECORD & given.keys() and int(options["batch_size"]) > _RECORD_OVERHEAD_BYTES
 
 
 class BlockSender:
-    """Whole batches, to the partitions of the keys; without keys to one partition, or to one after
-    the other (PR-2: sticky)."""
+    """Sends whole batches to the partitions of the keys; without keys, to one partition or to one
+    after the other (PR-2: sticky).
+    """
 
     def __init__(
         self, producer: Producer, topic: str, partition: int | None, options: Mapping[str, Any]
@@ -54,9 +55,9 @@ class BlockSender:
         self._takes_keys = find_spec("numpy") is not None
 
     def takes(self, values: Sequence[bytes], keys: Sequence[bytes] | None) -> bool:
-        """Return True if they are many, and none is too large for a batch.
+        """Return True if there are many values, none of them too large for a batch.
 
-        Few come from a slow pipe: those are collected in a batch, for `linger.ms`.
+        A few values come from a slow pipe: they are collected in a batch, for `linger.ms`.
         """
         if keys is None:
             return len(values) >= _FEWEST and max(map(len, values)) <= self._batch_bytes
@@ -67,8 +68,8 @@ class BlockSender:
     async def send(
         self, values: Sequence[bytes], keys: Sequence[bytes] | None
     ) -> AsyncIterator[ProducerBatch]:
-        """The batches. Raises as the producer's `send`."""
-        # Batches by partition are built by the producer itself, column by column.
+        """Yield the batches. Raises like the producer's `send`."""
+        # The producer itself builds batches by partition, column by column.
         if keys is not None:
             for delivery in await self._producer.send_columns(
                 self._topic, values, keys, partition=self._partition
@@ -83,13 +84,13 @@ class BlockSender:
             self._partitioner.on_appended(self._topic, len(batch))
 
     async def _next_partition(self) -> int:
-        """One that has a leader now, if any has one."""
+        """Return a partition that has a leader now, if there is one."""
         if self._partition is not None:
             return self._partition
         known = self._partitions
         available = tuple(await self._producer.available_partitions_for(self._topic))
-        # The partitioner remembers its choice until it is given other partitions, so it is given
-        # them only when they have changed.
+        # The partitioner remembers its choice until it gets other partitions, so it gets them only
+        # when they have changed.
         if available != known.available or not known.partition_count:
             numbers = await self._producer.partitions_for(self._topic)
             self._partitions = Partitions(len(numbers), available, known.generation + 1)
@@ -97,16 +98,16 @@ class BlockSender:
 
 
 def encode_values(values: Sequence[bytes], timestamp_ms: int, codec: int = NONE) -> bytes:
-    """The batch of these values, all with this timestamp."""
+    """Return the batch of these values, all with this timestamp."""
     return seal(*OpenRecords.of_values(values, timestamp_ms, codec).build())
 
 
 def batches_of(values: Sequence[bytes], most_bytes: int) -> Iterator[Sequence[bytes]]:
-    """The values in stretches of at most that many bytes, but one value at least."""
+    """Yield the values in runs of at most that many bytes, but at least one value."""
     ends = list(accumulate(map(len, values)))
     start = before = 0
     while start < len(values):
-        # The last value that ends within the limit, by bisection: no loop over values.
+        # Find the last value that ends within the limit by bisection: no loop over values.
         end = min(bisect_right(ends, before + most_bytes), start + MOST_RECORDS)
         end = max(end, start + 1)
         yield values[start:end]

@@ -1,5 +1,5 @@
-"""`barnabas collect`: log files into a topic, however they are rotated, each line once; also
-standard input and syslog.
+"""`barnabas collect`: sends log files to a topic, each line once, however the files are rotated;
+also standard input and syslog.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
         servers,
         given["topic"],
         given["name"] or _name_of_machine(is_shown=bool(files)),
-        # The host in the records' headers, whatever the collector is called.
+        # The host in the records' headers, whatever the collector's name is.
         socket.gethostname(),
         CODEC_NAMES.index(given["compression"]),
         _rule(given["record_start"]),
@@ -136,7 +136,9 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
 
 
 def _name_of_machine(*, is_shown: bool) -> str:
-    """The default of --name; `is_shown`: positions of files are kept under it."""
+    """Return the default of --name; `is_shown` says that positions of files are kept under this
+    name.
+    """
     name = socket.gethostname()
     if is_shown:
         click.echo(

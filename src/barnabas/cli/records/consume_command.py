@@ -157,7 +157,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     reason = _run(_print_all(consumer, plan, Limits(max_messages, timeout_ms), printer))
     printer.flush()
     click.echo(f"Processed a total of {printer.count} messages", err=True)
-    # It was a member, or needed no group: whatever it printed is the outcome.
+    # It was a member, or needed no group: its output is the outcome.
     if max_messages == 0 or plan.group is None or consumer.group_metadata().generation >= 0:
         return EXIT_OK
     if plan.is_own_group and reason:
@@ -166,7 +166,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _run(work: Coroutine[Any, Any, None]) -> str:
-    """Run the work; return why it ended early, or "": Ctrl-C is the usual end, and no error."""
+    """Run the work; return why it ended early, or "". Ctrl-C is the usual end, not an error."""
     try:
         run_client(work, None)
     except KeyboardInterrupt:
@@ -182,14 +182,14 @@ def _never_was_a_member(group: str, reason: str) -> int:
 async def why_no_group(servers: str, group: str) -> str:
     """Find out why a consumer never became a member, and what to do about it.
 
-    Works with any broker of the Kafka family, as far as the cluster can tell.
+    It works with any broker of the Kafka family, as far as the cluster knows the reason.
     """
     try:
         async with Admin(servers, default_api_timeout_ms=_WHY_MS) as admin:
             try:
                 await admin.describe_groups([group])
             except CoordinatorNotAvailable as error:
-                # A broker of Kafka's does not give the reason.
+                # Kafka's brokers do not give the reason.
                 return str(error) if _FACTOR in str(error) else await suspicion(admin, error)
     except BarnabasError as error:
         return str(error)
@@ -197,7 +197,7 @@ async def why_no_group(servers: str, group: str) -> str:
 
 
 async def suspicion(admin: Admin, error: BarnabasError) -> str:
-    """The error, and its likely cause where there are fewer live brokers than replicas."""
+    """Return the error, and its likely cause if there are fewer live brokers than replicas."""
     brokers = (await admin.describe_cluster()).brokers
     for broker in brokers:
         resource = ConfigResource(BROKER, str(broker.broker_id))
@@ -251,7 +251,7 @@ async def _print_all(consumer: Consumer, plan: Plan, limits: Limits, printer: Pr
 
 
 def _event_awaited(consumer: Consumer, plan: Plan) -> str:
-    """Say in words what the command waits for now."""
+    """Say in words what the command is waiting for."""
     if plan.group is not None and consumer.group_metadata().generation < 0:
         return f"group {plan.group} to form (group.initial.rebalance.delay.ms)"
     return "records"
@@ -260,7 +260,7 @@ def _event_awaited(consumer: Consumer, plan: Plan) -> str:
 def _records_to_print(
     records: list[ConsumerRecord], ends: Ends | None, limits: Limits, printer: Printer
 ) -> list[ConsumerRecord]:
-    """Leave out the records behind the ends, and those beyond the limit."""
+    """Leave out the records after the ends, and those beyond the limit."""
     wanted = records if ends is None else ends.before(records)
     if limits.max_messages is None:
         return wanted
@@ -273,14 +273,14 @@ def _show(
     wanted: list[ConsumerRecord],
     printer: Printer,
 ) -> None:
-    """Print the wanted ones; the others were not read, nor those that were not taken."""
+    """Print the wanted records; seek back to the others, so that they do not count as read."""
     try:
         printer.show(wanted)
         printer.flush()
     except BaseException:
         give_back(consumer, records)
         raise
-    # Rare, so that the set of places costs nothing in the usual case.
+    # Rare, so that the set of positions costs nothing in the usual case.
     if len(wanted) < len(records):
         shown = set(map(_place, wanted))
         give_back(consumer, (each for each in records if _place(each) not in shown))
@@ -295,7 +295,7 @@ def _given(place: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _options(plan: Plan, isolation_level: str) -> dict[str, Any]:
-    """The consumer's options; --consumer-property takes precedence."""
+    """Return the consumer's options; --consumer-property takes precedence."""
     return {
         "isolation_level": isolation_level,
         # A mistyped name must not create a topic.

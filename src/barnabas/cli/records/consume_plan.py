@@ -1,4 +1,4 @@
-"""The plan of `consume`: what its options mean together."""
+"""Derives the plan of `consume` from its options together."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
     @property
     def names_a_position(self) -> bool:
-        """True if it is read by assignment, without a group."""
+        """Return whether it is read by assignment, without a group."""
         named = self.partitions or self.offset or self.since or self.has_end
         return bool(named) and self.include is None
 
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
 
 
 def make_plan(place: Place) -> Plan:
-    """Return the plan that the options make up together. Raises UsageError."""
+    """Return the plan that the options describe together. Raises UsageError."""
     topic = _topic(place)
     since_ms, to_ms = _times(place.since, place.until)
     origin = beginning(place.offset, place.from_beginning, place.partitions, since_ms)
@@ -61,7 +61,7 @@ def make_plan(place: Place) -> Plan:
         named = "--offset" if place.offset else "--from"
         raise click.UsageError(f"a group starts at its committed offsets: leave out {named}")
     is_own_group = group is None and not place.names_a_position
-    # As Kafka's: so it gets partitions that are added later, by a rebalance.
+    # As in Kafka's tool, so that it gets partitions that a rebalance adds later.
     if is_own_group:
         group = own_group_id()
     start = start_of(topic, place.include, group, place.partitions, origin)
@@ -73,12 +73,12 @@ def make_plan(place: Place) -> Plan:
 
 
 def own_group_id() -> str:
-    """The id of a group for one command alone, as Kafka's console consumer makes it."""
+    """Return the id of a group for this command only, as Kafka's console consumer generates it."""
     return f"console-consumer-{SystemRandom().below(_OWN_GROUPS)}"
 
 
 def _topic(place: Place) -> str | None:
-    """The one topic, or None with --include. Raises UsageError."""
+    """Return the one topic, or None with --include. Raises UsageError."""
     if place.include is None:
         return one_topic(place.topic_argument, place.topic_option)
     if place.topic_argument or place.topic_option:
@@ -87,10 +87,10 @@ def _topic(place: Place) -> str | None:
 
 
 def _times(since: str | None, until: str | None) -> tuple[int | None, int | None]:
-    """The times of --from and --to in ms. Raises UsageError."""
+    """Return the times of --from and --to in ms. Raises UsageError."""
     now_ms = SystemClock().wall_ms()
     since_ms, to_ms = _time("--from", since, now_ms), _time("--to", until, now_ms)
-    # The end of each partition is looked up once: records of the future are not among them.
+    # The end of each partition is looked up once, so records from the future are not included.
     if to_ms is not None and to_ms > now_ms:
         raise click.UsageError(f"--to {until} is in the future: leave it out to read on")
     if since_ms is not None and to_ms is not None and to_ms < since_ms:

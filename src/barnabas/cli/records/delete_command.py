@@ -20,7 +20,7 @@ from barnabas.types import TopicPartition
 
 _OFFSET_MAX = 2**63 - 1
 _END = -1
-"""In place of an offset: all records."""
+"""Stands for all records in place of an offset."""
 
 
 class BadOffsets(BarnabasError):
@@ -103,7 +103,7 @@ def delete(
 def _offsets(
     topic: str | None, partition: int | None, offset: int | None, path: str | None
 ) -> dict[TopicPartition, int]:
-    """The offsets of the options or the file. Raises UsageError, BadOffsets, OSError."""
+    """Return the offsets from the options or the file. Raises UsageError, BadOffsets or OSError."""
     given = [value is not None for value in (topic, partition, offset)]
     if path is not None:
         if any(given):
@@ -115,7 +115,7 @@ def _offsets(
 
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:
-    """The new first offset of each partition in Kafka's file. Raises BadOffsets."""
+    """Return the new first offset of each partition in Kafka's file. Raises BadOffsets."""
     try:
         content: Any = json.loads(text)
     except ValueError as error:
@@ -137,7 +137,7 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
 def _entry(entry: Any) -> tuple[TopicPartition, int]:
     match entry:
         case {"topic": str(topic), "partition": int(partition), "offset": int(offset)}:
-            # JSON's true is an int to Python, too.
+            # JSON's true is also an int in Python.
             is_number = type(partition) is int and type(offset) is int
             if is_number and 0 <= partition < 2**31 and _END <= offset <= _OFFSET_MAX:
                 return TopicPartition(topic, partition), offset

@@ -1,4 +1,6 @@
-"""The input of `produce`: files, one after the other, block by block, as values or records."""
+"""Reads the input of `produce`: files, one after the other, block by block, as values or
+records.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ from barnabas.cli.records.lines import (
 from barnabas.client.producer.batch import ProducerRecord
 
 Parser = Callable[[bytes, int], ProducerRecord]
-"""A line and its number (from 1) as a record. Raises BadLine."""
+"""Turns a line and its number (from 1) into a record. Raises BadLine."""
 
 KeySplitter = Callable[[Sequence[bytes], int], KeyedLines]
-"""Lines, and the number of the first."""
+"""Takes lines, and the number of the first."""
 
 
 class Block(NamedTuple):
-    """Records of one file, in order: values, with a key each or nothing else, or parsed ones."""
+    """Records of one file, in order: plain values, values with a key each, or parsed records."""
 
     name: str
     number: int  # of the first line; 0: the file is one record
@@ -34,7 +36,7 @@ class Block(NamedTuple):
 
 
 class LineFeed:
-    """Each line is a record: parsed, or a key and a value, or with neither of these a value."""
+    """Makes each line a record: parsed, with a key and a value, or as a plain value."""
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class LineFeed:
         self._split = split
 
     async def blocks(self) -> AsyncIterator[Block]:
-        """Raises OSError, and BadLine for a line that is too long."""
+        """Yield the blocks. Raises OSError, or BadLine for a line that is too long."""
         for path in self._paths:
             with Input(path) as source:
                 splitter = LineSplitter(self._delimiter)
@@ -79,14 +81,14 @@ class LineFeed:
 
 
 class FileFeed:
-    """Each file is one record, whatever its bytes are."""
+    """Makes each file one record, whatever its bytes are."""
 
     def __init__(self, paths: Sequence[str | None], record: Callable[[bytes], ProducerRecord]):
         self._paths = paths
         self._record = record
 
     async def blocks(self) -> AsyncIterator[Block]:
-        """Raises OSError, and BadLine for a file that is too large."""
+        """Yield the blocks. Raises OSError, or BadLine for a file that is too large."""
         for path in self._paths:
             with Input(path) as source:
                 pieces: list[bytes] = []
@@ -94,8 +96,8 @@ class FileFeed:
                 while piece := await source.read():
                     pieces.append(piece)
                     size_bytes += len(piece)
-                    # Far above any broker's limit: a device or a pipe without an end must not fill
-                    # the memory.
+                    # Far above any broker's limit: an endless device or pipe must not fill the
+                    # memory.
                     if size_bytes > LONGEST_LINE_BYTES:
                         raise BadLine(
                             f"{source.name}: more than {LONGEST_LINE_BYTES:,} bytes are no record: "

@@ -1,4 +1,4 @@
-"""Blocks of bytes from a file, a pipe or a terminal, without a thread.
+"""Reads blocks of bytes from a file, a pipe or a terminal, without a thread.
 
 Ctrl-C could not end a thread blocked in `read` on a terminal, so the loop waits for pipes and
 terminals, and files, which are always ready, are read at once.
@@ -16,7 +16,7 @@ _BLOCK_BYTES = 1024 * 1024
 
 
 class Input:
-    """Standard input (`path` None or "-") or a file. Raises OSError where it cannot be read."""
+    """Standard input (`path` None or "-") or a file. Raises OSError if it cannot be read."""
 
     def __init__(self, path: str | None) -> None:
         self._owned = path is not None and path != "-"
@@ -46,7 +46,7 @@ class Input:
             os.close(self._descriptor)
 
     async def read(self) -> bytes:
-        """The next bytes, at most a megabyte; empty at the end."""
+        """Return the next bytes, at most a megabyte; empty at the end."""
         if self._must_wait:
             await self._readable()
         return os.read(self._descriptor, _BLOCK_BYTES)

@@ -1,4 +1,4 @@
-"""Records of the internal topics as the lines of Kafka 3.9's formatters (GC-4). Pure.
+"""Formats records of the internal topics like Kafka 3.9's formatters (GC-4). Pure.
 
     OffsetsMessageFormatter         [group,topic,0]::OffsetAndMetadata(offset=100, ...)
     GroupMetadataMessageFormatter   group::GroupMetadata(groupId=group, generation=1, ...)
@@ -6,7 +6,7 @@
 
 The first two read `__consumer_offsets`, the last one `__transaction_state`. Each formats its kind
 of record and skips the others; a tombstone's value is NULL. One difference: the members of a group
-and the partitions of a transaction are in order here, in a hash table's order in Kafka.
+and the partitions of a transaction are sorted here, but in a hash table's order in Kafka.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STATES = {each.value: each.name for each in TransactionStatus}
 
 
 def offset_line(key: bytes | None, value: bytes | None) -> str | None:
-    """A committed offset; None for a record of another kind. Raises CorruptData."""
+    """Return a committed offset; None for another kind of record. Raises CorruptData."""
     decoded = _decode(key, value)
     if decoded is None or not isinstance(decoded.key, OffsetCommitKey):
         return None
@@ -42,7 +42,7 @@ def offset_line(key: bytes | None, value: bytes | None) -> str | None:
 
 
 def group_line(key: bytes | None, value: bytes | None) -> str | None:
-    """A group with its members; None for a record of another kind. Raises CorruptData."""
+    """Return a group with its members; None for another kind of record. Raises CorruptData."""
     decoded = _decode(key, value)
     if decoded is None or not isinstance(decoded.key, GroupMetadataKey):
         return None
@@ -51,7 +51,7 @@ def group_line(key: bytes | None, value: bytes | None) -> str | None:
 
 
 def transaction_line(key: bytes | None, value: bytes | None) -> str | None:
-    """A transaction; a tombstone's value is NULL; None without a key. Raises CorruptData."""
+    """Return a transaction; a tombstone's value is NULL; None without a key. Raises CorruptData."""
     if key is None:
         return None
     try:
@@ -67,7 +67,7 @@ def transaction_line(key: bytes | None, value: bytes | None) -> str | None:
 
 
 def _decode(key: bytes | None, value: bytes | None) -> InternalRecord | None:
-    """The decoded record; None for a kind that only a newer Kafka writes."""
+    """Return the decoded record; None for a kind that only a newer Kafka writes."""
     if key is None:
         raise CorruptData("the record has no key")
     try:
@@ -103,7 +103,7 @@ def _group(decoded: InternalRecord) -> str:
 
 
 def _member(member: MemberMetadata, protocol: str | None, version: int) -> str:
-    # The first version has no rebalance timeout of its own.
+    # The first version has no separate rebalance timeout.
     rebalance_ms = member.rebalance_timeout if version else member.session_timeout
     return (
         f"MemberMetadata(memberId={member.member_id}, "

@@ -1,11 +1,12 @@
-"""Records as lines of JSON, as `consume --json` prints them, for `produce --format json`. Pure.
+"""Parses records from lines of JSON, as printed by `consume --json`, for `produce --format json`.
+Pure.
 
     {"key": "k", "value": "v", "headers": {"h": "1"}, "partition": 0, "timestamp": 1767225600000}
 
-Every field may be missing. A text is sent as UTF-8, null as null, `{"base64": "..."}` as the bytes;
-any other value as its JSON. Headers are an object, or a list of `{"key": ..., "value": ...}` where
-names repeat. A timestamp is in milliseconds, or ISO 8601. `topic` and `offset` are of the past, and
-ignored.
+Every field may be missing. A text is sent as UTF-8, null as null, `{"base64": "..."}` as the bytes,
+and any other value as its JSON. Headers are an object, or a list of `{"key": ..., "value": ...}` if
+names repeat. A timestamp is in milliseconds or ISO 8601. `topic` and `offset` describe the old
+record and are ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class JsonFormat(NamedTuple):
     headers: tuple[Header, ...] = ()  # for every record, in front of its own
 
     def record(self, line: bytes, number: int) -> ProducerRecord:
-        """The record of line `number` (from 1). Raises BadLine."""
+        """Build the record for a line; `number` is its 1-based line number. Raises BadLine."""
         try:
             fields = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -67,7 +68,7 @@ def _data(value: Any, field: str, number: int) -> bytes | None:
         return None
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
-    # As `consume --json` prints bytes that are not UTF-8, so that a copy is exact.
+    # This is how `consume --json` prints bytes that are not UTF-8, so that a copy is exact.
     if isinstance(value, dict) and value.keys() == {"base64"}:
         try:
             return b64decode(value["base64"], validate=True)
@@ -81,7 +82,7 @@ def _data(value: Any, field: str, number: int) -> bytes | None:
 def _timestamp_ms(value: Any, number: int) -> int | None:
     if value is None:
         return None
-    # `type`, not isinstance: true and false are ints to Python.
+    # `type`, not isinstance: true and false are also ints in Python.
     if type(value) is int and 0 <= value <= INT64_MAX:
         return value
     if isinstance(value, str):

@@ -24,11 +24,11 @@ from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.errors import BarnabasError, CorruptData
 
 Layout = Callable[[ConsumerRecord], bytes]
-"""A record as the line to print, its end included."""
+"""Returns the line to print for a record, with its line end."""
 
 
 class BadFormat(BarnabasError):
-    """A format with a name that is not a record's field."""
+    """A format contains a name that is not a record's field."""
 
 
 def _bytes_or_null(data: bytes | None) -> bytes:
@@ -64,7 +64,7 @@ def value_layout(record: ConsumerRecord) -> bytes:
 
 
 def template_layout(text: str) -> Layout:
-    """The layout of a template, of a list of names, or of an internal topic. Raises BadFormat."""
+    """Return the layout for a template, a list of names, or an internal topic. Raises BadFormat."""
     if text in _LINES:
         return _internal_layout(_LINES[text])
     if "{" not in text:
@@ -72,13 +72,13 @@ def template_layout(text: str) -> Layout:
         return _join([piece for name in names for piece in (b"\t", _field(name))][1:])
     pieces: list[bytes | Layout] = []
     for number, piece in enumerate(re.split(r"\{([^{}]*)\}", text)):
-        # re.split with a group returns texts and names in turn.
+        # re.split with a group returns texts and names alternately.
         pieces.append(_field(piece.strip()) if number % 2 else unescape(piece))
     return _join(pieces)
 
 
 def json_layout(record: ConsumerRecord) -> bytes:
-    """One JSON object; bytes that are not UTF-8 as `{"base64": ...}`."""
+    """Return one JSON object; bytes that are not UTF-8 become `{"base64": ...}`."""
     return (
         json.dumps(
             {
@@ -99,12 +99,12 @@ def json_layout(record: ConsumerRecord) -> bytes:
 
 
 def _internal_layout(show: _Line) -> Layout:
-    """A layout that leaves out records of another kind."""
+    """Return a layout that leaves out other kinds of records."""
 
     def layout(record: ConsumerRecord) -> bytes:
         try:
             line = show(record.key, record.value)
-        # One damaged record must not end the output: the next ones are readable.
+        # One damaged record must not end the output: the next records are readable.
         except CorruptData as error:
             line = f"Error at offset {record.offset}, skipping. {error}"
         return b"" if line is None else line.encode() + b"\n"

@@ -2,7 +2,7 @@
 
     headers<TAB>key:value          with --headers-separator '\\t' and --key-separator :
 
-Bytes are passed on as they are, without the line end (LF or CRLF) or the delimiter.
+Bytes are passed on unchanged, without the line end (LF or CRLF) or the delimiter.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ LONGEST_LINE_BYTES = 128 * 1024 * 1024  # far above any record that a broker tak
 
 
 class BadLine(BarnabasError):
-    """A line without the separators that were announced; the message gives its number."""
+    """A line lacks the announced separators; the message gives its number."""
 
 
 class KeyedLines(NamedTuple):
-    """Keys and values of lines; `problem` is of the line after these."""
+    """Keys and values of lines; `problem` belongs to the line after these."""
 
     keys: list[bytes]
     values: list[bytes]
@@ -40,7 +40,7 @@ class LineFormat(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """True if every line is a value and nothing else."""
+        """Return whether every line is only a value."""
         return (
             self.key_separator is None
             and self.headers_separator is None
@@ -50,11 +50,13 @@ class LineFormat(NamedTuple):
 
     @property
     def is_keyed(self) -> bool:
-        """True if every line is a key and a value and nothing else."""
+        """Return whether every line is only a key and a value."""
         return self.key_separator is not None and self._replace(key_separator=None).is_plain
 
     def split(self, lines: Sequence[bytes], number: int) -> KeyedLines:
-        """Split lines from `number` on into keys and values, up to one without a separator."""
+        """Split lines, starting at `number`, into keys and values, up to a line without a
+        separator.
+        """
         assert self.key_separator is not None
         separator = self.key_separator
         parts = [line.partition(separator) for line in lines]
@@ -74,7 +76,7 @@ class LineFormat(NamedTuple):
         )
 
     def record(self, line: bytes, number: int) -> ProducerRecord:
-        """The record of line `number` (from 1). Raises BadLine."""
+        """Build the record for a line; `number` is its 1-based line number. Raises BadLine."""
         headers = self.headers
         key: bytes | None = None
         if self.headers_separator is not None:
@@ -99,7 +101,7 @@ class LineFormat(NamedTuple):
 
 
 def parse_header(text: str) -> Header:
-    """`name=value`, as --header takes it. Raises BadLine."""
+    """Parse `name=value`, as in --header. Raises BadLine."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise BadLine(f"--header {text}: not NAME=VALUE")
@@ -109,7 +111,7 @@ def parse_header(text: str) -> Header:
 class LineSplitter:
     """Splits blocks of any size into whole lines; the last one may lack its end.
 
-    With a line feed as the delimiter a carriage return in front of it is part of the line end.
+    With a line feed as the delimiter, a carriage return before it is part of the line end.
     """
 
     def __init__(self, delimiter: bytes = b"\n") -> None:
@@ -118,16 +120,16 @@ class LineSplitter:
         self._begun_bytes = 0
 
     def lines(self, block: bytes) -> list[bytes]:
-        """The lines that end in this block. Raises BadLine for one that is too long."""
+        """Return the lines that end in this block. Raises BadLine for a line that is too long."""
         delimiter = self._delimiter
-        # With a delimiter of one byte only a line's two pieces are copied.
+        # With a one-byte delimiter only a line's two pieces are copied.
         if len(delimiter) > 1:  # which may be torn between two blocks
             block = self._take_begun() + block
         lines = block.split(delimiter)
         rest = lines.pop()
         if lines:
             lines[0] = self._take_begun() + lines[0]
-            # Looked for once in a block; the CR may be the last byte of the block before.
+            # Searched once in a block; the CR may be the last byte of the previous block.
             if delimiter == b"\n" and (b"\r\n" in block or lines[0].endswith(b"\r")):
                 lines = [line.removesuffix(b"\r") for line in lines]
         self._begun.append(rest)
@@ -140,7 +142,7 @@ class LineSplitter:
         return lines
 
     def last(self) -> list[bytes]:
-        """The rest after the last delimiter, if any."""
+        """Return the rest after the last delimiter, if any."""
         rest = self._take_begun()
         return [rest] if rest else []
 
@@ -152,7 +154,7 @@ class LineSplitter:
 
 
 def _headers(text: bytes, number: int) -> Iterator[Header]:
-    """`name:value,name:value`; an empty text has no headers."""
+    """Parse `name:value,name:value`; an empty text has no headers."""
     for pair in text.split(b",") if text else ():
         name, colon, value = pair.partition(b":")
         if not colon or not name:

@@ -1,17 +1,17 @@
-"""The positions between which a console consumer reads.
+"""Finds the positions between which a console consumer reads.
 
-Start: at assigned offsets, or as a member of a group. As Kafka's does, it joins a group of its own
-(`console-consumer-1234`, which commits nothing) unless it is given a group or a position. What it
-calls "from now on" begins with the command: the ends of the partitions are noted before it joins,
-which takes `group.initial.rebalance.delay.ms`.
+Start: at assigned offsets, or as a member of a group. Like Kafka's tool, it joins a private group
+(`console-consumer-1234`, which commits nothing) unless it is given a group or a position. "From now
+on" starts with the command: the ends of the partitions are noted before it joins, which takes
+`group.initial.rebalance.delay.ms`.
 
-Meanwhile: a group of its own commits nothing, so its positions are remembered in `OwnGroup`.
-Without that each rebalance, such as after partitions were added, would start again by
-`auto.offset.reset`: records would be printed twice, or never.
+Meanwhile: a private group commits nothing, so `OwnGroup` remembers its positions. Otherwise each
+rebalance, for example after partitions were added, would restart according to `auto.offset.reset`:
+records would be printed twice, or never.
 
-End, if one is asked for: at a time, or at the ends of its partitions. A partition's end is looked
-up once, when it is assigned; records that arrive later are not waited for. So a command with an end
-always ends.
+End, if requested: at a time, or at the ends of its partitions. A partition's end is looked up once,
+when it is assigned; the command does not wait for later records. So a command with an end always
+ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from barnabas.types import TopicPartition
 
 
 class Since(NamedTuple):
-    """The first record that is not older than this; the end, if all are."""
+    """The first record that is not older than this; the end, if all records are older."""
 
     at_ms: int
 
@@ -50,7 +50,7 @@ class Start(NamedTuple):
 
 
 class Subscribed(NamedTuple):
-    """Topics that the group shares; it starts at the group's offsets."""
+    """Topics that the group shares; reading starts at the group's offsets."""
 
     topics: tuple[str, ...] | re.Pattern[str]
     is_own_group: bool = False  # of this command alone
@@ -83,7 +83,9 @@ async def _subscribe(consumer: Consumer, start: Subscribed) -> None:
 
 
 async def _begins(consumer: Consumer, start: Subscribed) -> Mapping[TopicPartition, int | None]:
-    """The ends of the partitions now; of a pattern's, which may be many, only their names."""
+    """Return the present ends of the partitions; for a pattern, which may match many, only their
+    names.
+    """
     if isinstance(start.topics, re.Pattern):
         found = await consumer.list_topics()
         matching = [topic for topic in found if start.topics.fullmatch(topic)]
@@ -120,13 +122,12 @@ async def _assign(consumer: Consumer, start: Start) -> None:
         for name in names:
             consumer.seek(name, origin)
     elif isinstance(origin, int):
-        # -N counts records, not offsets: markers of transactions and compacted offsets have no
-        # record.
+        # -N counts records, not offsets: transaction markers and compacted offsets have no record.
         begins = await consumer.beginning_offsets(names)
         ends = await consumer.end_offsets(names)
         spans = {name: Span(begins[name], ends[name]) for name in names}
         starts = await last_records(consumer, spans, -origin)
-        # The search for the last records has assigned and read by itself.
+        # The search for the last records has already assigned and read.
         consumer.assign(names)
         for name in names:
             consumer.seek(name, starts[name])
@@ -135,17 +136,19 @@ async def _assign(consumer: Consumer, start: Start) -> None:
 async def offsets_at(
     consumer: Consumer, names: Sequence[TopicPartition], at_ms: int
 ) -> dict[TopicPartition, int]:
-    """The offset of each partition's first record not older than this; its end, if all are."""
+    """Return the offset of each partition's first record not older than this, or its end if all are
+    older.
+    """
     ends = await consumer.end_offsets(names)
     found = await consumer.offsets_for_times(dict.fromkeys(names, at_ms))
     return {name: ends[name] if (at := found[name]) is None else at.offset for name in names}
 
 
 def give_back(consumer: Consumer, records: Iterable[ConsumerRecord]) -> None:
-    """Seek back to records that were polled and not shown, so that they are not committed."""
+    """Seek back to records that were polled but not shown, so that they are not committed."""
     first: dict[TopicPartition, int] = {}
     for record in records:
-        # A poll has each partition's records in order, so the first one seen is the lowest.
+        # A poll returns each partition's records in order, so the first one seen is the lowest.
         first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
     for name in first.keys() & set(consumer.assignment()):
         consumer.seek(name, first[name])
@@ -158,7 +161,7 @@ def start_of(
     partitions: tuple[int, ...],
     origin: Origin,
 ) -> Start | Subscribed:
-    """The start for a topic or a pattern, alone or in a group. Raises UsageError."""
+    """Return the start for a topic or a pattern, alone or in a group. Raises UsageError."""
     if group_id is not None and partitions:
         raise click.UsageError("a group assigns the partitions by itself: leave out --partition")
     if include is not None:
@@ -170,7 +173,7 @@ def start_of(
 def beginning(
     text: str | None, from_beginning: bool, partitions: tuple[int, ...], since_ms: int | None = None
 ) -> Origin:
-    """The origin that --offset, --from and --from-beginning stand for. Raises UsageError."""
+    """Return the origin for --offset, --from and --from-beginning. Raises UsageError."""
     given = {
         "--from-beginning": from_beginning,
         "--offset": text is not None,
@@ -204,11 +207,11 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 class OwnGroup(RebalanceListener):
-    """Seeks to where the only member of the group has been, or begins.
+    """Seeks to the last position of the group's only member, or to its start.
 
-    `begins`: what "from now on" means, by partition that was there when the command started; None
-    for its end when the group has formed. All records of other partitions came later, and are read.
-    Without `begins` `auto.offset.reset` says where a partition begins.
+    `begins` gives the meaning of "from now on" for each partition that existed when the command
+    started; None means its end when the group has formed. All records in other partitions came
+    later, and are read. Without `begins`, `auto.offset.reset` decides where a partition starts.
     """
 
     def __init__(
@@ -226,13 +229,13 @@ class OwnGroup(RebalanceListener):
     async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
         await self._forget_topics_that_are_gone({name.topic for name in partitions})
         for name in partitions:
-            # A partition that was not there at the start is new: all its records came from now on.
+            # A partition that did not exist at the start is new: all its records came from now on.
             offset = self._positions.get(name, 0 if self._is_from_now else None)
             if offset is not None:
                 self._consumer.seek(name, offset)
 
     async def _forget_topics_that_are_gone(self, topics: Set[str]) -> None:
-        """Forget positions in topics that were deleted: one created again is another topic."""
+        """Forget positions in deleted topics: a recreated topic is a different topic."""
         try:
             ids = await self._consumer.topic_ids(topics)
         except BarnabasError:
@@ -249,8 +252,8 @@ class OwnGroup(RebalanceListener):
 class LaterTopic(RebalanceListener):
     """Reads a topic that was created after the command had started, from its first record on.
 
-    All its records came from now on. Where the group has committed, it continues from there: other
-    members may have been quicker.
+    All its records came from now on. If the group has committed an offset, reading continues there:
+    other members may have been faster.
     """
 
     def __init__(self, consumer: Consumer) -> None:
@@ -266,13 +269,15 @@ class Ends:
     """The offset at which each assigned partition ends."""
 
     def __init__(self, consumer: Consumer, to_ms: int | None) -> None:
-        """`to_ms`: end before the first record as young as that; None: at the end of the log."""
+        """`to_ms`: end before the first record that is not older than this; None: at the end of the
+        log.
+        """
         self._consumer = consumer
         self._to_ms = to_ms
         self._ends: dict[TopicPartition, int] = {}
 
     async def are_reached(self) -> bool:
-        """Return True when all assigned partitions are at their ends; not before there are any."""
+        """Return True when all assigned partitions are at their ends; False until there are any."""
         names = self._consumer.assignment()
         if not names:
             is_member = bool(self._consumer.subscription())
@@ -284,7 +289,7 @@ class Ends:
             for name in names
             if name in positions and positions[name].offset >= self._ends[name]
         ]
-        # A partition at its end would only fetch records that are not wanted.
+        # A partition at its end would only fetch unwanted records.
         if reached:
             self._consumer.pause(*reached)
         return len(reached) == len(names)
@@ -298,7 +303,7 @@ class Ends:
         ]
 
     async def look_up(self) -> None:
-        """Look up the ends of partitions that were assigned since."""
+        """Look up the ends of newly assigned partitions."""
         names = [name for name in self._consumer.assignment() if name not in self._ends]
         if not names:
             return

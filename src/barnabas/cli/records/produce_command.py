@@ -46,7 +46,9 @@ class Shape(NamedTuple):
     partition: int | None
 
     def feed(self, topic: str, paths: Sequence[str | None]) -> LineFeed | FileFeed:
-        """The records of these files. Raises BadLine for options that contradict each other."""
+        """Return the records in these files. Raises BadLine for options that contradict each
+        other.
+        """
         headers = tuple(parse_header(header) for header in self.headers)
         if self.format != "lines":
             for option in ("key_separator", "headers_separator", "null_marker"):
@@ -163,7 +165,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas produce pictures *.png --format file
       barnabas produce test --transactional-id nightly --file lines.txt
     """
-    # With --topic the first argument is a file, too.
+    # With --topic the first argument is also a file.
     if topic_option is not None and topic_argument not in (None, topic_option):
         topic_argument, files = None, (str(topic_argument), *files)
     topic = one_topic(topic_argument, topic_option)
@@ -198,7 +200,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _produce(sending: Sending, progress: Progress, quiet: bool) -> int:
-    """Send it all and report the outcome; the exit code."""
+    """Send it all, report the outcome and return the exit code."""
     tally = Tally()
     clock = SystemClock()
     began_ms = clock.monotonic_ms()
@@ -210,7 +212,7 @@ def _produce(sending: Sending, progress: Progress, quiet: bool) -> int:
         problem = explain(error)
     except KeyboardInterrupt:
         problem = "interrupted"
-    # All or nothing: whatever was acknowledged is aborted with the rest.
+    # All or nothing: acknowledged records are aborted with the rest.
     if problem is not None and sending.in_transaction:
         problem = f"nothing was committed: {problem}"
     elif tally.failed:
@@ -230,7 +232,7 @@ def _produce(sending: Sending, progress: Progress, quiet: bool) -> int:
 
 
 def _total_bytes(names: Sequence[str]) -> int | None:
-    """The size of these files; None where one is no regular file. Raises OSError."""
+    """Return the total size of these files; None if one is not a regular file. Raises OSError."""
     found = [
         os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()
         for name in names or ["-"]

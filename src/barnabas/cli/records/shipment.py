@@ -1,4 +1,4 @@
-"""Sends what `produce` reads, and counts what becomes of it."""
+"""Sends the records that `produce` reads, and counts their outcomes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from barnabas.counted import counted
 from barnabas.errors import BarnabasError, MessageTooLarge
 
 _REFUSALS = (ValueError, TypeError, MessageTooLarge, UnknownPartition)
-"""Errors of one record; others are of the topic, or of the cluster."""
+"""Errors of a single record; others concern the topic or the cluster."""
 
 
 class Sending(NamedTuple):
-    """Says what to send, by which producer, and how."""
+    """Says what to send, with which producer, and how."""
 
     producer: Producer
     topic: str
@@ -59,7 +59,7 @@ class Tally:
 async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
     """Send every record up to the end, or to a malformed line; then wait for all outcomes.
 
-    In a transaction it is all or nothing: if this ends early, the producer aborts at its close.
+    In a transaction it is all or nothing: if this ends early, the producer aborts when it closes.
     Raises BadLine with the file and the line, OSError, and the producer's errors.
     """
     producer = sending.producer
@@ -69,7 +69,7 @@ async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
             producer.begin_transaction()
         async for block in sending.feed.blocks():
             await _send(sending, block, tally)
-            # After the lines before it: they are well-formed, and in order.
+            # After the lines before it, which are well-formed and in order.
             if block.problem is not None:
                 raise block.problem
             tally.read_bytes += block.size_bytes
@@ -93,6 +93,6 @@ async def _send(sending: Sending, block: Block, tally: Tally) -> None:
         except _REFUSALS as error:
             place = f"{block.name}: line {number}" if block.number else block.name
             raise BadLine(f"{place}: {error}") from error
-        # One callback for a batch, set with its first record.
+        # One callback per batch, set with its first record.
         if delivery.index == 0:
             delivery.batch.when_done(partial(tally.count, delivery.batch))

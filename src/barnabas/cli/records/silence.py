@@ -6,17 +6,17 @@ from barnabas.client.consumer.consumer import Consumer
 from barnabas.clock import SystemClock
 
 JOIN_MS = 10_000
-"""How long a group of this command alone may take to form, before silence counts."""
+"""How long this command's private group may take to form before silence counts."""
 
 
 class Silence:
     """The time without records, after which `--timeout-ms` ends the command.
 
-    The time to join a group counts as well, but a group that only this command has gets some time.
+    The time to join a group also counts, but this command's private group gets some extra time.
     """
 
     def __init__(self, consumer: Consumer, limit_ms: int | None, join_ms: int) -> None:
-        """`join_ms`: the patience with a group of its own; 0: joining counts as silence."""
+        """`join_ms`: the extra time for a private group; 0: joining counts as silence."""
         self._consumer = consumer
         self._limit_ms = limit_ms
         self._join_ms = join_ms
@@ -24,15 +24,15 @@ class Silence:
         self._since_ms = self._clock.monotonic_ms()
 
     def left_ms(self, most_ms: int) -> int:
-        """How long to wait for records now, at most `most_ms`; 0 or less: it is over."""
+        """Return how long to wait for records now, at most `most_ms`; if 0 or less, time is up."""
         if self._limit_ms is None:
             return most_ms
         now_ms = self._clock.monotonic_ms()
-        # It has just become a member: its patience for records begins now.
+        # It has just become a member: its time limit for records starts now.
         if self._join_ms and self._consumer.group_metadata().generation >= 0:
             self._since_ms, self._join_ms = now_ms, 0
         return min(most_ms, self._since_ms + self._join_ms + self._limit_ms - now_ms)
 
     def on_record(self) -> None:
-        """Begin to count again: a record came."""
+        """Restart the count, because a record came."""
         self._since_ms = self._clock.monotonic_ms()

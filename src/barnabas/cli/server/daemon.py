@@ -1,8 +1,9 @@
 """`barnabas server start -daemon`: a broker that outlives the shell which started it.
 
-The command ends when the broker is ready, or has failed: then with the broker's own output and exit
-code. Its log from then on is a file next to its first log directory, never in it: what others can
-make it write would fill the disk of the records, and Kafka's tools take each file there for theirs.
+The command ends when the broker is ready or has failed; after a failure, with the broker's own
+output and exit code. From then on the broker logs to a file next to its first log directory, never
+in it: others could make the log fill the records' disk, and Kafka's tools take each file there for
+their own.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ def log_file_of(directory: Path) -> Path:
 
 
 def start_daemon(words: Sequence[str], output: Path) -> int:
-    """Start the broker that these arguments describe, with its log in the file `output`; the exit
-    code. Raises OSError."""
+    """Start the broker that these arguments describe, with its log in the file `output`; return the
+    exit code. Raises OSError.
+    """
     with suppress(FileExistsError):  # a file, perhaps: to open one below it says so
         output.parent.mkdir(parents=True, exist_ok=True)
-    # Appended: what earlier runs logged is often why this one is started.
+    # Appended: the logs of earlier runs often show why this one is started.
     with output.open("ab") as file:
         began_at = file.tell()
         process = subprocess.Popen(
@@ -48,7 +50,7 @@ def start_daemon(words: Sequence[str], output: Path) -> int:
         return 0
     code = process.wait()
     with output.open(encoding="utf-8", errors="replace") as said_then:
-        # Only what this start has logged.
+        # Only the lines that this start has logged.
         said_then.seek(began_at)
         sys.stderr.write(said_then.read())
     return code or 1

@@ -4,9 +4,10 @@
     8123456                 when the process began, in the kernel's ticks; -1 where unknown
     PLAINTEXT://:9092       the configured listeners
 
-A plain file, for a real Kafka refuses an unknown directory and ignores an unknown file. A broker
-that was killed leaves it behind, and process ids are reused sooner or later, so the file has the
-time at which the process began. Nothing but the standard library: `server start` imports it.
+It is a plain file, because a real Kafka refuses an unknown directory but ignores an unknown file. A
+killed broker leaves it behind, and process ids are eventually reused, so the file contains the time
+at which the process started. This module uses only the standard library, since `server start`
+imports it.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ class PidFile(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """True while the process that wrote it is running."""
+        """Return whether the process that wrote the file is running."""
         began_ticks = process_began_ticks(self.pid)
         return began_ticks is not None and began_ticks == self.began_ticks
 
 
 def read_pid_file(directory: Path) -> PidFile | None:
-    """The file in that directory; None if there is none, or it is malformed."""
+    """Return the file in that directory; None if it is missing or malformed."""
     try:
         with (directory / FILE_NAME).open("rb") as file:
             lines = file.read(_MAX_BYTES).decode("utf-8", "replace").splitlines()
-        # A file that is cut or foreign is as good as none.
+        # A truncated or foreign file counts as missing.
         return PidFile(int(lines[0]), int(lines[1]), lines[2])
     except (OSError, ValueError, IndexError):
         return None
 
 
 def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
-    """Write the file of this process, or of that one.
+    """Write the file for this process, or for `process`.
 
-    False if a live process has one there, or the disk refuses. Neither prevents a start: the broker
-    itself checks whether it can use the directory.
+    Returns False if a live process already has a file there, or the disk refuses. Neither prevents
+    a start: the broker itself checks whether it can use the directory.
     """
     found = read_pid_file(directory)
     # Two brokers want the directory: its lock decides between them, not this file.
@@ -78,14 +79,17 @@ def release(directory: Path) -> None:
 
 
 def process_began_ticks(pid: int, proc: Path = PROC) -> int | None:
-    """When a process began; None if there is none (any more), UNKNOWN_START where it is unknown."""
+    """Return when a process started; None if it does not exist, UNKNOWN_START if the time is
+    unknown.
+    """
     try:
         with (proc / str(pid) / "stat").open("rb") as stat:
-            # After the name, which may hold anything, in parentheses: fields 3 and 22 of all.
+            # After the name, which is in parentheses and may contain anything: fields 3 and 22 of
+            # the line.
             fields = stat.read().rpartition(b")")[2].split()
         return None if fields[0] in (b"Z", b"X") else int(fields[19])
     except (FileNotFoundError, ProcessLookupError):
-        # /proc works here, so that process is gone; elsewhere its start cannot be known.
+        # /proc works here, so that process is gone; elsewhere its start time cannot be known.
         if (proc / "self" / "stat").exists():
             return None
     try:

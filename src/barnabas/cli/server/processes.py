@@ -22,7 +22,7 @@ _PS_TIMEOUT_S = 10
 
 
 class ServerProcess(NamedTuple):
-    """A broker in a process of its own."""
+    """A broker in its own process."""
 
     pid: int
     command: str
@@ -44,14 +44,14 @@ class ServerProcess(NamedTuple):
 
 
 def find_servers(proc: Path = PROC) -> list[ServerProcess]:
-    """Every broker that this user may see, by process id."""
+    """Return every broker that this user may see, sorted by process id."""
     found = _from_proc(proc) if (proc / "self").exists() else _from_ps()
     return sorted(server for server in found if server.pid != os.getpid())
 
 
 def is_server_command(words: Sequence[str]) -> bool:
     """Recognize `[python [-m]] barnabas server start ...`."""
-    # A virtual environment's python, its options and -m may stand before the program.
+    # A virtual environment's python, its options and -m may come before the program.
     for i in range(min(len(words), 8)):
         if list(words[i + 1 : i + 3]) == ["server", "start"]:
             return words[i].rpartition("/")[2] in _PROGRAMS
@@ -78,7 +78,7 @@ def _locked_by(process: Path) -> tuple[Path, ...]:
             target = link.readlink()
         except OSError:
             continue  # closed meanwhile
-        # Each log directory of a broker has one, open as long as the broker runs.
+        # Each of a broker's log directories has one, which is open as long as the broker runs.
         if target.name == ".lock":
             found.add(target.parent)
     return tuple(sorted(found))

@@ -27,20 +27,20 @@ _HINT: Final = (
 def secure_configs(
     properties: Mapping[str, str], directory: str | None
 ) -> tuple[SecureSetup, dict[str, str]]:
-    """Secure a broker of these configs; return its setup, and the configs with it.
+    """Secure a broker with these configs; return its setup and the secured configs.
 
-    `directory`: where certificates and passwords are kept; None: next to the first log directory.
-    Raises ConfigError, OSError.
+    `directory` holds certificates and passwords; None: next to the first log directory. Raises
+    ConfigError, OSError.
     """
     properties = without_controller_listeners(properties)
     given = {name: properties[name] for name in _LISTENERS if properties.get(name)}
-    # Kafka's default listener; its host is empty, so that it is every address.
+    # Kafka's default listener; its empty host means every address.
     given.setdefault("listeners", _DEFAULT)
     hosts = []
     listeners = {}
     for name, text in given.items():
         parsed = parse_listeners(name, text)
-        # Of several listeners some might stay open without the user's knowledge.
+        # With several listeners, some might stay open without the user's knowledge.
         if len(parsed) != 1 or parsed[0].name not in (_PLAIN, PROTOCOL):
             raise ConfigError(f"{name}={text}: {_HINT}")
         listeners[name] = str(parsed[0]._replace(name=PROTOCOL))
@@ -55,11 +55,12 @@ def secure_configs(
         for each in filter(Path.exists, logs):
             check_directory(each)
     setup = prepare_security(where, hosts)
-    # With a ZooKeeper its nodes belong to the brokers, or any client of it could change them
+    # With a ZooKeeper its nodes belong to the brokers; otherwise any client could change them
     # (SE-6).
     owning = setup.zookeeper_settings() if properties.get("zookeeper.connect") else {}
     return setup, {
-        # Later entries win: defaults, then the user's configs, then what makes the broker secure.
+        # Later entries win: defaults, then the user's configs, then the settings that make the
+        # broker secure.
         **setup.defaults(),
         **owning,
         **properties,
@@ -69,8 +70,8 @@ def secure_configs(
 
 
 def prepare_security(directory: Path, hosts: Iterable[str]) -> SecureSetup:
-    """Prepare the security of brokers that clients reach by these hosts or this machine's names.
+    """Prepare the security of brokers that clients reach by these hosts or by this machine's names.
 
-    Raises ConfigError, OSError.
+    Raises ConfigError or OSError.
     """
     return prepare(directory, {*_LOCAL, socket.gethostname(), socket.getfqdn(), *hosts})

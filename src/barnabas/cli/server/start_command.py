@@ -1,6 +1,6 @@
 """`barnabas server start`: like `kafka-server-start.sh`, with its arguments.
 
-Parsed by hand, so that nothing stands between the command line and the broker (see `cli.main`).
+The arguments are parsed by hand, so that nothing delays the broker's start (see `cli.main`).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class StartArguments(NamedTuple):
 
 
 def start(words: Sequence[str]) -> int:
-    """Run the broker that these arguments describe; the exit code."""
+    """Run the broker that these arguments describe, and return the exit code."""
     began_at_s = _process_began_at_s()
     try:
         arguments = parse(words)
@@ -115,10 +115,10 @@ def start(words: Sequence[str]) -> int:
     if arguments.wants_help:
         sys.stdout.write(HELP)
         return 0
-    # Modules make many objects that stay, and the collector would walk them again and again, for a
+    # Modules create many long-lived objects, and the collector would walk them repeatedly, for a
     # tenth of the time until the broker is ready. `run` enables it.
     gc.disable()
-    # Imported only now: --help and a wrong line need none of it.
+    # Imported only now: --help and a wrong line do not need it.
     from barnabas.broker.main import run
     from barnabas.config import BrokerConfig, environment_warning
     from barnabas.errors import ConfigError
@@ -131,7 +131,7 @@ def start(words: Sequence[str]) -> int:
 
             setup, properties = secure_configs(properties, arguments.secure_dir)
         config = BrokerConfig(properties)
-        # A misspelt KAFKA_... variable would change nothing without a word.
+        # A misspelt KAFKA_... variable would silently have no effect.
         config.warnings += filter(None, [environment_warning(os.environ)])
     except (ConfigError, OSError) as error:
         sys.stderr.write(f"barnabas server start: {_one_line(error)}\n")
@@ -150,7 +150,7 @@ def start(words: Sequence[str]) -> int:
 
 
 def properties_of(arguments: StartArguments) -> dict[str, str]:
-    """All settings, each source above those before it. Raises ConfigError, OSError."""
+    """Return all settings; later sources override earlier ones. Raises ConfigError or OSError."""
     from barnabas.config import from_environment, load_properties
 
     properties: dict[str, str] = {}
@@ -160,11 +160,11 @@ def properties_of(arguments: StartArguments) -> dict[str, str]:
         properties.update(profile(arguments.profile))
     if arguments.properties_file is not None:
         properties.update(load_properties(arguments.properties_file))
-    # Kafka's images set configs by the environment, above the file.
+    # Kafka's images set configs by the environment, which overrides the file.
     properties.update(from_environment(os.environ))
     properties.update(arguments.settings)
-    # Kafka's defaults are for a cluster. Who names neither a file nor anything of other machines
-    # wants a broker for this machine, and no wait for more consumers.
+    # Kafka's defaults are for a cluster. A user who names neither a file nor anything on other
+    # machines wants a broker for this machine, without a wait for more consumers.
     is_for_this_machine = arguments.properties_file is None and not (
         properties.get("zookeeper.connect") or properties.get("advertised.listeners")
     )
@@ -172,7 +172,7 @@ def properties_of(arguments: StartArguments) -> dict[str, str]:
         properties["listeners"] = _listeners(arguments, is_for_this_machine)
     elif is_for_this_machine:
         properties.setdefault("listeners", _listeners(arguments, is_for_this_machine))
-    # A profile is about the behaviour of a version, and says itself how long a group waits.
+    # A profile describes the behaviour of a version, and itself says how long a group waits.
     if is_for_this_machine and arguments.profile is None:
         properties.setdefault(_DELAY, "0")
     return properties
@@ -188,7 +188,7 @@ def _listeners(arguments: StartArguments, is_for_this_machine: bool) -> str:
 
 
 def _companion(port: int | None) -> Companion | None:
-    """Return the server of faults over HTTP, if it is wanted; only then is it imported."""
+    """Return the server for faults over HTTP, if requested; only then is it imported."""
     if port is None:
         return None
     from barnabas.testing.faults.control import FaultControl
@@ -210,7 +210,7 @@ def _start_daemon(words: Sequence[str], log_file: str | None, first_directory: P
 
 
 def parse(words: Sequence[str]) -> StartArguments:
-    """Arguments in any order, `--option VALUE` or `--option=VALUE`. Raises UsageError."""
+    """Parse arguments in any order, `--option VALUE` or `--option=VALUE`. Raises UsageError."""
     file: str | None = None
     settings: dict[str, str] = {}
     flags: set[str] = set()
@@ -222,7 +222,7 @@ def parse(words: Sequence[str]) -> StartArguments:
             return StartArguments(None, {}, True)
         if word in (_DAEMON, _SECURE):
             flags.add(word)
-        # An option that is not known is refused there, with the nearest name.
+        # An unknown option is refused there, with the nearest name.
         elif word.startswith("-"):
             option, value = _option(word, left)
             if option in _SETTINGS:
@@ -239,7 +239,7 @@ def parse(words: Sequence[str]) -> StartArguments:
     if host is not None or port is not None:
         if "listeners" in settings:
             raise UsageError("--host and --port contradict listeners: leave out one or the other")
-        # The port would be the default one, and not the one in the file that the user has in mind.
+        # The port would be the default, not the port in the file that the user has in mind.
         if file is not None and port is None:
             raise UsageError("--host with a properties file needs --port, too")
     test_control_port = given.get(_TEST_CONTROL)
@@ -252,7 +252,7 @@ def parse(words: Sequence[str]) -> StartArguments:
         test_control_port=None
         if test_control_port is None
         else _port(_TEST_CONTROL, test_control_port),
-        # A directory for secrets means that they are wanted.
+        # A directory for secrets means that the user wants security.
         is_secure=_SECURE in flags or _SECURE_DIR in given,
         secure_dir=given.get(_SECURE_DIR),
         log_file=given.get(_LOG_FILE),
@@ -262,8 +262,9 @@ def parse(words: Sequence[str]) -> StartArguments:
 
 
 def _option(word: str, left: list[str]) -> tuple[str, str]:
-    """An option and its value, which is taken from the words that are left if it is not in this
-    one. Raises UsageError."""
+    """Return an option and its value, which is taken from the remaining words if it is not in this
+    word. Raises UsageError.
+    """
     option, equals, value = word.partition("=")
     if option not in _WITH_VALUE:
         from barnabas.cli.suggestion import did_you_mean  # only for an error
@@ -277,7 +278,7 @@ def _option(word: str, left: list[str]) -> tuple[str, str]:
 
 
 def _setting(option: str, value: str) -> tuple[str, str]:
-    """The broker config that an option stands for."""
+    """Return the broker config for which an option stands."""
     if option == "--listeners":
         return "listeners", value
     if option == _LOG_FORMAT:
@@ -305,14 +306,16 @@ def _one_line(error: Exception) -> str:
 
 
 def _process_began_at_s() -> float:
-    """When this process began, in seconds of `time.monotonic`, before the interpreter's own start.
+    """Return when this process started, in seconds of `time.monotonic`, before the interpreter's
+    own start.
 
-    Known on Linux, to a hundredth of a second; elsewhere the present time.
+    On Linux this is known to a hundredth of a second; elsewhere the present time is returned.
     """
     now_s = time.monotonic()
     try:
         with open("/proc/self/stat", "rb") as stat:
-            # Behind the name, which may hold anything, in parentheses: field 22 of all.
+            # After the name, which is in parentheses and may contain anything: field 22 of the
+            # line.
             began_ticks = int(stat.read().rpartition(b")")[2].split()[19])
         # Ticks count since the boot, suspended time included.
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - began_ticks / os.sysconf("SC_CLK_TCK")

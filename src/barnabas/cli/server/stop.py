@@ -1,7 +1,8 @@
 """`barnabas server stop`: like `kafka-server-stop.sh`, but it waits and picks one of several.
 
 SIGTERM makes a broker stop cleanly: its logs are flushed, its directories marked clean. A process
-gets the signal only if it is certainly a broker: the id in a file may be another process's by now.
+gets the signal only if it is certainly a broker: the id in a file may meanwhile belong to another
+process.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Selection(NamedTuple):
     pid: int | None = None
     port: int | None = None
     user_id: int | None = None
-    """The owner of the process, where another user's broker is not meant."""
+    """The owner of the process, so that another user's broker is not meant."""
 
     def __str__(self) -> str:
         if self.directory is not None:
@@ -44,10 +45,10 @@ class Selection(NamedTuple):
 
 
 def directory_of(properties_file: str) -> Path | None:
-    """The first log directory of a broker that has this file; None if there is no such file.
+    """Return the first log directory of a broker with this file; None if the file does not exist.
 
-    Kafka's script ignores its arguments, so a missing file is not an error. Raises CannotStop for
-    one that cannot be read.
+    Kafka's script ignores its arguments, so a missing file is not an error. Raises CannotStop if it
+    cannot be read.
     """
     if not Path(properties_file).exists():
         return None
@@ -59,21 +60,22 @@ def directory_of(properties_file: str) -> Path | None:
 
 
 def default_selection() -> Selection:
-    """Select what `server start` without options has started: this user's broker on the default
-    log directory. A machine may run others, which only their own options name."""
+    """Select the broker that `server start` without options has started: this user's broker on the
+    default log directory. A machine may run others, which only their own options name.
+    """
     user_id = os.getuid() if hasattr(os, "getuid") else None
     return Selection(_log_directory({}), user_id=user_id)
 
 
 def _log_directory(settings: Mapping[str, str]) -> Path:
-    """The first log directory of a broker with these settings and this environment."""
+    """Return the first log directory of a broker with these settings and this environment."""
     settings = {**settings, **from_environment(os.environ)}
     named = settings.get("log.dirs") or settings.get("log.dir") or BROKER_KEYS["log.dir"].default
     return Path(str(named).split(",")[0].strip())
 
 
 def choose(selection: Selection, servers: list[ServerProcess]) -> ServerProcess:
-    """The one broker that is selected. Raises CannotStop."""
+    """Return the one broker that is selected. Raises CannotStop."""
     found = [server for server in servers if _is_meant(server, selection)]
     if not found:
         others = ""
@@ -123,7 +125,7 @@ def stop(
         raise CannotStop(f"server {server} belongs to another user") from cause
     ends_at_s = time.monotonic() + timeout_ms / 1000
     with Waiting(f"server {server} to stop"):
-        # The id alone may be another process's by now.
+        # The id may meanwhile belong to another process.
         while began_ticks is not None and process_began_ticks(server.pid) == began_ticks:
             if time.monotonic() >= ends_at_s:
                 raise CannotStop(

@@ -238,7 +238,7 @@ def alter(
     """
     name = one_topic(topic_argument, topic_option)
     assignment = None if replica_assignment is None else _assignment(replica_assignment)
-    # The option lists all partitions, though only the new ones are sent.
+    # The option lists all partitions, although only the new ones are sent.
     if assignment is not None and len(assignment) != partitions:
         raise click.UsageError(
             f"--replica-assignment names {counted(len(assignment), 'partition')}, "
@@ -247,7 +247,7 @@ def alter(
 
     async def work() -> int:
         async with Admin(servers, **client_options()) as admin:
-            # The existing partitions are needed first: the request has only those that are new.
+            # The existing partitions are needed first: the request contains only the new ones.
             (topic,) = await admin.describe_topics([name])
             there = len(topic.partitions)
             added = None
@@ -316,7 +316,7 @@ def delete(
 async def _describe_sizes(
     servers: str, exclude_internal: bool
 ) -> tuple[list[Description], dict[str, int]]:
-    """The topics, and the sizes of those that the brokers show."""
+    """Return the topics, and the sizes of those that the brokers show."""
     async with Admin(servers, **client_options()) as admin:
         found = await admin.describe_topics()
         # Filtered here: the protocol has no such filter.
@@ -337,11 +337,12 @@ async def _describe(
 
 
 async def _moving(admin: Admin) -> Moving:
-    """The partitions that are being reassigned. Only the controller knows; where there is none, or
-    it refuses, the rest is shown all the same."""
+    """Return the partitions that are being reassigned. Only the controller knows them; if there is
+    none, or it refuses, everything else is still shown.
+    """
     try:
-        # During an election there is no controller to ask, and the rest of the answer is there
-        # already.
+        # During an election there is no controller to ask, and the rest of the answer has already
+        # arrived.
         async with asyncio.timeout(_CONTROLLER_TIMEOUT_S):
             return await admin.list_partition_reassignments()
     except (TimeoutError, Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):
@@ -349,7 +350,7 @@ async def _moving(admin: Admin) -> Moving:
 
 
 def _assignment(text: str) -> dict[int, list[int]]:
-    """`0:1,1:2` is partition 0 on brokers 0 and 1, partition 1 on 1 and 2."""
+    """Parse `0:1,1:2`: partition 0 on brokers 0 and 1, partition 1 on 1 and 2."""
     try:
         return {
             partition: [int(broker) for broker in brokers.split(":")]

@@ -1,10 +1,12 @@
-"""The output of `topics describe`, as text that is Kafka 3.9's to the byte (TP-4) and as values.
+"""Formats the output of `topics describe`, as text that matches Kafka 3.9's to the byte (TP-4) and
+as values.
 
     Topic: test<TAB>TopicId: ...<TAB>PartitionCount: 1<TAB>ReplicationFactor: 1<TAB>Configs: k=v,k=v
     <TAB>Topic: test<TAB>Partition: 0<TAB>Leader: 0<TAB>Replicas: 0<TAB>Isr: 0<TAB>Elr: N/A<TAB>...
 
 With a filter only matching partitions are shown, without their topics' lines. A partition that is
-being reassigned counts with its former replicas, and its line lists those added and removed. Pure.
+being reassigned counts with its former replicas, and its line lists the added and removed ones.
+Pure.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _MIN_ISR = "min.insync.replicas"
 
 
 class Filters(NamedTuple):
-    """The partitions to show: those that any filter matches, or all if none is set."""
+    """Selects the partitions that any filter matches, or all if no filter is set."""
 
     under_replicated: bool = False
     unavailable: bool = False
@@ -40,7 +42,7 @@ class Filters(NamedTuple):
             not any(self)
             or (self.under_replicated and in_sync < replicas)
             or (self.unavailable and not is_led)
-            # Kafka counts a partition without a leader as below its minimum, whatever its ISR says.
+            # Kafka counts a partition without a leader as below its minimum, whatever its ISR is.
             or (self.under_min_isr and (in_sync < min_isr or not is_led))
             or (self.at_min_isr and in_sync == min_isr)
         )
@@ -51,7 +53,7 @@ class Filters(NamedTuple):
         configs: Iterable[ConfigEntry],
         moving: Moving = NOTHING_MOVES,
     ) -> list[PartitionView]:
-        """The partitions of a topic to show."""
+        """Return the partitions of a topic to show."""
         given = [config.value for config in configs if config.name == _MIN_ISR]
         min_isr = int(given[0]) if given and given[0] is not None else 1
         return [
@@ -62,7 +64,7 @@ class Filters(NamedTuple):
 
 
 def own_configs(configs: Iterable[ConfigEntry]) -> dict[str, str]:
-    """The configs other than Kafka's defaults: set for the topic or in the broker's file."""
+    """Return the configs other than Kafka's defaults: set for the topic or in the broker's file."""
     return {
         config.name: "" if config.value is None else config.value
         for config in configs
@@ -75,7 +77,7 @@ def replication_factor(topic: TopicDescription, moving: Moving = NOTHING_MOVES) 
 
 
 def describe_text(described: Described, filters: Filters, moving: Moving = NOTHING_MOVES) -> str:
-    """Kafka's lines, each ended by a newline."""
+    """Return Kafka's lines, each ending in a newline."""
     lines = []
     for topic, configs in described:
         if not any(filters):
@@ -100,7 +102,9 @@ def describe_text(described: Described, filters: Filters, moving: Moving = NOTHI
 def describe_values(
     described: Described, filters: Filters, moving: Moving = NOTHING_MOVES
 ) -> list[dict[str, Any]]:
-    """The same as data, for JSON; a filter leaves out topics without a matching partition."""
+    """Return the same as data, for JSON; a filter leaves out topics without a matching
+    partition.
+    """
     values = []
     for topic, configs in described:
         partitions = filters.of(topic, configs, moving)
@@ -130,7 +134,7 @@ def describe_values(
 
 
 def _replica_count(topic: TopicDescription, partition: PartitionView, moving: Moving) -> int:
-    """The number of replicas without those being added."""
+    """Return the number of replicas without those being added."""
     move = moving.get(TopicPartition(topic.name, partition.partition))
     return len(partition.replicas) if move is None else len(move.replicas) - len(move.adding)
 

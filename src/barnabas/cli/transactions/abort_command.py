@@ -1,4 +1,6 @@
-"""`barnabas transactions abort`: by id through the coordinator, or past it in one partition."""
+"""`barnabas transactions abort`: aborts by id through the coordinator, or directly in one
+partition.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ def abort(
         raise click.UsageError(
             "name the transaction: --topic and --partition, or --transactional-id"
         )
-    # The first offset finds all three numbers; without it each has to be given.
+    # The first offset is enough to find all three numbers; without it each number must be given.
     which = _which(start_offset, numbers)
     name = TopicPartition(topic, partition)
 
@@ -81,7 +83,7 @@ def abort(
 
 
 def _which(start_offset: int | None, numbers: dict[str, int | None]) -> int | _Numbers:
-    """The transaction's first offset, or its numbers. Raises UsageError."""
+    """Return the transaction's first offset, or its numbers. Raises UsageError."""
     given = [value for value in numbers.values() if value is not None]
     if start_offset is not None:
         if given:
@@ -96,7 +98,7 @@ def _which(start_offset: int | None, numbers: dict[str, int | None]) -> int | _N
 
 
 async def _at(admin: Admin, name: TopicPartition, start_offset: int) -> _Numbers:
-    """The producer whose open transaction begins there. Raises NoTransaction."""
+    """Return the producer whose open transaction starts there. Raises NoTransaction."""
     for producer in (await admin.describe_producers([name]))[name]:
         if producer.transaction_start_offset == start_offset:
             return _Numbers(
@@ -109,7 +111,7 @@ async def _at(admin: Admin, name: TopicPartition, start_offset: int) -> _Numbers
 
 
 async def _fence(servers: str, transactional_id: str) -> None:
-    """Fence an existing id: fencing an unknown one would create it."""
+    """Fence an existing id: fencing an unknown id would create it."""
     async with Admin(servers, **client_options()) as admin:
         # Raises for an id that does not exist.
         await admin.describe_transactions([transactional_id])

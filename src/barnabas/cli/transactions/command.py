@@ -231,7 +231,7 @@ async def _hanging(
 ) -> list[OpenTransaction]:
     """Ask the partitions, then the coordinators, then the partitions again.
 
-    A transaction that ends in between is unknown to its coordinator, but does not hang.
+    A transaction that ends in between is unknown to its coordinator but does not hang.
     """
     candidates = suspects(await admin.describe_producers(names), silent_since_ms)
     if not candidates:
@@ -246,14 +246,14 @@ async def _hanging(
         except TransactionalIdNotFound:
             continue  # it has expired since it was listed
     found = hanging(candidates, known)
-    # Between the two questions a transaction may have ended in the usual way.
+    # Between the two requests a transaction may have ended normally.
     again = await admin.describe_producers({each.partition for each in found})
     still = set(suspects(again, silent_since_ms))
     return [each for each in found if each in still]
 
 
 def _show_table(listings: Iterable[TransactionListing]) -> None:
-    """Show a row per id on a terminal; transactions that are open stand out."""
+    """Show a row per id on a terminal; open transactions stand out."""
     from rich.console import Console
     from rich.text import Text
 

@@ -1,8 +1,8 @@
-"""Finds the open transactions that hang: that nothing will ever end (KIP-664). Pure.
+"""Finds hanging transactions: open transactions that nothing will ever end (KIP-664). Pure.
 
-A partition's leader has a producer's transaction open, but the coordinator does not know of that
-partition, or of that producer: the marker will never come. read_committed consumers wait at its
-first offset indefinitely, and so does compaction.
+At a partition's leader a producer's transaction is open, but the coordinator does not know that
+partition or that producer: the marker will never come. read_committed consumers wait at its first
+offset indefinitely, and so does compaction.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class OpenTransaction(NamedTuple):
 def suspects(
     producers: Mapping[TopicPartition, Iterable[ProducerState]], silent_since_ms: int
 ) -> list[OpenTransaction]:
-    """Transactions that are open and have written nothing since that instant."""
+    """Return transactions that are open and have written nothing since that instant."""
     return [
         OpenTransaction(partition, producer)
         for partition, states in producers.items()
@@ -36,9 +36,9 @@ def suspects(
 def hanging(
     candidates: Iterable[OpenTransaction], known: Iterable[TransactionDescription]
 ) -> list[OpenTransaction]:
-    """The candidates for which no coordinator will write a marker.
+    """Return the candidates for which no coordinator will write a marker.
 
-    `known`: the coordinators' state of the candidates' producers.
+    `known` is the coordinators' state of the candidates' producers.
     """
     expected = {
         (description.producer_id, partition)

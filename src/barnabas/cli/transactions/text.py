@@ -1,4 +1,4 @@
-"""The output of `transactions`: the tables of Kafka 3.9's tool, and values. Pure.
+"""Formats the output of `transactions`: the tables of Kafka 3.9's tool, and values. Pure.
 
 TransactionalId<TAB>Coordinator<TAB>ProducerId<TAB>TransactionState<TAB>
 tx-open        <TAB>0          <TAB>0         <TAB>Ongoing         <TAB>
@@ -167,7 +167,9 @@ def hanging_values(found: Iterable[OpenTransaction]) -> list[dict[str, Any]]:
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with each cell as wide as the widest of its column, and a tab after it."""
+    """Return a table in which each cell is as wide as the widest in its column, followed by a
+    tab.
+    """
     lines = [titles, *([str(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "".join(

@@ -1,10 +1,11 @@
-"""The files by which a user connects: for our clients and Kafka's, and for librdkafka's.
+"""Writes the files with which a user connects: for our clients and Kafka's, and for librdkafka's.
 
     alice.properties              in Kafka's names; the user's alone
     alice.librdkafka.properties   the same in the names of librdkafka (kcat -F, confluent-kafka)
     alice.ca.pem                  the certificates that both trust, which anybody may read
 
-The administrator's own copy of the authority is often in a directory that is closed to others.
+The administrator's own copy of the authority's certificate is often in a directory closed to
+others.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _READABLE: Final = 0o644
 
 
 class PasswordLost(BarnabasError):
-    """The brokers have a new password, and its file could not be written."""
+    """The brokers have a new password, but its file could not be written."""
 
 
 class ClientFiles(NamedTuple):
-    """The files of one user, and what they say of the way to the brokers."""
+    """The files of one user, and the connection settings in them."""
 
     path: Path
     settings: Mapping[str, str]
@@ -49,12 +50,12 @@ class ClientFiles(NamedTuple):
         return self.path.absolute().with_name(f"{self.path.stem}.ca.pem")
 
     def write(self, wanted: UserScramCredentialUpsertion) -> str:
-        """Write them all; what each is for, in a line. Raises PasswordLost."""
+        """Write all files; return a line with the purpose of each. Raises PasswordLost."""
         try:
             if self.authority is not None:
                 self.authority_path.write_bytes(self.authority)
-                # Certificates are public: programs of other users verify the brokers by this file,
-                # too.
+                # Certificates are public: other users' programs also verify the brokers with this
+                # file.
                 self.authority_path.chmod(_READABLE)
             write_secret(self.path, _lines(self._kafka_settings(wanted), escaped=True))
             write_secret(
@@ -98,7 +99,7 @@ class ClientFiles(NamedTuple):
 
 
 def client_files(path: Path, servers: str, options: Mapping[str, Any]) -> ClientFiles:
-    """The files to write at this path for a user of the brokers that `options` connect to.
+    """Return the files to write at this path for a user of the brokers to which `options` connect.
 
     Raises OSError if the administrator's authority cannot be read.
     """
@@ -106,14 +107,14 @@ def client_files(path: Path, servers: str, options: Mapping[str, Any]) -> Client
     settings = {"bootstrap.servers": servers}
     settings |= {name: value for name, value in given.items() if name.startswith(_COPIED)}
     authority = None
-    # librdkafka reads PEM only; a truststore of Java is left to Java's clients.
+    # librdkafka reads only PEM; a Java truststore is left to Java's clients.
     if _LOCATION in settings and settings.get(f"{_TRUST}type", "").upper() == "PEM":
         authority = Path(settings[_LOCATION]).read_bytes()
     return ClientFiles(path, settings, authority)
 
 
 def _lines(settings: Mapping[str, str], *, escaped: bool) -> bytes:
-    """Properties, whose backslashes only Kafka's form doubles."""
+    """Format properties; only Kafka's form doubles backslashes."""
     text = "".join(f"{name}={value}\n" for name, value in settings.items())
     return (text.replace("\\", "\\\\") if escaped else text).encode()
 

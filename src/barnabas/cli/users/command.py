@@ -59,8 +59,9 @@ _password_stdin = click.option(
 
 
 def _writable(context: click.Context, parameter: click.Parameter, file: Path | None) -> Path | None:
-    """The file, once it is likely that it can be written: what the brokers have of a password
-    cannot be shown."""
+    """Return the file if it can probably be written: the brokers' data about a password cannot be
+    shown as the password.
+    """
     if file is not None and not os.access(file.parent, os.W_OK | os.X_OK):
         raise click.BadParameter(f"directory {file.parent} is missing or not writable")
     return file
@@ -77,11 +78,11 @@ _file = click.option(
 
 
 class UserExists(BarnabasError):
-    """A user that was to be added has a password already."""
+    """A user to be added already has a password."""
 
 
 class UserNeeded(BarnabasError):
-    """A user that was to be deleted is one that the cluster is run by."""
+    """The cluster itself runs as a user who was to be deleted."""
 
 
 @command_group()
@@ -202,12 +203,12 @@ def delete(user: str, revoke: bool, force: bool, servers: str) -> None:
 
 
 class Left(NamedTuple):
-    """Holds what is left of a user whose passwords are deleted; None: it could not be read."""
+    """The remains of a user whose passwords were deleted; None: they could not be read."""
 
     removed: list[AclBinding]
     rules: list[AclBinding] | None
     settings: Mapping[str, str]
-    """A broker's; empty if they cannot be read."""
+    """A broker's settings; empty if they cannot be read."""
 
     def lines(self, user: str) -> Iterator[str]:
         """Yield the lines that explain this to an administrator."""
@@ -234,7 +235,7 @@ class Left(NamedTuple):
 
 def _password(from_stdin: bool) -> str:
     if not from_stdin:
-        # 192 bits, of letters that no shell, JAAS line or properties file has to escape.
+        # 192 bits, in letters that no shell, JAAS line or properties file must escape.
         return secrets.token_urlsafe(_PASSWORD_BYTES)
     password = sys.stdin.readline().rstrip("\r\n")
     if not password:
@@ -244,7 +245,7 @@ def _password(from_stdin: bool) -> str:
 
 async def _set(servers: str, wanted: UserScramCredentialUpsertion, *, is_new: bool) -> None:
     async with Admin(servers, **client_options()) as admin:
-        # Brokers set a password for new and known users alike: `add` must not replace one by
+        # Brokers set a password for new and existing users alike: `add` must not replace one by
         # accident.
         known = await _mechanisms_of(admin, wanted.user)
         if is_new and known:
@@ -267,7 +268,7 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
         if not mechanisms:
             raise ResourceNotFound(f"user {user} does not exist")
         settings = await _settings(admin)
-        # super.users is separated by semicolons, since names of TLS have commas.
+        # super.users is separated by semicolons, since TLS names contain commas.
         if not is_forced and f"User:{user}" in settings.get(_SUPER, "").split(";"):
             raise UserNeeded(
                 f"user {user} is one of the brokers' {_SUPER}: it administers the cluster, or "
@@ -285,7 +286,7 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
             rules = await admin.describe_acls(AclFilter(principal=f"User:{user}"))
         except SecurityDisabled:  # without an authorizer there are none
             return Left([], [], settings)
-        # Deleting users and reading rules are two rights: the user is deleted, the rules stay
+        # Deleting users and reading rules are two rights: the user is deleted, but the rules stay
         # unknown.
         except ClusterAuthorizationFailed:
             if revokes:
@@ -295,7 +296,7 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
 
 
 async def _settings(admin: Admin) -> Mapping[str, str]:
-    """Read the settings of a broker that say what a deletion does; none if it does not say."""
+    """Read the broker settings that say what a deletion does; empty if they are not shown."""
     try:
         broker = (await admin.describe_cluster()).brokers[0]
         resource = ConfigResource(BROKER, str(broker.broker_id))
@@ -313,12 +314,12 @@ async def _mechanisms_of(admin: Admin, user: str) -> list[str]:
 
 
 def _client_files(file: Path | None, servers: str) -> ClientFiles | None:
-    """Prepare the files before the brokers have the password: it cannot be shown again later."""
+    """Prepare the files before the brokers have the password, which cannot be shown again later."""
     return None if file is None else client_files(file, servers, client_options())
 
 
 def _hand_over(wanted: UserScramCredentialUpsertion, files: ClientFiles | None, done: str) -> None:
-    """Print the password, or write it with all else that a client needs."""
+    """Print the password, or write it with everything else that a client needs."""
     if files is None:
         click.echo(f"{done}; the password, shown this once: {wanted.password}")
     else:

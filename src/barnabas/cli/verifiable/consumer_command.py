@@ -99,7 +99,7 @@ def verifiable_consumer(  # noqa: PLR0913  (a command's parameters are its optio
 
 
 class _Rebalances(RebalanceListener):
-    """Prints what is assigned and revoked."""
+    """Prints assigned and revoked partitions."""
 
     def __init__(self, events: Events) -> None:
         self._events = events
@@ -133,7 +133,8 @@ class _Reading:
                         await self._on_consumed(
                             records if self._left is None else records[: self._left]
                         )
-                    # A poll that has records ready never waits: signals need a turn of the loop.
+                    # A poll that has records ready never waits, but signals need a turn of the
+                    # loop.
                     await asyncio.sleep(0)
 
     async def _on_consumed(self, records: Sequence[ConsumerRecord]) -> None:
@@ -166,7 +167,7 @@ class _Reading:
                 for name, offsets in stretches.items()
             ],
         )
-        # After each poll, synchronously, as Kafka's tool does without --enable-autocommit.
+        # After each poll, synchronously, like Kafka's tool without --enable-autocommit.
         if self._commits:
             await self._commit({name: offsets[-1] + 1 for name, offsets in stretches.items()})
 

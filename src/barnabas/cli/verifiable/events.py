@@ -1,4 +1,4 @@
-"""The events of the verifiable clients: a JSON object a line, as Kafka's tools print them."""
+"""Prints the events of the verifiable clients: one JSON object per line, like Kafka's tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from barnabas.clock import SystemClock
 
 
 class Events:
-    """Writes events at once; SIGTERM, Ctrl-C or a reader that closes the pipe sets `stopping`."""
+    """Writes events immediately; SIGTERM, Ctrl-C or a reader that closes the pipe sets
+    `stopping`.
+    """
 
     def __init__(self) -> None:
         self.stopping = asyncio.Event()
@@ -28,14 +30,16 @@ class Events:
         try:
             sys.stdout.write(json.dumps(event, separators=(",", ":"), ensure_ascii=False) + "\n")
             sys.stdout.flush()
-        # Raised in the end: in the middle it would leave a client open.
+        # Raised at the end: in the middle it would leave a client open.
         except BrokenPipeError:
             self._is_broken = True
             self.stopping.set()
 
     @contextmanager
     def until_stopped(self) -> Iterator[None]:
-        """Between `startup_complete` and `shutdown_complete`. Raises BrokenPipeError at the end."""
+        """Yield between `startup_complete` and `shutdown_complete`. Raises BrokenPipeError at the
+        end.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)

@@ -1,7 +1,7 @@
-"""The counts of `verify`: how often each offset of a source has a row in the outputs. Pure.
+"""Counts for `verify` how often each offset of a source has a row in the outputs. Pure.
 
-A byte for each offset, in chunks; a chunk whose bytes are all equal, which is soon so if a topic
-was copied in order, is kept as that one number.
+Each offset takes a byte, in chunks; a chunk whose bytes are all equal, which soon happens if a
+topic was copied in order, is kept as that one number.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Findings(NamedTuple):
     extra_rows: int = 0
     """rows beyond the first of their record."""
     unfounded: int = 0
-    """offsets with rows and without a record: aborted, compacted, or never there."""
+    """Offsets with rows but without a record: aborted, compacted, or never existing."""
     earlier: int = 0
-    """rows of records from before the source's first one."""
+    """rows for records from before the source's first record."""
     later: int = 0
-    """rows of records from beyond the end that was read."""
+    """rows for records from beyond the end that was read."""
     examples: dict[str, list[int]] = {}
 
 
@@ -64,14 +64,14 @@ class Ledger:
         later = int((offsets >= self._bounds.stop).sum())
         self._earlier += earlier
         self._later += later
-        # Rows outside of the bounds are counted, and kept out of the chunks.
+        # Rows outside the bounds are counted, but kept out of the chunks.
         if earlier or later:
             inside = (offsets >= self._bounds.start) & (offsets < self._bounds.stop)
             offsets = offsets[inside]
         self._rows += len(offsets)
         for number, within in self._by_chunk(offsets):
             bits = self._open(number)
-            # A row may be there twice in one block, and again in another.
+            # A row may appear twice in one block, and again in another.
             distinct, counts = np.unique(within, return_counts=True)
             again = (counts > 1) | ((bits[distinct] & _SEEN) != 0)
             bits[distinct[again]] |= _AGAIN
@@ -79,7 +79,7 @@ class Ledger:
             self._keep(number, bits)
 
     def findings(self, most_examples: int) -> Findings:
-        """The findings; the examples are of `lost`, `doubled` and `unfounded`."""
+        """Return the findings; the examples are for `lost`, `doubled` and `unfounded`."""
         records = seen = lost = doubled = unfounded = 0
         examples: dict[str, list[int]] = {"lost": [], "doubled": [], "unfounded": []}
         for number in sorted(self._chunks):
@@ -114,7 +114,7 @@ class Ledger:
         )
 
     def kept_bytes(self) -> int:
-        """The memory of the chunks whose bytes differ."""
+        """Return the memory of the chunks whose bytes differ."""
         return sum(0 if isinstance(each, int) else each.nbytes for each in self._chunks.values())
 
     def _by_chunk(self, offsets: Offsets) -> Iterator[tuple[int, Offsets]]:
@@ -137,22 +137,22 @@ class Ledger:
         return np.full(self._chunk, found, np.uint8) if isinstance(found, int) else found
 
     def _keep(self, number: int, bits: Chunk) -> None:
-        # A chunk that is settled costs one number.
+        # A settled chunk costs only one number.
         self._chunks[number] = int(bits[0]) if (bits == bits[0]).all() else bits
 
 
 def total(findings: Iterable[Findings]) -> Findings:
-    """The sums of several partitions, without examples."""
+    """Return the sums over several partitions, without examples."""
     every = list(findings)
     numbers = [name for name in Findings._fields if name != "examples"]
     return Findings(**{name: sum(getattr(each, name) for each in every) for name in numbers})
 
 
 class Multisets:
-    """The other comparison: how often each value is in the source, and how often in the outputs.
+    """The other comparison: how often each value occurs in the source and in the outputs.
 
-    A value takes eight bytes, a hash: among ten million, the probability that two are confused is
-    1 in 300,000.
+    Each value takes eight bytes, its hash: among ten million values, the probability that two are
+    confused is 1 in 300,000.
     """
 
     def __init__(self) -> None:
@@ -165,7 +165,9 @@ class Multisets:
         self._sides[1].append(hashes(values))
 
     def findings(self) -> tuple[Findings, Suspects]:
-        """The findings; `lost` and `extra_rows` are the numbers of missing and surplus values."""
+        """Return the findings; `lost` and `extra_rows` are the numbers of missing and surplus
+        values.
+        """
         given, had = (
             np.unique(np.concatenate(side), return_counts=True)
             if side
@@ -197,7 +199,7 @@ class Suspects(NamedTuple):
 def counts_of(
     counted: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], names: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """The count of each of `names`; 0 where there is none."""
+    """Return the count of each of `names`; 0 if it is missing."""
     values, counts = counted
     if not len(values):
         return np.zeros(len(names), np.int64)
@@ -206,5 +208,5 @@ def counts_of(
 
 
 def hashes(values: Iterable[bytes | None]) -> npt.NDArray[np.int64]:
-    """Python's own hashes, which differ from process to process."""
+    """Return Python's own hashes, which differ from process to process."""
     return np.fromiter(map(hash, values), np.int64)

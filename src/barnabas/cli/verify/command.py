@@ -141,11 +141,11 @@ def verify(**options: Any) -> int:
 
 
 def _make_wanted(options: dict[str, Any]) -> Wanted:
-    """Return what the options ask for. Raises UsageError."""
+    """Return the comparison that the options describe. Raises UsageError."""
     from barnabas.cli.verify.compare import Wanted
 
     by, until = options["by"], options["until"]
-    # Rows of a sink have no offset by which later ones could be left out.
+    # A sink's rows have no offset by which later ones could be left out.
     if until is not None and by != "offset":
         raise click.UsageError("--until needs --by offset: keys and values have no time")
     try:

@@ -1,4 +1,4 @@
-"""`verify` itself: reads the source, then the outputs, and compares them."""
+"""Runs `verify`: reads the source, then the outputs, and compares them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Verdict(NamedTuple):
 
 
 async def compare(wanted: Wanted, progress: Progress) -> Verdict:
-    """Compare them. Raises what reading a topic or a table raises."""
+    """Compare sources and outputs. Raises the errors of reading a topic or a table."""
     if wanted.by == "offset":
         return await _Offsets(wanted, progress).verdict()
     return await _Values(wanted, progress).verdict()
@@ -110,7 +110,7 @@ class _Offsets(_Comparison):
 
     async def verdict(self) -> Verdict:
         wanted = self._wanted
-        # Fixed before anything is read: rows of records that arrive later are counted apart.
+        # Fixed before anything is read: rows for records that arrive later are counted separately.
         bounds = await self._source_bounds()
         self._ledgers = {place: Ledger(within) for place, within in bounds.items()}
         self._of_others = 0
@@ -145,7 +145,7 @@ class _Offsets(_Comparison):
             ledger = self._ledgers.get(place)
             if ledger is not None:
                 ledger.rows(offsets)
-            # It names a source, so it is no row of another pipeline.
+            # It names a source, so it is not another pipeline's row.
             elif place.topic in self._wanted.sources:
                 self._unmarked += len(offsets)  # a partition that the source does not have
                 self._unmarked_in.append(f"{where} ({place.topic}-{place.partition})")
@@ -163,7 +163,7 @@ class _Offsets(_Comparison):
         }
         examples["unmarked"] = list(dict.fromkeys(self._unmarked_in))[: self._wanted.most_examples]
         found = total(by_place.values())
-        # After a compaction rows stay whose record is gone: no error then.
+        # After a compaction, rows remain whose record is gone: this is then not an error.
         strays = 0 if self._wanted.is_compacted else found.unfounded
         is_exact = not (found.lost or found.doubled or strays or self._unmarked)
         return Verdict(found, self._unmarked, self._of_others, examples, is_exact)

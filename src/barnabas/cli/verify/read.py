@@ -1,5 +1,6 @@
-"""The input of `verify`: records of topics up to offsets fixed beforehand, and rows of one version
-of Delta tables."""
+"""Reads the input of `verify`: records of topics up to offsets fixed beforehand, and rows of one
+version of Delta tables.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class NothingComes(BarnabasError):
 
 
 class Names(NamedTuple):
-    """The headers or columns that name a row's record; without a topic: of the only one."""
+    """The headers or columns that name a row's record; if no topic is named, it is the only one."""
 
     topic: str | None
     partition: str
@@ -41,13 +42,13 @@ class Origins(NamedTuple):
 
     places: Mapping[TopicPartition, Offsets]
     unmarked: int
-    """rows that name none"""
+    """The number of rows that name no record."""
 
 
 async def bounds_of(
     consumer: Consumer, topic: str, until_ms: int | None = None
 ) -> dict[TopicPartition, range]:
-    """Every partition's present offsets, or those older than `until_ms`.
+    """Return every partition's present offsets, or the offsets of records older than `until_ms`.
 
     Raises UnknownTopicOrPartition.
     """
@@ -66,7 +67,7 @@ async def bounds_of(
 async def records_of(
     consumer: Consumer, bounds: Mapping[TopicPartition, range], *, with_headers: bool = False
 ) -> AsyncIterator[tuple[TopicPartition, Columns]]:
-    """The records within the bounds, each once, as a consumer sees them."""
+    """Yield the records within the bounds, each once, as a consumer sees them."""
     left = {partition: within for partition, within in bounds.items() if within}
     consumer.assign(left)
     for partition, within in left.items():
@@ -89,14 +90,14 @@ async def records_of(
                 with_headers=with_headers,
             ):
                 yield partition, columns
-            # By position: the last offsets may be markers, or compacted away.
+            # By position: the last offsets may be markers, or compacted.
             if answer.next_offset >= within.stop:
                 del left[partition]
                 consumer.pause(partition)
 
 
 def origins_by_headers(columns: Columns, names: Names, only: str | None) -> Origins:
-    """The origins by a record's last header of each name, as text."""
+    """Return the origins by a record's last header with each name, as text."""
     count = len(columns.offsets)
     headers = columns.headers
     assert headers is not None
@@ -123,7 +124,7 @@ def origins_by_columns(rows: pa.RecordBatch, names: Names, only: str | None) -> 
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
-    """The texts as numbers; null where one is not a number."""
+    """Return the texts as numbers; null if a text is not a number."""
     is_number = pc.match_substring_regex(texts, r"^\d{1,18}$")
     return pc.if_else(is_number, texts, None).cast(pa.string()).cast(pa.int64())
 
@@ -153,7 +154,7 @@ def _origins(topics: pa.Array, partitions: pa.Array, offsets: pa.Array) -> Origi
 def table_rows(
     path: str, storage: Mapping[str, str], columns: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """These columns of a table's present version. Raises ConfigError, BarnabasError."""
+    """Yield these columns of a table's present version. Raises ConfigError or BarnabasError."""
     try:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
@@ -176,7 +177,7 @@ def table_rows(
 
 
 def values_of_rows(rows: pa.RecordBatch, column: str) -> list[bytes | None]:
-    """The column as bytes: text as UTF-8. Raises ConfigError."""
+    """Return the column as bytes, with text as UTF-8. Raises ConfigError."""
     values = rows.column(column)
     try:
         found: list[bytes | None] = values.cast(pa.binary()).to_pylist()
@@ -188,8 +189,9 @@ def values_of_rows(rows: pa.RecordBatch, column: str) -> list[bytes | None]:
 
 
 def _own_filesystem(path: str) -> Any:
-    """Arrow's own file system for a directory: threads that read through deltalake's may abort a
-    process that is just ending (pyarrow 26). None for an object store."""
+    """Return Arrow's own file system for a directory, because threads that read through deltalake's
+    may abort a process that is just ending (pyarrow 26). None for an object store.
+    """
     from pyarrow import fs
 
     if "://" in path:

@@ -103,7 +103,7 @@ class Rule(Temporary):
 
     @property
     def is_spent(self) -> bool:
-        """Whether it has been applied `count` times and will not be applied again."""
+        """Return whether it has been applied `count` times and will not be applied again."""
         return self.count is not None and self.hits >= self.count
 
     def take(self) -> bool:

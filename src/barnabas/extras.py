@@ -24,7 +24,7 @@ def install_line(extra: str, only: Collection[str] = ()) -> str:
 
     try:
         lines = requires(_DISTRIBUTION) or []
-    except PackageNotFoundError:  # the sources alone are on the path
+    except PackageNotFoundError:  # only the sources are on the path
         return shlex.join(["pip", "install", *(only or [f".[{extra}]"])])
     wanted = [
         line for line in _packages(extra, lines) if not only or _END_OF_NAME.split(line)[0] in only

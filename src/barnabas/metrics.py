@@ -133,7 +133,7 @@ def _named(name: str, sentence: str, kind: str) -> tuple[str, str, str]:
 
 _WINDOW_NS = 300_000_000_000
 _LOWEST_NS = 1_000
-_BUCKETS = 112  # from a microsecond to four minutes; what takes longer is in the last one
+_BUCKETS = 112  # from a microsecond to four minutes; longer durations are in the last bucket
 _BOUNDS = [round(_LOWEST_NS * 2 ** (step / 4)) for step in range(_BUCKETS)]
 QUANTILES = ((0.5, "0.50"), (0.75, "0.75"), (0.95, "0.95"), (0.98, "0.98"), (0.99, "0.99"),
              (0.999, "0.999"))  # fmt: skip

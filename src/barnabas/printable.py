@@ -4,7 +4,7 @@ nothing.
 
 from __future__ import annotations
 
-_CONTROL = ("Cc", "Zl", "Zp", "Cs")  # controls, line ends, what could not be decoded
+_CONTROL = ("Cc", "Zl", "Zp", "Cs")  # controls, line ends, undecodable characters
 _TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 

@@ -22,7 +22,7 @@ def shielded(future: asyncio.Future[T]) -> asyncio.Future[T]:
     waiter: asyncio.Future[T] = future.get_loop().create_future()
 
     def end(done: asyncio.Future[T]) -> None:
-        error = None if done.cancelled() else done.exception()  # looked at in any case
+        error = None if done.cancelled() else done.exception()  # always retrieved
         if waiter.cancelled():
             return
         if done.cancelled():
@@ -55,7 +55,7 @@ def again(error: E) -> E:
     """
     try:
         copied = copy(error)
-    except Exception:  # of a user's class, which cannot be made of its own arguments
+    except Exception:  # an error of a user's class, which cannot be created from its own arguments
         return error
     copied.__cause__ = error.__cause__
     copied.__suppress_context__ = error.__suppress_context__

@@ -88,7 +88,7 @@ class _Commands(CommandGroup):
             sys.stdout.flush()
         except BrokenPipeError:
             # `barnabas topics list | head -1` succeeds, as `ls | head -1` does.
-            drop_output()  # before click, which would make it exit code 1
+            drop_output()  # before click, which would exit with code 1
             return EXIT_OK
         return outcome
 

@@ -68,5 +68,5 @@ def explain(error: Exception) -> str:
 
 def _advice(error: Exception) -> str:
     if "set security.protocol" in str(error):
-        return ""  # a broker is there, and what to do is said
+        return ""  # a broker answered, and the message already has advice
     return next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")

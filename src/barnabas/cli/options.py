@@ -85,7 +85,7 @@ def client_properties(pairs: Iterable[str], option: str) -> dict[str, str]:
 
 
 def unescape(text: str) -> bytes:
-    r"""The bytes of an argument, with `\t`, `\n`, `\r`, `\\`, `\0` and `\x1e` replaced."""
+    r"""Return the bytes of an argument, with `\t`, `\n`, `\r`, `\\`, `\0` and `\x1e` replaced."""
     replacements = {"t": b"\t", "n": b"\n", "r": b"\r", "0": b"\0", "\\": b"\\"}
     pieces: list[bytes] = []
     # An unknown escape is left as it was typed.

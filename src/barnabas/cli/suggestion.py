@@ -31,4 +31,4 @@ async def topics_like(servers: str, problem: str, client_options: Mapping[str, A
         async with Admin(servers, **options) as admin:
             return did_you_mean(named[1] or named[2], await admin.list_topics())
     except BarnabasError:
-        return ""  # the problem itself is reported all the same
+        return ""  # the problem itself is still reported

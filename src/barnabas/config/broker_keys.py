@@ -210,7 +210,7 @@ BROKER_KEYS: Mapping[str, ConfigKey] = _BrokerKeys()
 
 
 def key_of(name: str) -> ConfigKey:
-    """Return the row for any name that a broker's settings may have. Raises ConfigError for others.
+    """Return the row for any name that a broker's settings may have. Raises ConfigError otherwise.
 
     `listener.name.<listener>.<key>` is read like `<key>`. A plug-in's setting is unknown, so its
     value is never shown.
@@ -220,7 +220,7 @@ def key_of(name: str) -> ConfigKey:
         return key
     from barnabas.config.dynamic_keys import THROTTLES
 
-    if name in THROTTLES:  # which every start reads: not behind the rare ones
+    if name in THROTTLES:  # read by every start, so it comes before the rare ones
         return THROTTLES[name]
     key = BROKER_KEYS.get(name)
     if key is not None:

@@ -40,7 +40,7 @@ class ConfigKey(NamedTuple):
     default: bool | int | float | str | None
     valid: str
     doc: str
-    inert: str = ""  # why it has no effect here; empty: it has one
+    inert: str = ""  # the reason for having no effect here; empty: it has an effect
     synonyms: tuple[str, ...] = ()  # for a topic key: broker keys of its default, strongest first
 
     @property

@@ -183,7 +183,7 @@ class _Reader:
         if count < 0:
             return None
         items = []
-        for _ in range(count):  # ends with the bytes, as every element takes at least one
+        for _ in range(count):  # ends with the bytes: every element takes at least one
             items.append(self._value(array.element))
             if items[-1] is None:
                 raise CorruptData("an element cannot be null")

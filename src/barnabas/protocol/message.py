@@ -117,7 +117,7 @@ class Message:
             if isinstance(made, Field):
                 made.name = name
                 own.append(made)
-                delattr(cls, name)  # else it would hide a missing attribute of an instance
+                delattr(cls, name)  # otherwise it would hide a missing attribute of an instance
         cls.fields = tuple(own)
         cls.flexible = Versions.parse(flexible)
         cls.codecs = {}

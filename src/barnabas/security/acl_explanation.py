@@ -28,7 +28,7 @@ class Access(NamedTuple):
     principal: str  # User:alice
     operation: Operation
     resource: Pattern  # LITERAL
-    host: str = WILDCARD  # its address; the wildcard: one that no rule names
+    host: str = WILDCARD  # its address; the wildcard stands for an address that no rule names
 
 
 class Explanation(NamedTuple):

@@ -146,7 +146,7 @@ class AclRules:
         return sum(map(len, self._entries.values()))
 
     def patterns(self) -> Iterable[Pattern]:
-        """All patterns with rules."""
+        """Return all patterns with rules."""
         return self._entries.keys()
 
     def entries_of(self, pattern: Pattern) -> frozenset[AclEntry]:

@@ -11,7 +11,7 @@ _EXPLICIT_VERSION, _EXPLICIT_EXTENSIONS = 0xA0, 0xA3
 _ALTERNATIVE_NAMES = "2.5.29.17"
 _UTC_TIME = 0x17
 _VALIDITY = 3
-_SUBJECT = 4  # behind serial number, algorithm, issuer and validity
+_SUBJECT = 4  # after serial number, algorithm, issuer and validity
 
 
 class Element(NamedTuple):

@@ -66,7 +66,7 @@ def load_key_store(settings: TlsSettings) -> KeyStore | None:
     if not settings.keystore_password:
         _refuse_pem("keystore", settings.keystore_location, content)
         raise ConfigError("ssl.keystore.location is set, but ssl.keystore.password is not")
-    from barnabas.security import binary_stores  # needs packages that PEM does not
+    from barnabas.security import binary_stores  # needs packages that PEM does not need
 
     with _Naming("ssl.keystore", settings.keystore_location):
         _refuse_pem("keystore", settings.keystore_location, content)

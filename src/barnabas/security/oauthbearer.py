@@ -46,8 +46,8 @@ class OAuthBearerServer:
 
     def __init__(self, verify: Verify) -> None:
         self._verify = verify
-        self._error = ""  # what the client was sent
-        self._reason = ""  # what only the log gets
+        self._error = ""  # the text that the client was sent
+        self._reason = ""  # the reason, only for the log
         self.identity: Identity | None = None
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:

@@ -35,9 +35,9 @@ def check_directory(path: Path) -> None:
     """Raise ConfigError for a directory in which another user may choose the secrets. Raises
     OSError.
     """
-    if not hasattr(os, "geteuid"):  # on Windows others have no rights in a user's directories
+    if not hasattr(os, "geteuid"):  # on Windows, other users have no rights in a user's directories
         return
-    _check_owner(path, path.lstat())  # of a link: who made it, chose where it leads
+    _check_owner(path, path.lstat())  # for a link: its creator chose its target
     whole = path.resolve()
     found = whole.stat()
     _check_owner(path, found)

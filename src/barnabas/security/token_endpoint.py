@@ -34,14 +34,14 @@ SETTING: Final = "sasl.oauthbearer.token.endpoint.url"
 _TIMEOUT_S: Final = 10.0
 _MOST_BYTES: Final = 1024 * 1024
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-_MAY_PASS: Final = (408, 421, 423, 425, 429)  # other statuses of 4xx stay
+_MAY_PASS: Final = (408, 421, 423, 425, 429)  # other 4xx statuses are permanent
 _SENDERS: Final = 16  # with different settings, in one process
 
 
 class Refresh(NamedTuple):
     """The settings `sasl.login.refresh.*`, which say when a token is replaced."""
 
-    window_factor: float = 0.8  # of its life
+    window_factor: float = 0.8  # share of its life
     window_jitter: float = 0.05  # the random part
     min_period_s: int = 60
     buffer_s: int = 300  # before its end

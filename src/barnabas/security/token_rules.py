@@ -33,7 +33,7 @@ class UnknownKey(InvalidCredentials, code=58, name="SASL_AUTHENTICATION_FAILED")
 class TokenRules(NamedTuple):
     """The claims that a token must have."""
 
-    audiences: Sequence[str] = ()  # one of them; none: any token
+    audiences: Sequence[str] = ()  # one of these; empty: any token
     issuer: str = ""  # "": any
     clock_skew_ms: int = 30_000
     subject_claim: str = "sub"

@@ -30,7 +30,7 @@ AUDIT_LOG: Final = "barnabas.authorizer"
 _audit = logging.getLogger(AUDIT_LOG)
 
 _MOST_DECISIONS = 20_000
-_LONGEST_NAME = 249  # of a topic; longer ones of groups are decided each time
+_LONGEST_NAME = 249  # of a topic; decisions about longer names of groups are not kept
 
 
 class AclAuthorizer:

@@ -120,7 +120,7 @@ class AclStore:
         self._clock = clock
         self._random = random
         self._seen_at_ms: dict[str, int] = {}
-        self._lock = asyncio.Lock()  # of the rules, while the tree is asked
+        self._lock = asyncio.Lock()  # of the rules, while the tree is read
         self._due = asyncio.Event()
         self._is_stale = False  # changes may have been missed: read all
         self._task: asyncio.Task[None] | None = None
@@ -161,7 +161,7 @@ class AclStore:
     # --- what clients ask ------------------------------------------------------------------------
 
     def describe(self, wanted: AclFilter) -> dict[Pattern, list[AclEntry]]:
-        """The rules that the filter matches."""
+        """Return the rules that the filter matches."""
         return by_pattern(self._rules.bindings(wanted))
 
     async def create(self, bindings: Sequence[AclBinding]) -> list[KafkaError | None]:
@@ -333,7 +333,7 @@ class AclStore:
         patterns: dict[Pattern, None] = {}
         new = [path for path in paths if path not in self._seen_at_ms]
         for path, node in zip(new, await self._store.read_many(new), strict=True):
-            if node is not None:  # else another broker has removed it, a quarter of an hour later
+            if node is not None:  # otherwise another broker removed it, after a quarter of an hour
                 try:
                     patterns[acl_nodes.decode_change(path, node.data)] = None
                 except CorruptData as error:

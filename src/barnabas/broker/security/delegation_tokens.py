@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 _CHANGES_KEPT: Final = 1000
-_ATTEMPTS: Final = 5  # at writing a node that others write, too
+_ATTEMPTS: Final = 5  # for writing a node that other brokers also write
 _KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
 
 
@@ -95,7 +95,7 @@ class DelegationTokens:
         return self._key
 
     def secret(self, token_id: str) -> bytes:
-        """The HMAC of a token."""
+        """Return the HMAC of a token."""
         return hmac_digest(self.check_enabled(), token_id.encode(), "sha512")
 
     # --- authentication --------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class DelegationTokens:
         self.check_enabled()
         try:
             for _ in range(_ATTEMPTS):
-                with suppress(BadVersion, NoNode):  # it was changed in the meantime
+                with suppress(BadVersion, NoNode):  # it has since been changed
                     return await self._try_change(who, secret, period_ms)
         except MetadataError as error:
             raise _no_answer(error) from error

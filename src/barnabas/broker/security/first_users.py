@@ -41,7 +41,7 @@ async def _has(store: MetadataStore, user: str, mechanism: str, password: str) -
     try:
         return is_of_password(mechanism, parse_credential(mechanism, text), password)
     except CorruptData:
-        return False  # no password fits it
+        return False  # no password matches it
 
 
 async def _try_give(store: MetadataStore, user: str, mechanism: str, password: str) -> bool:

@@ -32,7 +32,7 @@ from barnabas.security.oauthbearer import TokenRefused
 from barnabas.security.sasl import Identity, InvalidCredentials, SaslServer
 
 _MIN_AGAIN_MS: Final = 1000  # between two authentications on one connection
-_HAS_REQUESTS: Final = 1  # from this version of SaslHandshake on tokens come in SaslAuthenticate
+_HAS_REQUESTS: Final = 1  # from this version of SaslHandshake on, messages come in SaslAuthenticate
 
 
 class Stage(Enum):

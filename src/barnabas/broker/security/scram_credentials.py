@@ -63,8 +63,8 @@ class ScramCredentials:
         self._tokens = tokens
         self._accounts: dict[str, Mapping[str, ScramAccount]] | None = None  # by user, mechanism
         self._loading = asyncio.Lock()
-        self._decoy_key = new_salt()  # until that of the cluster is read
-        self._iterations: Counter[int] = Counter()  # how many credentials have so many
+        self._decoy_key = new_salt()  # until the cluster's key is read
+        self._iterations: Counter[int] = Counter()  # the number of credentials by iterations
         self._on_deleted: Callable[[Principal, str], None] | None = None
 
     # --- authentication --------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class ScramCredentials:
 
     def decoy(self, user: ScramUser) -> ScramCredential:
         """Return a credential that nothing can prove, always the same for the same name."""
-        usual = self._iterations.most_common(1)  # as many as most credentials have
+        usual = self._iterations.most_common(1)  # the most common number among the credentials
         iterations = usual[0][0] if usual and not user.is_token else MIN_ITERATIONS
         return decoy_credential(self._decoy_key, user.name, iterations)
 
@@ -200,7 +200,7 @@ async def _decoy_key(store: MetadataStore) -> bytes | None:
     while True:
         node = await store.read(USER_CONFIGS)
         if node is None:
-            return None  # then it has no users either
+            return None  # then the cluster has no users either
         try:
             if known := decode_decoy_key(node.data):
                 return known

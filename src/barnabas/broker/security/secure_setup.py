@@ -32,7 +32,7 @@ MECHANISM: Final = "SCRAM-SHA-512"
 PROTOCOL: Final = "SASL_SSL"
 
 _PASSWORD_BYTES = 24
-_MAX_REAUTH_MS = "3600000"  # how long who was deleted, or has a new password, stays at most
+_MAX_REAUTH_MS = "3600000"  # limits a session after its user's deletion
 _SECRETS: Final = (
     "ca.key",
     "server.pem",

@@ -60,7 +60,7 @@ class _State(NamedTuple):
     suites: frozenset[str]
     subject: str
     hosts: frozenset[bytes]
-    end: End  # of the certificate, or of an authority that comes with it
+    end: End  # of the certificate, or of an authority included with it
     stamps: Stamps
 
 
@@ -199,7 +199,7 @@ class ServerTls:
 
     def _build(self, config: BrokerConfig) -> _State:
         settings = _settings_of(config, self._listener)
-        stamps = stamps_of(settings.files)  # first: what changes meanwhile is seen the next time
+        stamps = stamps_of(settings.files)  # first, so that a later change is seen the next time
         try:
             context = server_context(settings)
             store = load_key_store(settings)

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 _SETTING: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _TIMEOUT_S: Final = 10.0
 _MOST_BYTES: Final = 1024 * 1024
-_NOT_SOONER_MS: Final = 10_000  # whatever tokens name: strangers must not make us ask all the time
+_NOT_SOONER_MS: Final = 10_000  # strangers must not make us query it constantly
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 

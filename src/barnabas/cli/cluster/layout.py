@@ -167,7 +167,7 @@ def write_plan(plan: Plan) -> None:
 
 
 def existing_plan(directory: Path) -> Plan:
-    """The plan of the cluster in that directory. Raises CannotRun."""
+    """Return the plan of the cluster in that directory. Raises CannotRun."""
     plan = read_plan(directory)
     if plan is None:
         raise CannotRun(

@@ -107,7 +107,7 @@ def stop_process(name: str, directory: Path) -> bool:
             os.kill(recorded.pid, signal.SIGKILL)
             _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S)
     except ProcessLookupError:
-        return True  # it ended by itself just now
+        return True  # it has just ended by itself
     except PermissionError as error:
         raise CannotRun(f"{name}, process {recorded.pid}, belongs to another user") from error
     return True

@@ -28,8 +28,8 @@ class State(NamedTuple):
 
     cluster: ClusterDescription
     topics: list[TopicDescription]
-    min_isr: dict[str, int]  # of topics with partitions that lack replicas
-    sizes: dict[int, int]  # bytes by broker, where they are asked for and known
+    min_isr: dict[str, int]  # for topics with partitions that lack replicas
+    sizes: dict[int, int]  # bytes by broker, where requested and known
 
     @property
     def summary(self) -> str:

@@ -125,7 +125,7 @@ def dump(
                 output.line(f"Dumping {shown_as}")
                 output.lines(_lines(path, shown_as, wanted))
         except BrokenPipeError:
-            raise  # the reader of our output has closed it: nothing is wrong with the file
+            raise  # the reader of our output has closed it: the file is not at fault
         except (CorruptData, OSError) as error:
             problems += 1
             # Standard error is not buffered: without this the complaint would appear before the

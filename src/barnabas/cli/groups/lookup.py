@@ -61,7 +61,7 @@ async def offsets_at(
 
 
 async def partition_numbers(admin: Admin) -> dict[str, list[int]]:
-    """The partitions of every topic."""
+    """Return the partitions of every topic."""
     return {
         topic.name: [each.partition for each in topic.partitions]
         for topic in await admin.describe_topics()

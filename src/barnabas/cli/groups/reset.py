@@ -35,7 +35,7 @@ class ResetRequest(NamedTuple):
     """The reset that the command line describes."""
 
     names: GroupNames
-    target: Target | None  # None: the file has one per partition
+    target: Target | None  # None: the file has a target per partition
     selections: list[Selection]  # none: all partitions with a committed offset
     file_text: str | None
 

@@ -61,7 +61,7 @@ class Selection(NamedTuple):
 
 
 def selection(text: str) -> Selection:
-    """The selection that `--topic` names. Raises BadReset."""
+    """Return the selection that `--topic` names. Raises BadReset."""
     topic, colon, numbers = text.partition(":")
     if not topic:
         raise BadReset(f"--topic {text}: names no topic")
@@ -93,7 +93,7 @@ def select_partitions(
 
 
 def plan_move(group_id: str, partition: TopicPartition, target: Target, log: Log) -> Move:
-    """The group's move in this partition. Raises BadReset."""
+    """Return the group's move in this partition. Raises BadReset."""
     wanted, remark = _wanted_offset(partition, target, log)
     # With an offset outside the log a group would start according to its `auto.offset.reset`.
     after = min(max(wanted, log.start), log.end)

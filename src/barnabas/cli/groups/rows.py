@@ -52,7 +52,7 @@ def read_partitions(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     topics: Mapping[str, list[int]],
 ) -> list[TopicPartition]:
-    """The partitions of a group: assigned, committed, and the rest of its topics.
+    """Return the partitions of a group: assigned, committed, and the rest of its topics.
 
     A subscribed group reads whole topics; without members, the topics with a committed offset.
     `topics` are the existing topics, with their partition numbers.

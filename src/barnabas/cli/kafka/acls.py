@@ -74,7 +74,7 @@ _OF_KRAFT = Retired("there is no KRaft here: name a broker by --bootstrap-server
 
 
 def explain(given: Given) -> list[Line]:
-    """Our commands for the line."""
+    """Return our commands for the line."""
     action = _action(given)
     if is_by_authorizer(given):
         raise NotCovered(

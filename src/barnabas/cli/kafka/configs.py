@@ -131,7 +131,7 @@ def _of_file(given: Given) -> Mapping[str, str]:
 
 
 def explain(given: Given) -> list[Line]:
-    """Our commands for the line."""
+    """Return our commands for the line."""
     action = _check(given)
     given = at_brokers(given)
     if client_configs.is_about_clients(given):

@@ -153,7 +153,7 @@ def _group(given: Given, configs: Mapping[str, str]) -> str | None:
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     _check(given)
     _group(given, _configs(given))
     _offset(given)
@@ -173,7 +173,7 @@ def _format(given: Given) -> Line:
         return ["--format", template_of(name)]
     own = _properties(given)
     # Our template prints raw bytes between fixed separators: anything else is not explained.
-    default_layout(own)  # refuses what is wrong
+    default_layout(own)  # refuses wrong options
     for option in ("key.deserializer", "value.deserializer", "headers.deserializer"):
         if deserializer(own.get(option)) is not bytes:
             raise NotCovered(f"{own[option]}: our command prints keys and values as they are")
@@ -258,7 +258,7 @@ def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dic
     # Kafka also generates a group id, and disables commits, since no later run uses that group.
     if group is None and "partition" not in given:
         group = own_group_id()
-        options["enable_auto_commit"] = False  # what it commits would be of no use to anybody
+        options["enable_auto_commit"] = False  # its commits would be of no use
     options |= own_options(
         configs, (*ClientConfig._fields, *ConsumerConfig._fields), _UNUSED, "consumer"
     )
@@ -330,7 +330,7 @@ async def _when_there(consumer: Consumer, start: Start | Subscribed) -> Start | 
     """Wait until the topic exists, as Kafka's tool does; its first record is then printed."""
     topics = start.topics if isinstance(start, Subscribed) else (start.topic,)
     if isinstance(topics, re.Pattern):
-        return start  # what matches later is found later
+        return start  # topics that match later are found later
     (topic,) = topics
     # The topic existed: "from now on" starts at its present end. A topic that appears later is new
     # as a whole, so its first record is after "now".

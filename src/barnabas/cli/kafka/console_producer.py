@@ -173,7 +173,7 @@ def _configs(given: Given) -> dict[str, str]:
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     reader = _reader(given)
     no_client_configs(given, "producer.config")
     # Ours separates headers only as Kafka does by default.

@@ -119,7 +119,7 @@ def _filter(given: Given, option: str, known: tuple[str, ...]) -> list[str]:
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     action = _check(given)
     at = at_servers(given)
     groups = [*given.texts("group"), *flag_words(given, "all-groups")]
@@ -193,7 +193,7 @@ async def _describe(given: Given) -> None:
     for each in described:
         if each.group.state == DEAD:
             print_error(f"Consumer group '{each.group.group_id}' does not exist.")
-            if "members" in given:  # 3.9 has the heading all the same
+            if "members" in given:  # 3.9 prints the heading anyway
                 click.echo(
                     for_terminal(members_text(each.group, verbose="verbose" in given)), nl=False
                 )

@@ -28,7 +28,7 @@ _MISSING = {
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     given.need("topic", "messages")
     for name, reason in _MISSING.items():
         if name in given:

@@ -26,7 +26,7 @@ from barnabas.types import TopicPartition
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     given.need("offset-json-file")
     return [["records", "delete", *option_words(given, "offset-json-file"), *at_servers(given)]]
 

@@ -20,7 +20,7 @@ _INTERNAL = ("__consumer_offsets-", "__transaction_state-")
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     files = given.required_text("files").split(",")
     for name, reason in _MISSING.items():
         if name in given:

@@ -115,8 +115,8 @@ def _numbers(text: str | None) -> set[int] | None:
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
-    _filter(given)  # refuses what is wrong
+    """Return our command for the line."""
+    _filter(given)  # refuses wrong options
     names = _names(given)
     line = ["offsets", *names]
     at = _time(given)

@@ -53,7 +53,7 @@ def install_scripts(directory: Path, force: bool) -> int:
         return EXIT_FAILURE
     directory.mkdir(parents=True, exist_ok=True)
     for path, text in scripts.items():
-        path.unlink(missing_ok=True)  # a link must not lead to another file that is overwritten
+        path.unlink(missing_ok=True)  # a link must not cause another file to be overwritten
         path.write_text(text, encoding="utf-8")
         path.chmod(0o755)
     click.echo(f"Wrote {len(scripts)} scripts into {directory}.")

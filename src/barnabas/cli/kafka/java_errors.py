@@ -64,7 +64,7 @@ def java_message(error: BarnabasError) -> str:
     # differently.
     if text.endswith(error.meaning):
         return _MESSAGES.get(error.name, error.meaning)
-    return _SUBJECT.sub("", text, 1)  # our client says whose error it is; Kafka's tools do not
+    return _SUBJECT.sub("", text, 1)  # our client names the source; Kafka's tools do not
 
 
 def java_text(error: BarnabasError) -> str:

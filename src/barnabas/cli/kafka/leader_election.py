@@ -29,7 +29,7 @@ _TYPES = {"preferred": PREFERRED, "unclean": UNCLEAN}
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     kind = _check(given)
     return [
         [

@@ -21,7 +21,7 @@ from barnabas.client.admin.admin import LogDirDescription
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     given.need("describe")
     line = ["log-dirs", "describe"]
     for broker in _brokers(given):

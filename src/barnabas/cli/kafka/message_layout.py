@@ -73,7 +73,7 @@ def nothing(record: ConsumerRecord) -> bytes:
 
 
 def deserializer(class_name: str | None) -> Text:
-    """Return the function that prints as this deserializer does. Raises NotCovered for others."""
+    """Return the function that prints as this deserializer does. Raises NotCovered for another."""
     # Kafka's classes are recognized by their simple names, whatever the package.
     own = (class_name or _AS_THEY_ARE[0]).rpartition(".")[2]
     if own in _AS_THEY_ARE:

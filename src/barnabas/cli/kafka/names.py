@@ -111,8 +111,8 @@ class Replacement(NamedTuple):
 
     tool: str  # empty: nothing has
     why: str
-    renamed: tuple[tuple[str, str], ...] = ()  # options with another name, or none, since
-    added: tuple[str, ...] = ()  # words that the line needs
+    renamed: tuple[tuple[str, str], ...] = ()  # options that have since been renamed or removed
+    added: tuple[str, ...] = ()  # words that the line requires
 
 
 REPLACED: Final = {

@@ -22,7 +22,7 @@ class Option(NamedTuple):
     """An option of a tool, without its dashes."""
 
     name: str
-    value: str = ""  # what its value is called; empty: a flag
+    value: str = ""  # the name of its value; empty: a flag
     is_value_optional: bool = False
     takes_several: bool = False  # --flag a b c
 
@@ -83,7 +83,7 @@ class Given:
         return found[0] if found else None
 
     def number(self, name: str, least: int = -(2**31), most: int = 2**31 - 1) -> int | None:
-        """The value of an option as a whole number. Raises BadCommandLine."""
+        """Return the value of an option as a whole number. Raises BadCommandLine."""
         text = self.text(name)
         if text is None:
             return None

@@ -33,7 +33,7 @@ def _check(given: Given) -> bool:
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     _check(given)
     # Without a file 2.3.1 elects for every partition.
     which = option_words(given, _FILE) or ["--all-topic-partitions"]

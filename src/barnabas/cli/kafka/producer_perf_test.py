@@ -18,7 +18,7 @@ _MISSING = {
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     given.need("topic", "num-records", "throughput")
     for name, reason in _MISSING.items():
         if name in given:

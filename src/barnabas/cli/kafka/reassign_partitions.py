@@ -24,7 +24,7 @@ _ACTIONS = ("generate", "execute", "verify", "cancel", "list")
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     action = given.one_of(*_ACTIONS)
     return [
         [

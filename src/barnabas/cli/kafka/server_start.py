@@ -8,7 +8,7 @@ from barnabas.cli.server.start_command import start
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     if len(given.others) != 1:
         raise BadCommandLine(
             "USAGE: kafka-server-start.sh [-daemon] server.properties [--override property=value]*"

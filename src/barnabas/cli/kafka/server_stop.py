@@ -22,7 +22,7 @@ _NONE = "no server to stop"
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     for name in ("process-role", "node-id"):
         if name in given:
             raise NotCovered(

@@ -54,7 +54,7 @@ def _offset(given: Given) -> int:
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     topic, number = _partition(given)
     offset = _offset(given)
     line = ["consume", topic, "--partition", str(number)]

@@ -37,8 +37,8 @@ class Tool(NamedTuple):
     retired: Mapping[str, Retired] = {}
     older: Mapping[str, str] = {}  # the option that each deprecated name stands for
     abbreviates: bool = False  # names of options may be shortened
-    operands: str = ""  # what words without an option stand for; empty: they are ignored
-    runs_alone: bool = False  # without any words; others print their help then
+    operands: str = ""  # the meaning of words without an option; empty: they are ignored
+    runs_alone: bool = False  # when called without words; other tools print their help then
 
 
 class Retired(NamedTuple):

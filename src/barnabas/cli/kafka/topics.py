@@ -114,7 +114,7 @@ def _only(given: Given, action: str, name: str, actions: Sequence[str]) -> None:
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     action = _check(given)
     given = at_brokers(given)
     at = at_servers(given)

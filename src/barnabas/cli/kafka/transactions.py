@@ -31,7 +31,7 @@ _COMMANDS = {
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     if len(given.others) != 1 or given.others[0] not in _COMMANDS:
         raise BadCommandLine(
             f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"

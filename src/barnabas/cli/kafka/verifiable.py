@@ -33,7 +33,7 @@ def _properties(given: Given, client: str) -> Line:
 
 
 def explain_producer(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     line = ["verifiable-producer", given.required_text("topic")]
     most = given.number("max-messages")
     if most is not None and most >= 0:  # -1: until it is stopped

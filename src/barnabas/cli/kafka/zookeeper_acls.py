@@ -50,7 +50,7 @@ def is_by_authorizer(given: Given) -> bool:
         given.only_with(_CLASS, PROPERTIES)
         given.only_with(_TLS_FILE, PROPERTIES)
         return False
-    given.not_with("command-config", PROPERTIES)  # settings of an admin client: none is made
+    given.not_with("command-config", PROPERTIES)  # settings of an admin client: none is created
     return True
 
 

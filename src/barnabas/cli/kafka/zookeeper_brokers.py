@@ -41,7 +41,7 @@ class Found(NamedTuple):
     """The state of a cluster in ZooKeeper."""
 
     brokers: tuple[BrokerImage, ...]
-    deleted_topics: frozenset[str]  # marked for deletion, and still there
+    deleted_topics: frozenset[str]  # marked for deletion, but still present
 
 
 def is_by_zookeeper(given: Given) -> bool:
@@ -64,7 +64,7 @@ def zookeeper_settings(given: Given, file: str | None = None) -> Settings:
     """
     address = given.required_text(ZOOKEEPER_OPTION)
     # A wrong address is reported as such, before a client tries to connect.
-    hosts_and_chroot(address)  # complains of one that cannot be
+    hosts_and_chroot(address)  # raises an error for an invalid address
     return TreeSource(address, file).required_zookeeper()
 
 

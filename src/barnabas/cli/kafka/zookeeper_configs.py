@@ -53,7 +53,7 @@ _KINDS: Final = (TOPICS, _CLIENTS, USERS, BROKERS)
 _TYPES: Final = {"user": USERS, "client-id": _CLIENTS}
 _WORDS: Final = {TOPICS: "topic", _CLIENTS: "client-id", USERS: "user-principal"}
 _ENCODER: Final = "password.encoder."
-_ATTEMPTS: Final = 20  # each fails only because another writer was faster
+_ATTEMPTS: Final = 20  # each fails only if another writer was faster
 _NOT_RUNNING: Final = (
     "Broker configuration operations using ZooKeeper are only supported if the affected broker(s) "
     "are not running."
@@ -186,7 +186,7 @@ async def _describe(settings: Settings, entity: Entity) -> None:
             await _refuse_running(store, entity, "describe")
         for each in await _every(store, entity):
             configs = await _configs(store, each)
-            if configs or entity != Entity(USERS, None):  # many users have clients' quotas alone
+            if configs or entity != Entity(USERS, None):  # many users have only client quotas
                 texts = ",".join(f"{name}={configs[name]}" for name in sorted(configs))
                 click.echo(f"Configs for {each} are {texts}")
 

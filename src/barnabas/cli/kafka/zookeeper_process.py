@@ -94,7 +94,7 @@ def start(server: ZooKeeper) -> int:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            start_new_session=True,  # the terminal's Ctrl-C and hang-up are not for it
+            start_new_session=True,  # it ignores the terminal's Ctrl-C and hang-up
         )
     claim(server.data, server.address, process.pid)
     ends_at = time.monotonic() + _START_SECONDS
@@ -146,7 +146,7 @@ def processes(proc: Path = PROC) -> Iterator[int]:
             if _MAIN in words and entry.stat().st_uid == os.getuid():
                 yield int(entry.name)
         except OSError:
-            continue  # ended meanwhile
+            continue  # it has ended
 
 
 def _claim(server: ZooKeeper) -> list[str]:

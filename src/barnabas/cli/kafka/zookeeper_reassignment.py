@@ -53,7 +53,7 @@ _OWN: Final = (DYNAMIC_BROKER_CONFIG, DYNAMIC_TOPIC_CONFIG)
 
 
 def plan_of_line(given: Given, action: str) -> Plan:
-    """The plan of --execute or --verify. Raises BadCommandLine or BadPlan."""
+    """Return the plan of --execute or --verify. Raises BadCommandLine or BadPlan."""
     if _FILE not in given:
         raise BadCommandLine(f"--{action} needs --{_FILE}")
     others = ["topics-to-move-json-file", "disable-rack-aware", "broker-list"]

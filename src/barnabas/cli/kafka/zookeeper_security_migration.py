@@ -25,7 +25,7 @@ _ACL, _CONNECT, _TLS_FILE = "zookeeper.acl", "zookeeper.connect", "zk-tls-config
 _SESSION, _CONNECTION = "zookeeper.session.timeout", "zookeeper.connection.timeout"
 _TIMEOUT_MS: Final = 30_000
 _OWN: Final = "barnabas.zookeeper.credentials"
-_ELECTED: Final = "/controller"  # is there while there is a controller
+_ELECTED: Final = "/controller"  # exists while there is a controller
 _ROOTS: Final = (
     "/admin",
     "/brokers",
@@ -49,7 +49,7 @@ _ROOTS: Final = (
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     undo = [] if _is_secure(given) else ["--undo"]
     file = given.text(_TLS_FILE)
     config = [] if file is None else ["--config", file]

@@ -44,7 +44,7 @@ def _read(given: Given) -> tuple[str, str, str]:
 
 
 def explain(given: Given) -> list[Line]:
-    """Our command for the line."""
+    """Return our command for the line."""
     address, command, path = _read(given)
     if "s" in given and command == "ls":
         raise NotCovered("ls -s: `barnabas metadata get PATH --stat` shows these numbers")

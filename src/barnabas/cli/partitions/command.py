@@ -22,8 +22,8 @@ from barnabas.clock import SystemClock
 from barnabas.errors import KafkaError, UnknownTopicOrPartition
 from barnabas.types import TopicPartition
 
-_ANSWER_TIMEOUT_MS = 2_000  # a broker that hangs must not hide the others
-_SILENCE_S = 5.0  # no look takes that long; after it the screen is out of date
+_ANSWER_TIMEOUT_MS = 2_000  # a hanging broker must not hide the others
+_SILENCE_S = 5.0  # no look takes that long; afterwards the screen is out of date
 _REMEMBERED_CHANGES = 100
 
 

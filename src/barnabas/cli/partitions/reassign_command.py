@@ -271,7 +271,7 @@ async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
         _print([*status_lines(wanted, actual, moving), *(move_lines(log_dirs, found) or [""])])
         are_moving = bool(moving) or any(each.is_moving() for each in found.values())
         # Clearing now would remove the limit from a move that is still under way.
-        if are_moving or preserve_throttles:  # of others, too: a broker has one rate for all
+        if are_moving or preserve_throttles:  # including other moves: a broker has one rate for all
             return EXIT_OK
         return await _clear(admin, wanted, actual)
 

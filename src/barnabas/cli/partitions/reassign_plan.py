@@ -112,7 +112,7 @@ def plan_text(replicas: Mapping[TopicPartition, Sequence[int]]) -> str:
 
 
 def current(topics: Iterable[TopicDescription]) -> Replicas:
-    """The replicas of all partitions of these topics."""
+    """Return the replicas of all partitions of these topics."""
     return {
         TopicPartition(topic.name, partition.partition): partition.replicas
         for topic in topics

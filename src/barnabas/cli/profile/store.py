@@ -36,7 +36,7 @@ class Profile(NamedTuple):
 
 class Profiles(NamedTuple):
     by_name: Mapping[str, Profile] = {}
-    current: str | None = None  # the one that is used where none is named
+    current: str | None = None  # the profile used if none is named
 
     def find(self, name: str, given_by: str) -> Profile:
         """Return the profile with that name. Raises BadProfile, which says where the name came

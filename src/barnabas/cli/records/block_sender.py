@@ -20,7 +20,7 @@ from barnabas.types import TopicPartition
 MOST_RECORDS = 4_096  # of a batch
 
 _FEWEST = 32
-_FEWEST_KEYED = 1_000  # for which it is worth while to import numpy
+_FEWEST_KEYED = 1_000  # from which it is worthwhile to import numpy
 _RECORD_OVERHEAD_BYTES = 100
 _PER_RECORD = frozenset(
     {

@@ -42,10 +42,10 @@ class Place(NamedTuple):
 class Plan(NamedTuple):
     start: Start | Subscribed
     group: str | None
-    is_own_group: bool  # of this command alone: it commits nothing (UX-2)
-    from_beginning: bool  # in a group, where it has committed nothing
+    is_own_group: bool  # only for this command: it commits nothing (UX-2)
+    from_beginning: bool  # in a group that has committed nothing
     has_end: bool
-    to_ms: int | None  # where it ends; None: at the end of the log
+    to_ms: int | None  # the time at which it ends; None: the end of the log
 
 
 def make_plan(place: Place) -> Plan:

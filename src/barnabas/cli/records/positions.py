@@ -55,7 +55,7 @@ class Subscribed(NamedTuple):
     topics: tuple[str, ...] | re.Pattern[str]
     is_own_group: bool = False  # of this command alone
     from_now: bool = False  # an own group's: at the ends as they are now
-    later_topics: tuple[str, ...] = ()  # made since the command started: from now on is all of them
+    later_topics: tuple[str, ...] = ()  # created since the start: all records are new
 
 
 async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
@@ -239,7 +239,7 @@ class OwnGroup(RebalanceListener):
         try:
             ids = await self._consumer.topic_ids(topics)
         except BarnabasError:
-            ids = {}  # no broker answers now: what is assigned is most likely the same
+            ids = {}  # no broker answers now: the assignment is most likely unchanged
         gone = {name for name, known in self._topic_ids.items() if ids.get(name, known) != known}
         self._positions = {
             name: offset

@@ -190,7 +190,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     quick = None
     if suits(options, own):
         quick = BlockSender(producer, topic, records.partition, options)
-    total_bytes = _total_bytes(names)  # before anything is sent: a missing file ends it here
+    total_bytes = _total_bytes(names)  # first, so that a missing file ends it here
     in_transaction = bool(options.get("transactional_id"))
     sending = Sending(producer, topic, records.partition, feed, in_transaction, quick)
     is_typed = (not names or "-" in names) and sys.stdin.isatty()

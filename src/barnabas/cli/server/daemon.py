@@ -28,7 +28,7 @@ def start_daemon(words: Sequence[str], output: Path) -> int:
     """Start the broker that these arguments describe, with its log in the file `output`; return the
     exit code. Raises OSError.
     """
-    with suppress(FileExistsError):  # a file, perhaps: to open one below it says so
+    with suppress(FileExistsError):  # perhaps a file: opening a file under it gives that error
         output.parent.mkdir(parents=True, exist_ok=True)
     # Appended: the logs of earlier runs often show why this one is started.
     with output.open("ab") as file:
@@ -38,7 +38,7 @@ def start_daemon(words: Sequence[str], output: Path) -> int:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=file,
-            start_new_session=True,  # the terminal's Ctrl-C and hang-up are not for it
+            start_new_session=True,  # it ignores the terminal's Ctrl-C and hang-up
             text=True,
         )
     assert process.stdout is not None

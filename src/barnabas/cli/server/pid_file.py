@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 FILE_NAME = "barnabas.pid"
-PROC = Path("/proc")  # Linux has it
+PROC = Path("/proc")  # Linux has this clock
 UNKNOWN_START = -1
 
 _MAX_BYTES = 4096
@@ -75,7 +75,7 @@ def release(directory: Path) -> None:
         try:
             (directory / FILE_NAME).unlink(missing_ok=True)
         except OSError:
-            return  # the next start, or stop, sees that it is stale
+            return  # the next start or stop notices that it is stale
 
 
 def process_began_ticks(pid: int, proc: Path = PROC) -> int | None:

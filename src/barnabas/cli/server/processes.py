@@ -27,7 +27,7 @@ class ServerProcess(NamedTuple):
     pid: int
     command: str
     directories: tuple[Path, ...]  # its log directories, where that can be seen
-    user_id: int | None = None  # whose process it is
+    user_id: int | None = None  # the owner of the process
 
     @property
     def ports(self) -> tuple[int, ...]:

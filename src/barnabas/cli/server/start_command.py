@@ -214,7 +214,7 @@ def parse(words: Sequence[str]) -> StartArguments:
     file: str | None = None
     settings: dict[str, str] = {}
     flags: set[str] = set()
-    given: dict[str, str] = {}  # of an option that is given twice the last value counts
+    given: dict[str, str] = {}  # if an option is given twice, the last value counts
     left = list(words)
     while left:
         word = left.pop(0)
@@ -234,7 +234,7 @@ def parse(words: Sequence[str]) -> StartArguments:
         else:
             file = word
     host, port = given.get(_HOST), given.get(_PORT)
-    if host == "":  # of a variable that is not set: it must not open the broker to others
+    if host == "":  # from an unset variable: it must not open the broker to others
         raise UsageError("--host needs an address; 0.0.0.0 stands for all")
     if host is not None or port is not None:
         if "listeners" in settings:

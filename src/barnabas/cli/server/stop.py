@@ -120,7 +120,7 @@ def stop(
     try:
         os.kill(server.pid, signal.SIGTERM)
     except ProcessLookupError:
-        return server  # it stopped by itself just now
+        return server  # it has just stopped by itself
     except PermissionError as cause:
         raise CannotStop(f"server {server} belongs to another user") from cause
     ends_at_s = time.monotonic() + timeout_ms / 1000

@@ -88,7 +88,7 @@ class ClientFiles(NamedTuple):
         settings = {
             name: value for name, value in self.settings.items() if not name.startswith("ssl.")
         }
-        if _ENDPOINT in self.settings:  # empty in Kafka where librdkafka has a word
+        if _ENDPOINT in self.settings:  # empty in Kafka, a word in librdkafka
             settings[_ENDPOINT] = self.settings[_ENDPOINT] or "none"
         if self.authority is not None:
             settings["ssl.ca.location"] = str(self.authority_path)

@@ -284,7 +284,7 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
                     AclFilter(principal=f"User:{user}", permission=PermissionType.ALLOW)
                 )
             rules = await admin.describe_acls(AclFilter(principal=f"User:{user}"))
-        except SecurityDisabled:  # without an authorizer there are none
+        except SecurityDisabled:  # without an authorizer there are no rules
             return Left([], [], settings)
         # Deleting users and reading rules are two rights: the user is deleted, but the rules stay
         # unknown.

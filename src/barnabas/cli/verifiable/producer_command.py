@@ -26,8 +26,8 @@ class Numbers(NamedTuple):
     max_messages: int | None
     throughput: int | None  # a second
     prefix: str | None
-    keys: int | None  # 0 up to this, over and over
-    create_time_ms: int | None  # of the first; the next have the next milliseconds
+    keys: int | None  # counts from 0 up to this, repeatedly
+    create_time_ms: int | None  # of the first record; each following one is a millisecond later
 
     def value(self, number: int) -> bytes:
         return f"{number}".encode() if self.prefix is None else f"{self.prefix}.{number}".encode()

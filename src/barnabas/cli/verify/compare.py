@@ -63,7 +63,7 @@ async def compare(wanted: Wanted, progress: Progress) -> Verdict:
 
 
 def is_table(sink: str) -> bool:
-    return "/" in sink  # which no topic's name has
+    return "/" in sink  # which no topic's name contains
 
 
 class _Comparison:

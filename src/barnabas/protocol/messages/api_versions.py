@@ -47,5 +47,5 @@ class ApiVersionsResponse(Message, flexible="3+"):
     finalized_features: list[FinalizedFeatureKey] = field(
         Array(FinalizedFeatureKey), versions="3+", ignorable=True, tag=2
     )
-    # KIP-866: said by a KRaft controller alone.
+    # KIP-866: only a KRaft controller sends this.
     zk_migration_ready: bool = field(BOOLEAN, versions="3+", ignorable=True, tag=3)

@@ -15,7 +15,7 @@ class CreatableRenewers(Message):
 
 
 class CreateDelegationTokenRequest(Message, flexible="2+"):
-    # KIP-373: a token for another user than the one who asks.
+    # KIP-373: a token for a user other than the requester.
     owner_principal_type: str | None = field(STRING, versions="3+", nullable="3+", ignorable=True)
     owner_principal_name: str | None = field(STRING, versions="3+", nullable="3+", ignorable=True)
     renewers: list[CreatableRenewers] = field(Array(CreatableRenewers))

@@ -31,7 +31,7 @@ class CreatableTopic(Message):
 class CreateTopicsRequest(Message, flexible="5+"):
     topics: list[CreatableTopic] = field(Array(CreatableTopic))
     timeout_ms: int = field(INT32, default=60000)
-    # KIP-4: checked, and not created.
+    # KIP-4: checked but not created.
     validate_only: bool = field(BOOLEAN, versions="1+")
 
 

@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (key 41): tokens and their secrets, for those who may use them (KIP-48).
+"""DescribeDelegationToken (key 41): tokens and their secrets, for users who may use them (KIP-48).
 
 Version 2 is flexible, 3 tells who asked for a token (KIP-373).
 """

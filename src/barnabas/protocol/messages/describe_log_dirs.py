@@ -46,7 +46,7 @@ class DescribeLogDirsResult(Message):
     error_code: int = field(INT16)
     log_dir: str = field(STRING)
     topics: list[DescribeLogDirsTopic] = field(Array(DescribeLogDirsTopic))
-    # KIP-827: of the whole volume.
+    # KIP-827: for the whole volume.
     total_bytes: int = field(INT64, versions="4+", ignorable=True, default=-1)
     usable_bytes: int = field(INT64, versions="4+", ignorable=True, default=-1)
     strays: list[DescribeLogDirsStray] = field(

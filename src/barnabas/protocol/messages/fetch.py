@@ -21,7 +21,7 @@ class ReplicaState(Message):
 
 class FetchPartition(Message):
     partition: int = field(INT32)
-    # KIP-320: what the sender takes for the epoch of the leader.
+    # KIP-320: the leader's epoch as the sender knows it.
     current_leader_epoch: int = field(INT32, versions="9+", ignorable=True, default=-1)
     fetch_offset: int = field(INT64)
     # KIP-595: the epoch of the follower's last record. It tells the leader whether the two logs
@@ -29,11 +29,11 @@ class FetchPartition(Message):
     last_fetched_epoch: int = field(INT32, versions="12+", default=-1)
     log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
     partition_max_bytes: int = field(INT32)
-    # KIP-853: for the replicas of KRaft's log.
+    # KIP-853: for replicas of KRaft's log.
     replica_directory_id: bytes = field(UUID, versions="17+", ignorable=True, tag=0)
 
 
-# KIP-516: from version 13 on a topic has its id, and no name.
+# KIP-516: from version 13 on a topic has an id instead of a name.
 class FetchTopic(Message):
     topic: str = field(STRING, versions="0-12", ignorable=True)
     topic_id: bytes = field(UUID, versions="13+", ignorable=True)
@@ -60,11 +60,11 @@ class FetchRequest(Message, flexible="12+"):
     # KIP-98: 1 is read_committed.
     isolation_level: int = field(INT8, versions="4+", ignorable=True)
     session_id: int = field(INT32, versions="7+", ignorable=True)
-    # KIP-227: 0 begins a session, -1 ends it or goes without one.
+    # KIP-227: 0 starts a session, -1 ends it or uses none.
     session_epoch: int = field(INT32, versions="7+", ignorable=True, default=-1)
     topics: list[FetchTopic] = field(Array(FetchTopic))
     forgotten_topics_data: list[ForgottenTopic] = field(Array(ForgottenTopic), versions="7+")
-    # KIP-392: for the choice of a replica near the consumer.
+    # KIP-392: for choosing a replica near the consumer.
     rack_id: str = field(STRING, versions="11+", ignorable=True)
 
 
@@ -101,7 +101,7 @@ class PartitionData(Message):
     current_leader: LeaderIdAndEpoch = field(LeaderIdAndEpoch, versions="12+", tag=1)
     # KIP-630: for KRaft's log.
     snapshot_id: SnapshotId = field(SnapshotId, versions="12+", tag=2)
-    # KIP-98: whose records a read_committed consumer leaves out.
+    # KIP-98: a read_committed consumer leaves out their records.
     aborted_transactions: list[AbortedTransaction] | None = field(
         Array(AbortedTransaction), versions="4+", nullable="4+", ignorable=True
     )

@@ -26,7 +26,7 @@ class JoinGroupRequest(Message, flexible="6+"):
     group_instance_id: str | None = field(STRING, versions="5+", nullable="5+", default=None)
     protocol_type: str = field(STRING)
     protocols: list[JoinGroupRequestProtocol] = field(Array(JoinGroupRequestProtocol))
-    # KIP-800: for the log of the coordinator.
+    # KIP-800: for the coordinator's log.
     reason: str | None = field(STRING, versions="8+", nullable="8+", ignorable=True, default=None)
 
 

@@ -49,7 +49,7 @@ class LeaderAndIsrRequest(Message, flexible="4+"):
     broker_epoch: int = field(INT64, versions="2+", ignorable=True, default=-1)
     # KIP-516: if the request covers all replicas, a broker can find replicas that it should not
     # have.
-    type: int = field(INT8, versions="5+")  # 1: some of the partitions, 2: all that there are
+    type: int = field(INT8, versions="5+")  # 1: some of the partitions, 2: all of them
     ungrouped_partition_states: list[LeaderAndIsrPartitionState] = field(
         Array(LeaderAndIsrPartitionState), versions="0-1"
     )

@@ -13,7 +13,7 @@ from barnabas.protocol.wire import INT16, INT32, STRING, Array
 class MemberIdentity(Message):
     member_id: str = field(STRING, versions="3+")
     group_instance_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
-    # KIP-800: for the log of the coordinator.
+    # KIP-800: for the coordinator's log.
     reason: str | None = field(STRING, versions="5+", nullable="5+", ignorable=True, default=None)
 
 

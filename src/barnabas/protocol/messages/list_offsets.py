@@ -12,10 +12,10 @@ from barnabas.protocol.wire import INT8, INT16, INT32, INT64, STRING, Array
 
 class ListOffsetsPartition(Message):
     partition_index: int = field(INT32)
-    # KIP-320: what the sender takes for the epoch of the leader.
+    # KIP-320: the leader's epoch as the sender knows it.
     current_leader_epoch: int = field(INT32, versions="4+", ignorable=True, default=-1)
     timestamp: int = field(INT64)
-    # Version 0 listed segments, so many of them.
+    # Version 0 listed segments, at most this many.
     max_num_offsets: int = field(INT32, versions="0", default=1)
 
 

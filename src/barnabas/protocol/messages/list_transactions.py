@@ -12,7 +12,7 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
 class ListTransactionsRequest(Message, flexible="0+"):
     state_filters: list[str] = field(Array(STRING))
     producer_id_filters: list[int] = field(Array(INT64))
-    # KIP-994: only transactions that are open for longer.
+    # KIP-994: only transactions open for longer than this.
     duration_filter: int = field(INT64, versions="1+", default=-1)
 
 

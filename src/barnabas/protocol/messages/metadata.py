@@ -16,14 +16,14 @@ NO_OPERATIONS = -0x80000000
 
 class MetadataRequestTopic(Message):
     topic_id: bytes = field(UUID, versions="10+", ignorable=True)
-    # KIP-516: null where the topic is asked for by its id.
+    # KIP-516: null if the topic is requested by its id.
     name: str | None = field(STRING, nullable="10+")
 
 
 class MetadataRequest(Message, flexible="9+"):
     topics: list[MetadataRequestTopic] | None = field(Array(MetadataRequestTopic), nullable="1+")
     allow_auto_topic_creation: bool = field(BOOLEAN, versions="4+", default=True)
-    # KIP-430; KIP-700 moved those of the cluster to DescribeCluster.
+    # KIP-430; KIP-700 moved the cluster's operations to DescribeCluster.
     include_cluster_authorized_operations: bool = field(BOOLEAN, versions="8-10")
     include_topic_authorized_operations: bool = field(BOOLEAN, versions="8+")
 
@@ -32,7 +32,7 @@ class MetadataResponseBroker(Message):
     node_id: int = field(INT32)
     host: str = field(STRING)
     port: int = field(INT32)
-    # KIP-36: for the placement of replicas over racks.
+    # KIP-36: for placing replicas on different racks.
     rack: str | None = field(STRING, versions="1+", nullable="1+", ignorable=True, default=None)
 
 
@@ -44,7 +44,7 @@ class MetadataResponsePartition(Message):
     leader_epoch: int = field(INT32, versions="7+", ignorable=True, default=-1)
     replica_nodes: list[int] = field(Array(INT32))
     isr_nodes: list[int] = field(Array(INT32))
-    # KIP-112: on a failed log directory, or on a broker that is down.
+    # KIP-112: in a failed log directory, or on a broker that is down.
     offline_replicas: list[int] = field(Array(INT32), versions="5+", ignorable=True)
 
 

@@ -16,7 +16,7 @@ class OffsetCommitPartition(Message):
     committed_offset: int = field(INT64)
     # KIP-320: the epoch of the last record consumed, by which the next owner finds a truncation.
     committed_leader_epoch: int = field(INT32, versions="6+", default=-1, ignorable=True)
-    # Only version 1 had it.
+    # Only in version 1.
     commit_timestamp: int = field(INT64, versions="1", default=-1)
     committed_metadata: str | None = field(STRING, nullable="0+")
 

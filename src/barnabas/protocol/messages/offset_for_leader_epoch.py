@@ -12,7 +12,7 @@ from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
 
 class OffsetForLeaderPartition(Message):
     partition: int = field(INT32)
-    # KIP-320: what the sender takes for the epoch of the leader.
+    # KIP-320: the leader's epoch as the sender knows it.
     current_leader_epoch: int = field(INT32, versions="2+", ignorable=True, default=-1)
     leader_epoch: int = field(INT32)
 
@@ -23,7 +23,7 @@ class OffsetForLeaderTopic(Message):
 
 
 class OffsetForLeaderEpochRequest(Message, flexible="4+"):
-    # KIP-320: consumers send it too, with -1.
+    # KIP-320: consumers also send this, with -1.
     replica_id: int = field(INT32, versions="3+", ignorable=True, default=-2)
     topics: list[OffsetForLeaderTopic] = field(Array(OffsetForLeaderTopic))
 

@@ -27,7 +27,7 @@ class SyncGroupRequest(Message, flexible="4+"):
     protocol_name: str | None = field(
         STRING, versions="5+", nullable="5+", ignorable=True, default=None
     )
-    # Of the group's leader; empty from all other members.
+    # Sent by the group's leader; empty from all other members.
     assignments: list[SyncGroupRequestAssignment] = field(Array(SyncGroupRequestAssignment))
 
 

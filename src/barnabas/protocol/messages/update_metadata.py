@@ -20,7 +20,7 @@ class UpdateMetadataPartitionState(Message):
     isr: list[int] = field(Array(INT32))
     zk_version: int = field(INT32)
     replicas: list[int] = field(Array(INT32))
-    # KIP-112: on a failed log directory, or on a broker that is down.
+    # KIP-112: in a failed log directory, or on a broker that is down.
     offline_replicas: list[int] = field(Array(INT32), versions="4+", ignorable=True)
 
 
@@ -46,7 +46,7 @@ class UpdateMetadataBroker(Message):
     endpoints: list[UpdateMetadataEndpoint] = field(
         Array(UpdateMetadataEndpoint), versions="1+", ignorable=True
     )
-    # KIP-36: for the placement of replicas over racks.
+    # KIP-36: for placing replicas on different racks.
     rack: str | None = field(STRING, versions="2+", nullable="2+", ignorable=True, default=None)
 
 
@@ -54,7 +54,7 @@ class UpdateMetadataRequest(Message, flexible="6+"):
     controller_id: int = field(INT32)
     # KIP-866: set while a cluster moves from ZooKeeper to KRaft.
     is_kraft_controller: bool = field(BOOLEAN, versions="8+")
-    type: int = field(INT8, versions="8+", tag=0, ignorable=True)  # of KRaft's alone
+    type: int = field(INT8, versions="8+", tag=0, ignorable=True)  # only KRaft's
     controller_epoch: int = field(INT32)
     # KIP-380: the registration for which the request is meant; -1 means any.
     broker_epoch: int = field(INT64, versions="5+", ignorable=True, default=-1)

@@ -198,7 +198,7 @@ class Broker(EmbeddedLife):
     async def _stop(self) -> None:
         server, self._server = self._server, None
         if server is None:
-            return  # its start failed, and it holds nothing
+            return  # its start failed, so it holds nothing
         if self._faults is not None:
             self._faults.detach(server.broker_id)
         assert self._stopping is not None and self._ended is not None

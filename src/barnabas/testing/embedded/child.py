@@ -79,9 +79,9 @@ class _Calls:
 
 
 def main() -> int:
-    answers, sys.stdout = sys.stdout, sys.stderr  # so that nothing gets between the answers
+    answers, sys.stdout = sys.stdout, sys.stderr  # so that nothing is printed between the answers
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which ends this
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets Ctrl-C and ends this process
     signal.signal(signal.SIGTERM, _leave)
     calls = _Calls()
     try:

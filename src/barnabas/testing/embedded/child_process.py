@@ -81,7 +81,7 @@ class ChildProcess:
         self._process.send_signal(signal.SIGSTOP)
         if sys.platform != "darwin":
             # The signal has been sent, but a thread on another processor may still run.
-            with suppress(ChildProcessError):  # it has ended
+            with suppress(ChildProcessError):  # the process has ended
                 os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def go_on(self) -> None:

@@ -82,7 +82,7 @@ class Cluster(EmbeddedLife):
             )
         super().__init__("cluster", None if data_dir is None else Path(data_dir), **options)
         self._store: EmbeddedStore | None = None
-        self._unwritten: Path | None = None  # where the metadata goes, which is in memory alone
+        self._unwritten: Path | None = None  # the metadata is otherwise only in memory
         self._servers: dict[int, Server] = {}
         self._ports: dict[int, int] = {}
         self._running: list[int] = []  # broker ids

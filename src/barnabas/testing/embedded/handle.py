@@ -47,7 +47,7 @@ class BrokerHandle(ABC):
         self._client_thread: ClientThread | None = None
         self._clients_lock = threading.Lock()
         self._handed_out: weakref.WeakKeyDictionary[SyncProducer | SyncConsumer | SyncAdmin, str]
-        self._handed_out = weakref.WeakKeyDictionary()  # with the line that has made it
+        self._handed_out = weakref.WeakKeyDictionary()  # with the line that created it
 
     @property
     @abstractmethod

@@ -82,10 +82,10 @@ class EmbeddedLife(BrokerHandle):
         self._secured = None if where is False else Secured(where)
         self._life = threading.RLock()
         self._quiet = QuietLog()
-        self._is_closing = False  # so what is temporary need not be kept
+        self._is_closing = False  # so temporary data need not be kept
         self._thread: LoopThread | None = None
         self._child: ChildProcess | None = None
-        self._pause: Pause | None = None  # of all that runs here
+        self._pause: Pause | None = None  # of everything that runs here
         self._distant: DistantFaults | None = None  # those of the child, if they are used
 
     # ---- life ----

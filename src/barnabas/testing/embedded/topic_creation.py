@@ -19,15 +19,15 @@ from barnabas.testing.embedded.waiting import Sight, is_wait_timeout
 
 __tracebackhide__ = is_wait_timeout
 
-_PARTITIONS_IN_TIME = 100  # that the slowest disk makes in the time for anything
-_LOOK_FOR_LOGS_EVERY_S = 1.0  # as the answer is large
+_PARTITIONS_IN_TIME = 100  # that the slowest disk creates within the usual timeout
+_LOOK_FOR_LOGS_EVERY_S = 1.0  # since the answer is large
 
 
 class WantedTopic(NamedTuple):
     name: str
     partitions: int | None  # None: the broker's default, or whatever it has
     replication_factor: int | None  # as above
-    config: Mapping[str, ConfigText]  # of a new one
+    config: Mapping[str, ConfigText]  # of a new topic
 
 
 def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> Topic:

@@ -34,9 +34,9 @@ class Sight(NamedTuple, Generic[T]):
     """The result of one look."""
 
     value: T
-    holds: bool  # it is what was waited for
-    seen: str  # for the message, if it is not
-    progress: object = None  # as long as it changes, there is more time
+    holds: bool  # it is the wanted state
+    seen: str  # for the message, if it is not the wanted state
+    progress: object = None  # as long as it changes, the time is extended
 
 
 async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:

@@ -42,7 +42,7 @@ class Faults:
         self._isolation = Isolation()
         self._disks: dict[int | None, DiskFault] = {}  # by broker; None: all others
         self._clocks: dict[int | None, ClockFault] = {}
-        self._servers: dict[int, Server] = {}  # those that run
+        self._servers: dict[int, Server] = {}  # the running brokers
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -152,7 +152,7 @@ class Faults:
         self, faults: dict[int | None, Any], broker: int | None, fault: DiskFault | ClockFault
     ) -> None:
         # Compare by identity: a later fault with the same value is a different fault.
-        if faults.get(broker) is fault:  # else it was replaced
+        if faults.get(broker) is fault:  # otherwise it was replaced
             del faults[broker]
             self._apply()
 

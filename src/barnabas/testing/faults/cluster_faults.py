@@ -59,7 +59,7 @@ class ClusterFaults(Faults):
     def cut_off(self, broker_id: int, inbound: bool, outbound: bool) -> None:
         """Isolate a broker until `heal`; it returns nothing, so it can be called over the link."""
         # Called here, in the caller's thread, so that the test gets the error.
-        self._cluster.server(broker_id)  # raises unless it runs
+        self._cluster.server(broker_id)  # raises unless it is running
         one = frozenset({broker_id})
         self._call(partial(self._isolate, broker_id, one if inbound else one - one, outbound))
 

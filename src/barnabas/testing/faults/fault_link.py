@@ -34,8 +34,8 @@ class FaultLink:
         self._port_of_process = port
         self._lock = threading.RLock()
         self._life = 0
-        self._ids: dict[Rule, int] = {}  # the ids of the rules that are set there
-        self._former: dict[Rule, Tally] = {}  # what they counted in processes that have ended
+        self._ids: dict[Rule, int] = {}  # the ids of the rules set there
+        self._former: dict[Rule, Tally] = {}  # their counts in processes that have ended
         self._spoilt: dict[tuple[str, int | None], MachineFault] = {}
 
     # ---- the process ----
@@ -66,7 +66,7 @@ class FaultLink:
 
         Raises ConfigError for a refused fault, or OSError.
         """
-        port = self._port_of_process()  # before the lock: it may wait for who waits for that
+        port = self._port_of_process()  # before the lock: it may wait for a holder of the lock
         if port is None:
             return
         with self._lock:
@@ -120,7 +120,7 @@ class FaultLink:
             seen = {}
             if port is not None and rule_id is not None:
                 seen = _exchange(port, "GET", f"/faults/{rule_id}{query}")[1]
-        except (ConfigError, OSError):  # it stands still, or has ended
+        except (ConfigError, OSError):  # it is paused or has ended
             seen = {}
         if not seen:
             time.sleep(min(within_s, _REST_S))

@@ -34,7 +34,7 @@ class DiskFault(NamedTuple):
     def before(self, path: Path) -> None:
         """Delay or fail a write to `path` before it is done."""
         if self.delay_ms:
-            time.sleep(self.delay_ms / 1000)  # in the thread that writes, as a slow disk has it
+            time.sleep(self.delay_ms / 1000)  # in the writing thread, as with a slow disk
         if self.error is not None:
             code = getattr(errno, self.error)
             raise OSError(code, os.strerror(code), str(path))

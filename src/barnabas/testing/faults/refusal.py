@@ -144,7 +144,7 @@ class _Refusal:
         wanted = [each for each in REQUESTED.get(name, ()) if hasattr(source, each)]
         # The rows of this list do not answer a list in the request.
         if not wanted:
-            return [self.message(cls, None)]  # nothing was asked for by name
+            return [self.message(cls, None)]  # nothing was requested by name
         sources = [row for each in wanted for row in getattr(source, each) or ()]
         return [self.message(cls, row) for row in sources]
 

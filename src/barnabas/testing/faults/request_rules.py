@@ -149,7 +149,7 @@ def _chosen(rule: Rule, context: Context, request: Message) -> bool:
     if context.api.name == "Metadata":
         topics = getattr(request, "topics", None)
         if topics is None:
-            return True  # it asks for all of them
+            return True  # it requests all of them
         # The request names topics; the partition is looked up in the answer.
         topic_only = Narrowed(rule.match.narrowed.topic)
         return select(request, topic_only, context.node.image.topic_names).chosen is not None
@@ -212,7 +212,7 @@ def _refuse(rule: Rule, context: Context, request: Any, handler: Handler, code: 
     if rest is None:
         return refused
     if isinstance(rest, FetchRequest):
-        rest.max_wait_ms = 0  # the error is to be answered now
+        rest.max_wait_ms = 0  # the error must be answered now
     return _with_change(handler(context, rest), partial(_merge, refused))
 
 

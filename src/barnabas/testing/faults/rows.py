@@ -26,7 +26,7 @@ TOPIC_LISTS: Final = (
     "resources",
 )
 PARTITION_LISTS: Final = ("partition_data", "partitions", "partition_indexes")
-OUTER_LISTS: Final = ("groups", "transactions", "markers")  # each row has topics of its own
+OUTER_LISTS: Final = ("groups", "transactions", "markers")  # each row has its own topics
 
 _TOPIC_RESOURCE: Final = 2  # of `resource_type`
 

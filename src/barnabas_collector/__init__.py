@@ -1,1 +1,3 @@
-"""Collects logs of other programs: finds them, reads them in order across rotations, sends them."""
+"""Collects the logs of other programs: finds them, reads them in order across rotations, and
+sends them.
+"""

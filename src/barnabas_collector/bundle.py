@@ -1,4 +1,7 @@
-"""Received messages, bundled by key and headers, and encoded as record batches in one go. Pure."""
+"""Bundles received messages by key and headers, and encodes them together as record batches.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ _RECORD_BYTES = 17  # at most, besides texts, key and headers: lengths, attribut
 
 
 class Origin:
-    """Key and headers of messages, encoded once and shared by the messages that have the same."""
+    """The key and headers of messages, encoded once and shared by all messages that have the
+    same ones.
+    """
 
     __slots__ = ("encoded_headers", "encoded_key", "headers", "key", "record_bytes")
 
@@ -30,14 +35,14 @@ class Origin:
 
 
 class Bundle:
-    """Messages in the order of arrival. A message that was cut is a bundle of its own."""
+    """Messages in their order of arrival. A message that was cut has a bundle to itself."""
 
     __slots__ = ("came_bytes", "held_bytes", "origin", "record_bytes", "texts")
 
     def __init__(
         self, origin: Origin, texts: Sequence[bytes], came_bytes: int | None = None
     ) -> None:
-        """`came_bytes`: the received size of a message that was cut."""
+        """`came_bytes`: the size at which a message was received, if it was cut."""
         size_bytes = sum(map(len, texts))
         self.origin = origin
         self.texts = texts
@@ -54,7 +59,9 @@ class Bundle:
         return self.count == 1 and self.came_bytes > len(self.texts[0])
 
     def pieces(self, most_bytes: int) -> Iterator[Bundle]:
-        """Bundles of at most `most_bytes` of records, but at least one message."""
+        """Split it into bundles of at most `most_bytes` of records, each with at least one
+        message.
+        """
         if self.record_bytes <= most_bytes or self.count == 1:
             yield self
             return
@@ -69,7 +76,9 @@ class Bundle:
 
 
 def pack(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]:
-    """Yield the bundles of each batch: at most `most_bytes` of records, but one message or more."""
+    """Yield the bundles of each batch: at most `most_bytes` of records, but at least one
+    message.
+    """
     batch: list[Bundle] = []
     size_bytes = 0
     for bundle in bundles:
@@ -84,7 +93,7 @@ def pack(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]:
 
 
 def encode_bundles(batch: Sequence[Bundle], codec: int, now_ms: int) -> bytes:
-    """Encode a whole batch, without offsets, a producer or sequences."""
+    """Encode a whole batch, without offsets, producer or sequence numbers."""
     varints = VARINTS
     parts: list[bytes] = []
     count = 0

@@ -1,5 +1,5 @@
-"""Lines as record batches, encoded in one go: a producer's way, record by record, costs twice as
-much, and a collector's records differ only in their lines and positions.
+"""Encodes lines as whole record batches. A producer encodes record by record, which costs twice as
+much; a collector's records differ only in their lines and positions.
 
 Format: docs of Apache Kafka, "Record Batch" and "Record"; headers by `headers.py`.
 """
@@ -18,11 +18,11 @@ from barnabas_collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
 from barnabas_collector.line_cutter import Line
 
 MAX_BATCH_BYTES: Final = 900_000
-"""Bytes of records, before compression: a broker accepts 1,048,588 a batch by default."""
+"""Bytes of records before compression: by default a broker accepts 1,048,588 bytes per batch."""
 
 
 class LineEncoder:
-    """Encodes the lines of one file. `more`: headers of all its records."""
+    """Encodes the lines of one file. `more`: headers that all its records have."""
 
     def __init__(
         self, progress: FileProgress, key: bytes | None, more: Headers = (), codec: int = NONE
@@ -41,7 +41,7 @@ class LineEncoder:
         self._line = _header_name(LINE)
 
     def batches(self, lines: Iterable[Line], now_ms: int) -> Iterator[bytes]:
-        """Whole batches, without offsets, a producer or sequences."""
+        """Yield whole batches, without offsets, producer or sequence numbers."""
         varints, key, headers, line_name = VARINTS, self._key, self._headers, self._line
         parts: list[bytes] = []
         count = size_bytes = 0
@@ -78,7 +78,7 @@ class LineEncoder:
 
 
 def encoded_batch(parts: Iterable[bytes], count: int, codec: int, now_ms: int) -> bytes:
-    """A whole batch of `count` encoded records, all with this timestamp."""
+    """Return a whole batch of `count` encoded records, all with this timestamp."""
     body: bytes | bytearray = b"".join(parts)
     header = new_header(codec, count, now_ms, now_ms)
     return seal(header, body if codec == NONE else compress(codec, body))

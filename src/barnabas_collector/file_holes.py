@@ -1,7 +1,7 @@
-"""The holes of files: runs of NULs that no program wrote.
+"""Finds the holes of files: runs of NULs that no program wrote.
 
-A log that is truncated while its writer has not opened it for appending continues at the writer's
-old position: there is a hole before its next line. A crash of the machine leaves them, too.
+If a log is truncated while its writer has it open, but not for appending, the writer continues at
+its old position and leaves a hole before its next line. A crash of the machine leaves holes, too.
 """
 
 from __future__ import annotations
@@ -11,16 +11,23 @@ import os
 from typing import Final
 
 AT_START_BYTES: Final = 4
-"""At the start of a line a shorter run is text: UTF-16 and UTF-32 have up to three."""
+"""A shorter run at the start of a line is text: UTF-16 and UTF-32 text has up to three NULs
+there.
+"""
 WITHIN_BYTES: Final = 4096
-"""Is a hole within a line: at least a block of the file system. A shorter run is text."""
+"""A run of this length within a line is a hole: at least a block of the file system.
+
+A shorter run is text.
+"""
 START: Final = b"\0" * AT_START_BYTES
 _SEEK_DATA: Final[int | None] = getattr(os, "SEEK_DATA", None)
 _READ_BYTES: Final = 1 << 20
 
 
 def next_data(fd: int, position: int) -> int:
-    """Return where the data after a position begin: the file's end in its last hole."""
+    """Return where the data after a position begins, or the file's end if the position is in its
+    last hole.
+    """
     if _SEEK_DATA is None:
         return position
     before = os.lseek(fd, 0, os.SEEK_CUR)
@@ -36,7 +43,7 @@ def next_data(fd: int, position: int) -> int:
 
 
 def data_start(fd: int) -> int:
-    """The size of the hole at the start of a file."""
+    """Return the size of the hole at the start of a file."""
     at = 0
     while True:
         read = os.pread(fd, _READ_BYTES, at)

@@ -1,4 +1,4 @@
-"""One file of a log and its position, as kept in the registry. Pure."""
+"""Describes one file of a log and its position, as kept in the registry. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from barnabas_collector.fingerprint import BEGINNING_BYTES, Fingerprint, digest
 from barnabas_collector.text_extent import Bytes, Extent
 
 _MOST_AT_ONCE = 64 << 20
-"""More is not read again for a file whose sent part an earlier version did not hash."""
+"""A larger sent part, not hashed by an earlier version, is not read again."""
 
 
 class FileProgress(NamedTuple):
-    """One file, and how far it was sent: `position` bytes, next `line`.
+    """One file, and how much of it was sent: `position` bytes; `line` is the next line.
 
-    Positions are those of the text, even if the file has been compressed since.
+    Positions count the bytes of the text, even if the file has been compressed since.
     """
 
     file_id: str
@@ -41,37 +41,42 @@ class FileProgress(NamedTuple):
 
     @property
     def extent(self) -> Extent:
-        """Return what is known of the sent part."""
+        """Return what is known about the sent part."""
         return Extent(self.sent_bytes, self.checksum, self.tail)
 
     def begins(self, beginning: bytes) -> bool:
-        """A file with this beginning may be this one, grown since."""
+        """Return whether a file with this beginning may be this file, grown since."""
         if self.beginning_bytes:
             return self.fingerprint.begins(beginning)
         return self.first_line == first_line_of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """This beginning, as far as it was seen, distinguishes the file from others."""
+        """Return whether the part seen of this beginning distinguishes the file from others."""
         seen = self.fingerprint
         if not self.beginning_bytes:
             seen = Fingerprint(len(_first_line(beginning)), "")
         return seen.is_distinctive(beginning)
 
     def is_timed(self, beginning: bytes) -> bool:
-        """This beginning, as far as it was seen, has a time, so that it occurs once."""
+        """Return whether the part seen of this beginning contains a time, so that it occurs only
+        once.
+        """
         return self.fingerprint.is_timed(beginning)
 
     def found_at(self, device: int, inode: int, beginning: bytes, born_ns: int) -> FileProgress:
-        """This file as it is now."""
+        """Return this file with its present path and inode."""
         known = self.with_beginning(Fingerprint.of(beginning))
         return known._replace(device=device, inode=inode, born_ns=born_ns, gone_s=0)
 
     def with_beginning(self, seen: Fingerprint) -> FileProgress:
-        """This file, grown."""
+        """Return this file after it has grown."""
         return self._replace(beginning_bytes=seen.size_bytes, beginning=seen.digest)
 
     def sent_to(self, position: int, line: int, text: Bytes | None) -> FileProgress:
-        """This file, sent up to a position. `text`: None if its bytes cannot be read again."""
+        """Return this file, sent up to a position.
+
+        `text` is None if its bytes cannot be read again.
+        """
         if text is None:
             return self._replace(position=position, line=line)
         extent = self.extent
@@ -85,7 +90,7 @@ class FileProgress(NamedTuple):
 
 
 def new_file(path: str, beginning: bytes, generation: int) -> FileProgress:
-    """A file of which nothing was sent yet. The same arguments give the same `file_id`."""
+    """Return a file of which nothing has been sent. The same arguments give the same `file_id`."""
     first_line = first_line_of(beginning)
     identity = f"{path}\0{first_line}\0{generation}"
     file_id = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""The hash of a file's beginning: it grows with the file, up to `BEGINNING_BYTES`. Pure.
+"""Hashes the beginning of a file, which grows with the file up to `BEGINNING_BYTES`. Pure.
 
 A path does not identify a file, and neither does an inode alone: file systems give the inode of a
-removed file to the next new one.
+removed file to the next new file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _TIME = re.compile(rb"[0-2]\d:[0-5]\d:[0-6]\d|\b1\d{9}")  # of a day, or since 1
 
 
 class Fingerprint(NamedTuple):
-    """The first `size_bytes` of a file, hashed; 0 bytes are the beginning of every file."""
+    """A hash of the first `size_bytes` of a file. Every file begins with 0 bytes."""
 
     size_bytes: int = 0
     digest: str = ""
@@ -26,25 +26,27 @@ class Fingerprint(NamedTuple):
         return cls(len(kept), digest(kept))
 
     def begins(self, beginning: bytes) -> bool:
-        """A file with this beginning may be this one, grown since."""
+        """Return whether a file with this beginning may be this file, grown since."""
         if len(beginning) < self.size_bytes:
             return False
         return not self.size_bytes or digest(beginning[: self.size_bytes]) == self.digest
 
     def is_of(self, beginning: bytes) -> bool:
-        """A file with this beginning may be this one, not grown since."""
+        """Return whether a file with this beginning may be this file, not grown since."""
         return self == Fingerprint.of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """This beginning, as far as it was seen, is more than files have in common.
+        """Return whether the part seen of this beginning contains more than files have in common.
 
-        Blank lines and those of a header (`#Fields: ...`) are at the top of every file of a log.
+        Blank lines and header lines (`#Fields: ...`) are at the top of every file of a log.
         """
         lines = beginning[: self.size_bytes].split(b"\n")
         return any(line.strip() and not line.startswith(b"#") for line in lines)
 
     def is_timed(self, beginning: bytes) -> bool:
-        """This beginning, as far as it was seen, has a time, so that it occurs once."""
+        """Return whether the part seen of this beginning contains a time, so that it occurs only
+        once.
+        """
         return _TIME.search(beginning, 0, self.size_bytes) is not None
 
 

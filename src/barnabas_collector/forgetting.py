@@ -1,9 +1,9 @@
 """Forgets the positions of files that have been gone for a while.
 
-A file is gone if no look at its log finds it; where its log is not watched any more, if its
-directory has no file of its inode. Each new file has another inode or another time of birth, by
-which its records' `file.id` differs from those of files that were forgotten. So files without a
-time of birth are never forgotten.
+A file is gone if no look at its log finds it or, if its log is no longer watched, if its directory
+has no file with its inode. Each new file has a different inode or time of birth, so the `file.id`
+of its records differs from that of any forgotten file. A file without a time of birth is therefore
+never forgotten.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RETENTION_S = 7 * 86_400.0
 
 
 class Forgetting:
-    """Looks at the positions every minute."""
+    """Checks the positions every minute."""
 
     def __init__(self, positions: Positions, retention_s: float) -> None:
         self._positions = positions
@@ -34,8 +34,11 @@ class Forgetting:
         return True
 
     def sweep(self, now_s: int, present: set[str], watched: set[str]) -> None:
-        """Forget what is gone for long. `now_s`: since 1970. `present`: the files that the last
-        looks at the logs `watched` have found."""
+        """Forget files that have been gone for long.
+
+        `now_s`: seconds since 1970. `present`: the files found by the last looks at the `watched`
+        logs.
+        """
         inodes = _Inodes()
         for file in self._positions.files:
             if file.file_id in present or not file.born_ns:
@@ -60,7 +63,10 @@ class Forgetting:
 
 
 class _Inodes(dict[Path, set[int]]):
-    """The inodes of each directory, listed once in a round; all, if it cannot be listed."""
+    """Lists the inodes of each directory once per round.
+
+    A directory that cannot be listed counts as having every inode.
+    """
 
     def __missing__(self, directory: Path) -> set[int]:
         try:

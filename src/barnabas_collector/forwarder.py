@@ -1,8 +1,9 @@
-"""Sends received messages to a topic, in order: at most once until they are received here, and
-once from then on, while this process lives.
+"""Sends received messages to a topic, in order: at most once until they are received here, and once
+from then on, as long as this process lives.
 
-Every message waits for its acknowledgement, however long the brokers are unavailable. One that a
-broker refuses for its size is counted and skipped, so that the others do not wait for it.
+Every message waits for its acknowledgement, however long the brokers are unavailable. A message
+that a broker refuses because of its size is counted and skipped, so that it does not hold up the
+others.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ _partition = lru_cache(4_096)(partition_for_key)
 
 
 class Forwarder:
-    """Forwards an inbox until that has ended. `partitions`: their number in the topic."""
+    """Forwards an inbox until the inbox has ended.
+
+    `partitions`: the number of partitions in the topic.
+    """
 
     def __init__(
         self, producer: Producer, shipment: Shipment, partitions: int, inbox: Inbox
@@ -62,7 +66,7 @@ class Forwarder:
         self._refused.log_rest()
 
     async def _send(self, bundles: Sequence[Bundle]) -> list[Bundle]:
-        """Send them, and return the bundles that have to be sent again now."""
+        """Send the bundles, and return the ones that must be sent again now."""
         again: list[Bundle] = []
         why: BarnabasError | None = None
         for batch, sent in await self._accept_all(bundles):
@@ -90,7 +94,9 @@ class Forwarder:
         return again
 
     async def _accept_all(self, bundles: Sequence[Bundle]) -> list[_Sent]:
-        """Return each batch with its delivery, its error, or None: it must not overtake others."""
+        """Return each batch with its delivery, its error, or None if it must wait so as not to
+        overtake others.
+        """
         by_partition: dict[int, list[Bundle]] = {}
         for bundle in bundles:
             partition = _partition(bundle.origin.key, self._partitions)
@@ -112,7 +118,7 @@ class Forwarder:
     async def _accept(
         self, place: TopicPartition, batch: Sequence[Bundle]
     ) -> Delivery | BarnabasError:
-        """Send them one by one until brokers have accepted a batch of this size."""
+        """Send the batches one by one until the brokers have accepted a batch of this size."""
         now_ms = int(time.time() * 1_000)
         try:
             delivery = await self._producer.send_batch(
@@ -130,7 +136,7 @@ class Forwarder:
         return delivery
 
     async def _look_at_topic(self) -> None:
-        """Look up the topic, whose number of partitions may have changed."""
+        """Look up the topic again: its number of partitions may have changed."""
         try:
             self._partitions = len(await self._producer.partitions_for(self._topic))
         except BarnabasError as error:

@@ -1,7 +1,8 @@
-"""A bounded queue of messages to send, so that senders wait while brokers do not answer.
+"""A bounded queue of messages to send, so that senders wait while the brokers do not respond.
 
-Messages that were taken count until `release`. A source that can stop its peer (a pipe,
-TCP) checks `is_full` before it reads more, and waits for `room`; one that cannot (UDP) drops.
+Messages that have been taken still count until `release`. A source that can stop its peer (a pipe,
+TCP) checks `is_full` before it reads more, and waits for `room`; a source that cannot (UDP) drops
+messages.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ MOST_BYTES: Final = 16 << 20
 _TAKEN_BYTES: Final = 4 << 20
 _WORTH_SENDING_BYTES: Final = 131_072
 _GATHERED_S: Final = 0.005
-"""How long the first message waits for others, so that a program that writes line by line does not
-cause a request per line."""
+"""How long the first message waits for others, so that a program that writes line by line does
+not cause a request per line.
+"""
 
 
 class Inbox:
-    """First in, first out."""
+    """A first-in, first-out queue."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self.dropped = 0
@@ -49,11 +51,13 @@ class Inbox:
             self._room.clear()
 
     async def room(self) -> None:
-        """Return once it is less than half full, or sources should end."""
+        """Return once the inbox is less than half full, or sources should end."""
         await self._room.wait()
 
     async def take(self) -> list[Bundle]:
-        """The next messages, at most some megabytes; none once it has ended and is empty."""
+        """Return the next messages, at most a few megabytes; returns none once the inbox has
+        ended and is empty.
+        """
         while not self._waiting and not self._is_ended:
             self._news.clear()
             await self._news.wait()
@@ -69,7 +73,7 @@ class Inbox:
         return taken
 
     def release(self, bundles: Iterable[Bundle]) -> None:
-        """Make room: these messages are sent."""
+        """Make room: these messages have been sent."""
         for bundle in bundles:
             self._held_bytes -= bundle.held_bytes
         # Not at the first byte of room: sources would be stopped and resumed with each message.
@@ -77,15 +81,15 @@ class Inbox:
             self._room.set()
 
     def end(self) -> None:
-        """End it: no more messages come."""
+        """End the inbox: no more messages will arrive."""
         self._is_ended = True
         self._news.set()
 
     def stop(self) -> None:
-        """Wake the sources that wait for room, so that they end."""
+        """Wake the sources that are waiting for room, so that they end."""
         self._room.set()
 
     @property
     def count(self) -> int:
-        """The size of the messages that were not taken yet."""
+        """The size of the messages that have not been taken yet."""
         return sum(bundle.count for bundle in self._waiting)

@@ -1,4 +1,4 @@
-"""Work of several coroutines that ends together."""
+"""Runs several coroutines that end together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ T = TypeVar("T")
 
 
 async def run_together(stopping: asyncio.Event, *work: Coroutine[object, object, T]) -> list[T]:
-    """Return the results of all. The first failure stops the others, and is raised after that."""
+    """Run all coroutines and return their results.
+
+    The first failure stops the others and is then raised.
+    """
     failures: list[BaseException] = []
 
     async def watch(each: Coroutine[object, object, T]) -> T:

@@ -1,4 +1,4 @@
-"""The files that a collector knows, and their positions; subclasses persist them."""
+"""The files that a collector knows, and their positions. Subclasses persist them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ K = TypeVar("K")
 
 
 class KnownFiles(ABC):
-    """The files in memory; a subclass's `_keep_...` is called with each change."""
+    """Holds the files in memory and calls a subclass's `_keep_...` on each change."""
 
     is_forgetful = False  # whether files that are gone are forgotten after a while
 
@@ -30,14 +30,16 @@ class KnownFiles(ABC):
 
     @property
     def files(self) -> list[FileProgress]:
-        """All files, the one saved last at the end."""
+        """All files; the one saved last is at the end."""
         return list(self._files.values())
 
     def find(self, file_id: str) -> FileProgress | None:
         return self._files.get(file_id)
 
     def candidates(self, log: str, inodes: Collection[int]) -> list[FileProgress]:
-        """The files of the log and those with one of the inodes: no other can be found there."""
+        """Return the files of the log and the files with one of the inodes: no other file can be
+        found there.
+        """
         names = set(self._by_log.get(log, ()))
         for inode in inodes:
             names |= self._by_inode.get(inode, set())
@@ -46,7 +48,9 @@ class KnownFiles(ABC):
         return [self._files[name] for name in sorted(names)]
 
     def alike(self, directory: Path, beginning: bytes) -> Iterator[FileProgress]:
-        """The files of a directory's logs that begin so and of which something was sent."""
+        """Return the files of a directory's logs that have this beginning and of which something
+        was sent.
+        """
         # Most beginnings have the full length: few lengths differ, and each costs one hash.
         for size_bytes in list(self._beginning_bytes):
             if 0 < size_bytes <= len(beginning):
@@ -57,19 +61,21 @@ class KnownFiles(ABC):
                         yield file
 
     def passed_over(self, log: str) -> list[PassedOver] | None:
-        """The rotated files at the first look at this log; None if there was none."""
+        """Return the rotated files at the first look at this log, or None if there has been no
+        look.
+        """
         return self._logs.get(log)
 
     def knows(self, log: str) -> bool:
         return log in self._logs or bool(self._by_log.get(log))
 
     def pass_over(self, log: str, files: list[PassedOver]) -> None:
-        """Record the first look at a log, and the files that are not to be sent."""
+        """Record the first look at a log, and the files that must not be sent."""
         self._logs[log] = files
         self._keep_log(log)
 
     def save(self, progress: FileProgress) -> None:
-        """Save a file's position, if it has changed."""
+        """Save a file's position if it has changed."""
         if self._files.get(progress.file_id) == progress:
             return
         self._put(progress)
@@ -83,7 +89,7 @@ class KnownFiles(ABC):
             self._remove_from_indexes(file)
 
     def lines_sent(self) -> int:
-        """The number of lines sent, of all files."""
+        """The number of lines sent, over all files."""
         return sum(file.line - 1 for file in self._files.values())
 
     def _put(self, progress: FileProgress) -> None:
@@ -114,7 +120,7 @@ class KnownFiles(ABC):
 
 
 def _discard(index: dict[K, set[str]], key: K, file_id: str) -> None:
-    """Remove a file from an index, and a key that has none left."""
+    """Remove a file from an index, and remove its key if no file is left under it."""
     index[key].discard(file_id)
     if not index[key]:
         del index[key]

@@ -1,8 +1,8 @@
 """Splits a stream of bytes, in pieces of any size, into lines with their positions.
 
-A position counts the bytes before the line. Memory is bounded: of a line longer than the limit only
-the beginning is kept. Runs of NULs that are holes of the file (`file_holes.py`) belong to no line:
-those before a line are passed, and one within a line ends it. Pure.
+A position counts the bytes before the line. Memory is bounded: only the beginning of a line longer
+than the limit is kept. Runs of NULs that are holes of the file (`file_holes.py`) belong to no line:
+a hole before a line is skipped, and a hole within a line ends the line. Pure.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 
 class LineCutter:
-    """Splits bytes into lines; `position` and `number` are those of the next line returned."""
+    """Splits bytes into lines; `position` and `number` belong to the next line returned."""
 
     __slots__ = ("_nuls", "_passed_bytes", "_rest", "number", "position")
 
@@ -44,7 +44,7 @@ class LineCutter:
         self.number = number
 
     def cut(self, more: bytes) -> list[Line]:
-        """The lines that end in the next bytes."""
+        """Return the lines that end in the next bytes."""
         # Text without NULs, which is nearly all, takes the short way.
         if self._nuls or START in more or more.endswith(b"\0"):
             return self._cut_with_nuls(more)
@@ -81,7 +81,9 @@ class LineCutter:
         self._nuls += size_bytes
 
     def _after_nuls(self) -> list[Line]:
-        """The line that the NULs end, if they are a hole within it; they are part of it if not."""
+        """Return the line that the NULs end, if they are a hole within it; otherwise they are
+        part of the line.
+        """
         nuls, self._nuls = self._nuls, 0
         is_start = not self._rest and not self._passed_bytes
         if nuls < (AT_START_BYTES if is_start else WITHIN_BYTES):
@@ -92,7 +94,7 @@ class LineCutter:
         return lines
 
     def last(self) -> list[Line]:
-        """The bytes after the last line feed, as a line of its own."""
+        """Return the bytes after the last line feed as a line."""
         lines = self._after_nuls()
         return lines + self._last_line() if self._rest else lines
 
@@ -109,7 +111,7 @@ class LineCutter:
 
     @property
     def ends_in_hole(self) -> bool:
-        """The bytes received end in a hole, which may still be filled."""
+        """Return whether the bytes received end in a hole, which may still be filled."""
         return self._nuls >= AT_START_BYTES
 
     def _keep(self, more: bytes) -> None:

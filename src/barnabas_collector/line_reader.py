@@ -1,4 +1,4 @@
-"""Reads the lines of a file from a position on; the file may grow meanwhile."""
+"""Reads the lines of a file, starting at a position; the file may grow meanwhile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _READ_BYTES = 1_048_576
 
 
 class LineReader(LineCutter):
-    """Reads an open file from a position on."""
+    """Reads an open file, starting at a position."""
 
     __slots__ = ("_file",)
 
@@ -24,7 +24,7 @@ class LineReader(LineCutter):
         self._go_to(position)
 
     def portions(self) -> Iterator[list[Line]]:
-        """Whole lines up to the present end of the file, about a megabyte at a time."""
+        """Yield whole lines up to the present end of the file, about a megabyte at a time."""
         while read := self._file.read(_READ_BYTES):
             if lines := self.cut(read):
                 yield lines
@@ -41,11 +41,13 @@ class LineReader(LineCutter):
         file.seek(beyond)
 
     def take_waiting(self) -> list[Line]:
-        """Whole records that waited for more lines: none."""
+        """Return no records: a whole line never waits for more lines."""
         return []
 
     def _go_to(self, position: int) -> None:
-        """Go there; past the line feed of a last line that was taken before it had one."""
+        """Go to the position, skipping the line feed of a last line that was taken before it had
+        one.
+        """
         self._file.seek(max(0, position - 1))
         # A last line was sent without its line feed, and the writer has added that since: read as
         # the next line it would be an empty one.

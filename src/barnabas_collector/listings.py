@@ -1,8 +1,8 @@
-"""Lists the rotated files next to the logs of a directory, once for all logs of a directory.
+"""Lists the rotated files next to the logs of a directory, once for all the directory's logs.
 
-A directory that has not changed is not listed again: with ten thousand logs in one directory each
-look would list ten thousand names. Its change time is only proof once it is older than a tick of
-the file system's clock, for two changes within one tick have the same time.
+A directory that has not changed is not listed again: with ten thousand logs in one directory, each
+look would list ten thousand names. An unchanged change time proves this only once it is older than
+a tick of the file system's clock, because two changes within one tick have the same time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Inodes = Mapping[str, int]
 
 
 def is_settled(changed_ns: int) -> bool:
-    """Any change from now on gets another change time than this one."""
+    """Return whether any change from now on gets a different change time from this one."""
     return time.time_ns() - changed_ns > _TICK_NS
 
 
@@ -33,7 +33,7 @@ class Listings:
         self._known: dict[Path, tuple[int, dict[str, Inodes]]] = {}  # when changed; by the log
 
     def rotated_files(self, log: Path) -> dict[str, int]:
-        """Names and inodes of the rotated files of a log, the oldest first."""
+        """Return the names and inodes of the rotated files of a log, oldest first."""
         directory = log.parent
         try:
             changed_ns = directory.stat().st_mtime_ns

@@ -1,8 +1,8 @@
 """The files of one log: at its path, next to it, and held open without a name.
 
-A file stays open until it has been replaced *and* nothing was written to it for `quiet_s`: servers
-write to the old file until they open the new one, and longer. Until then it may be renamed,
-compressed or removed.
+A file stays open until it has been replaced *and* nothing has been written to it for `quiet_s`:
+servers write to the old file until they open the new one, and for a while after. Until then it may
+be renamed, compressed or removed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _log = logging.getLogger(__name__)
 
 Stat = tuple[int, int, int, int]
 IsNamed = Callable[[Path], bool]
-"""Whether the user named this file, and not its directory alone."""
+"""Returns whether the user named this file itself, rather than its directory."""
 
 
 class LogDirectory:
-    """Finds the files, and holds those open that may still change; `close` it."""
+    """Finds the files and holds open the ones that may still change; `close` it."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class LogDirectory:
         self._unreadable: set[Path] = set()
 
     def look(self) -> list[Found]:
-        """The files, oldest first; those without a name before all others, the live one last.
+        """Return the files, oldest first: files without a name come first, the live file last.
 
-        Raises `ConfigError` if the live one exists and cannot be read.
+        Raises `ConfigError` if the live file exists and cannot be read.
         """
         self.live = self._path.resolve()
         self._listings.held[self._path] = self._held
@@ -62,7 +62,7 @@ class LogDirectory:
         return found
 
     def open(self, found: Found) -> LogFile | None:
-        """The file of the last look; None if it was removed since."""
+        """Open a file of the last look; returns None if it has been removed since."""
         inode = (found.device, found.inode)
         if inode not in self._held:
             try:
@@ -77,11 +77,11 @@ class LogDirectory:
         return self._held[inode]
 
     def path(self, found: Found) -> Path:
-        """Return where the last look has found it."""
+        """Return where the last look found it."""
         return self._paths[found.device, found.inode]
 
     def is_quiet(self, found: Found) -> bool:
-        """Return whether nothing was written to it for `quiet_s`."""
+        """Return whether nothing has been written to it for `quiet_s`."""
         file = self._held.get((found.device, found.inode))
         if file is None:
             return True
@@ -89,7 +89,9 @@ class LogDirectory:
         return file.quiet_s() >= self._quiet_s
 
     def is_abandoned(self, found: Found) -> bool:
-        """Certainly no process writes to it, or none has for long."""
+        """Return whether it is certain that no process writes to it, or none has written for a
+        long time.
+        """
         file = self._held.get((found.device, found.inode))
         return file is None or file.quiet_s() >= _ABANDONED_S or file.has_no_writer()
 
@@ -109,7 +111,7 @@ class LogDirectory:
         self._listings.held.pop(self._path, None)
 
     def held_anywhere(self, inode: int) -> LogFile | None:
-        """The file of this inode, if any log of these listings holds it open."""
+        """Return the file with this inode, if any log of these listings holds it open."""
         for held in self._listings.held.values():
             for (_, number), file in held.items():
                 if number == inode:
@@ -160,7 +162,7 @@ class LogDirectory:
         return found
 
     def _report(self, path: Path, error: ConfigError) -> None:
-        """Raise the error for the file at the log's path; log it once for any other."""
+        """Raise the error if the file is at the log's path; for any other file, log it once."""
         if path == self.live and not _is_missing(path):
             raise error
         if path not in self._unreadable:

@@ -1,6 +1,6 @@
-"""A log's file: its bytes, or the text of a compressed file, and when it was created.
+"""Reads a file of a log: its bytes, or the text of a compressed file, and its time of creation.
 
-The time of creation (birth) distinguishes a file from a later one that was given its inode.
+The time of creation (birth) distinguishes a file from a later file that was given its inode.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _BIRTH_AT: Final = 80
 
 
 class LogFile:
-    """Holds a file open, even if it is renamed; `close` it."""
+    """Holds a file open, even if the file is renamed; `close` it."""
 
     def __init__(self, path: Path) -> None:
-        """Open it. Raises `ConfigError` with the reason if it cannot be read."""
+        """Open the file. Raises `ConfigError` with the reason if it cannot be read."""
         # Unbuffered: a buffer could return bytes that the file no longer has.
         self.path = path  # by which it was opened
         self._file = open_log(path)
@@ -61,26 +61,29 @@ class LogFile:
 
     @property
     def text(self) -> BinaryIO:
-        """The text, for reading from any position. Raises EOFError while a compressed file is
-        incomplete, and `DamagedText`."""
+        """Open the text for reading from any position.
+
+        Raises EOFError while a compressed file is incomplete, or `DamagedText`.
+        """
         if self._unpack is None:
             return self._file
         return cast(BinaryIO, PackedText(self._file, self._unpack))
 
     def size_bytes(self) -> int:
-        """The present size of the file, compressed or not."""
+        """Return the present size of the file, compressed or not."""
         size_bytes = os.fstat(self._file.fileno()).st_size
         if size_bytes != self._size_bytes:
             self._size_bytes, self._changed_at_s = size_bytes, time.monotonic()
         return size_bytes
 
     def quiet_s(self) -> float:
-        """How long nothing was written, as far as `size_bytes` has shown."""
+        """Return how long nothing has been written, as far as `size_bytes` has shown."""
         return time.monotonic() - self._changed_at_s
 
     def beginning(self) -> bytes:
-        """The beginning of the text, without a hole before or after it; b"" for a compressed file
-        that is incomplete or damaged."""
+        """Return the beginning of the text, without holes before or after it; b"" if a
+        compressed file is incomplete or damaged.
+        """
         if self._unpack is not None:
             return self._packed_beginning()
         fd = self._file.fileno()
@@ -104,25 +107,28 @@ class LogFile:
         return beginning.rstrip(b"\0")
 
     def begins(self, beginning: bytes) -> bool:
-        """It still begins so unless it was truncated, as a compressed file never is."""
+        """Return whether it still has this beginning.
+
+        It does unless truncated; a compressed file never is.
+        """
         return self.is_compressed or self.beginning().startswith(beginning)
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
-        """Read bytes of a file that is not compressed."""
+        """Read bytes of an uncompressed file."""
         return os.pread(self._file.fileno(), size_bytes, position)
 
     def next_data(self, position: int) -> int:
         return next_data(self._file.fileno(), position)
 
     def ends(self, extent: Extent) -> bool:
-        """The extent's last bytes are those of this text before the same position."""
+        """Return whether the extent's last bytes match this text before the same position."""
         if self.is_compressed:
             # Its size and tail; the checksum may be unknown.
             return self._unpacked_extent(extent.size_bytes)[::2] == extent[::2]
         return extent.is_end_in(self)
 
     def holds(self, extent: Extent) -> bool:
-        """The text begins with the whole extent."""
+        """Return whether the text begins with the whole extent."""
         # Saved by a version that did not hash all that was sent: then the tail has to do.
         if extent.checksum is None:
             return self.ends(extent)
@@ -131,7 +137,7 @@ class LogFile:
         return extent.is_end_in(self) and Extent().grown(self, extent.size_bytes) == extent
 
     def whole(self) -> Extent:
-        """The text to its present end, with its tail alone."""
+        """Return the text up to its present end, with only its tail hashed."""
         if self.is_compressed:
             return self._unpacked_extent(None)._replace(checksum=None)
         return Extent(checksum=None).grown(self, self.size_bytes())
@@ -145,16 +151,17 @@ class LogFile:
             return Extent(DAMAGED)
 
     def check(self) -> None:
-        """Raise `ConfigError` if it is compressed and nothing of it can be decompressed."""
+        """Raise `ConfigError` if the file is compressed and none of it can be decompressed."""
         try:
             self.text.read(1)
         except (EOFError, DamagedText) as error:
             raise ConfigError(f"cannot read {self.path}: {error}") from None
 
     def has_no_writer(self) -> bool:
-        """Return True only if certainly no process has the file open for writing.
+        """Return True only if it is certain that no process has the file open for writing.
 
-        A lease proves it: Linux grants a read lease only then, and only to the file's owner.
+        A lease proves it: Linux grants a read lease only in that case, and only to the file's
+        owner.
         """
         try:
             fd = self._file.fileno()
@@ -171,7 +178,7 @@ class LogFile:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """Open a file to read its bytes. Raises `ConfigError` with the reason if unreadable."""
+    """Open a file to read its bytes. Raises `ConfigError` with the reason if it is unreadable."""
     try:
         return path.open("rb", buffering=0)
     except OSError as error:
@@ -179,7 +186,7 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def unreadable(path: Path, error: OSError) -> ConfigError:
-    """The error with a readable reason."""
+    """Return the error with a readable reason."""
     match error:
         case FileNotFoundError():
             why = "there is no such file"
@@ -193,7 +200,9 @@ def unreadable(path: Path, error: OSError) -> ConfigError:
 
 
 def _born_ns(fd: int) -> int:
-    """The time at which an open file was created; 0 where the system or file system has none."""
+    """Return when an open file was created, or 0 if the system or file system does not record
+    it.
+    """
     if _STATX is None:
         return int(getattr(os.fstat(fd), "st_birthtime", 0) * 1_000_000_000)
     found = ctypes.create_string_buffer(_STATX_BYTES)
@@ -208,7 +217,7 @@ def _born_ns(fd: int) -> int:
 
 
 def _statx() -> Any:
-    """statx(2) of the C library; Python's own is not in all versions."""
+    """Return statx(2) of the C library; not all versions of Python have it."""
     if sys.platform != "linux":
         return None
     return getattr(ctypes.CDLL(None), "statx", None)
@@ -218,9 +227,9 @@ _STATX: Final = _statx()
 
 
 class FileText:
-    """The text of a file that was found, opened again if it is not held open. Implements `Text`.
+    """The text of a found file, which is reopened if it is not held open. Implements `Text`.
 
-    `is_fixed`: what it answered once stays true.
+    `is_fixed`: an answer, once given, stays true.
     """
 
     def __init__(
@@ -254,7 +263,7 @@ class FileText:
 
     @contextmanager
     def _open(self) -> Iterator[LogFile | None]:
-        """The file; None if it was removed or replaced since it was found."""
+        """Return the open file, or None if it has been removed or replaced since it was found."""
         if (held := self._held.get(self._inode)) is not None:
             yield held
             return

@@ -1,8 +1,9 @@
-"""The logs that the arguments name: files, all files of a directory, or those of a pattern.
+"""Finds the logs that the arguments name: files, all files of a directory, or those matching a
+pattern.
 
-A rotated file next to its log is a part of that log, not a log of its own, also if an argument
-names it; then it is sent even if it was there before the first look at its log. In a directory,
-names with a leading dot are ignored.
+A rotated file next to its log is part of that log, not a log in itself, even if an argument names
+it; a named rotated file is sent even if it existed before the first look at its log. In a
+directory, names with a leading dot are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 class LogPaths:
-    """Looks again at each call of `paths`, and lists only directories that have changed."""
+    """Looks again at each call of `paths`, listing only directories that have changed."""
 
     def __init__(self, given: Sequence[str]) -> None:
         self._given = [Path(each).absolute() for each in given]
@@ -28,11 +29,13 @@ class LogPaths:
         self._named: set[Path] = set()  # rotated files, at the last look
 
     def is_named(self, path: Path) -> bool:
-        """Whether an argument names this rotated file, and not only its directory or its log."""
+        """Return whether an argument names this rotated file, and not only its directory or its
+        log.
+        """
         return path in self._named
 
     def paths(self) -> list[Path]:
-        """The paths in the order of the arguments, each once."""
+        """Return the paths in the order of the arguments, each once."""
         found: dict[Path, None] = {}
         named: set[Path] = set()
         for each in self._given:
@@ -74,7 +77,7 @@ class LogPaths:
 
 
 def _fitting(pattern: str) -> tuple[list[Path], list[Path]]:
-    """The logs that match a pattern, and the rotated files of these logs that match it as well."""
+    """Return the logs that match a pattern, and the matching rotated files of these logs."""
     by_directory: dict[Path, list[str]] = {}
     for path in map(Path, sorted(glob.glob(pattern, recursive=True))):  # noqa: PTH207  # absolute
         if os.path.isfile(path):  # noqa: PTH113  # as above
@@ -89,7 +92,7 @@ def _fitting(pattern: str) -> tuple[list[Path], list[Path]]:
 
 
 def _resolve(paths: Iterable[Path]) -> set[Path]:
-    """The paths with links in their directories followed, each directory once."""
+    """Return the paths with links in their directories followed, resolving each directory once."""
     directories: dict[Path, Path] = {}
     found = set()
     for path in paths:

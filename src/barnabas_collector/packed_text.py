@@ -1,7 +1,7 @@
-"""The text of a compressed file: gzip, bzip2, xz, and zstd.
+"""Reads the text of a compressed file: gzip, bzip2, xz or zstd.
 
-A file that ends too early raises EOFError: it is still being written. What cannot be decompressed
-raises `DamagedText`.
+Raises EOFError if the file ends too early, because it is still being written, or `DamagedText` if
+it cannot be decompressed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.records.frames import zstd_bytes
 
 MAGIC_BYTES: Final = 10
 ZSTD_BYTES: Final = 256 << 20
-"""Bounds zstd text, which is decompressed in memory, frame by frame."""
+"""Limits the size of zstd text, which is decompressed in memory, frame by frame."""
 
 _GZIP: Final = b"\x1f\x8b\x08"
 _BZIP2: Final = b"1AY&SY"  # after "BZh" and a digit
@@ -33,11 +33,11 @@ Unpack = Callable[[BinaryIO], BinaryIO]
 
 
 class DamagedText(Exception):
-    """This cannot be decompressed, with the reason."""
+    """The text cannot be decompressed; the message has the reason."""
 
 
 def unpacking(magic: bytes) -> Unpack | None:
-    """How a file with these first bytes is decompressed; None: it is text."""
+    """Return how to decompress a file with these first bytes, or None if it is text."""
     if magic.startswith(_GZIP):
         return _gzip
     if magic.startswith(b"BZh") and magic[4:10] == _BZIP2:
@@ -48,7 +48,7 @@ def unpacking(magic: bytes) -> Unpack | None:
 
 
 class PackedText(io.RawIOBase):
-    """Reads the text of a compressed file from its start, and can only go forwards from there."""
+    """Reads the text of a compressed file from its start; it can only move forwards from there."""
 
     def __init__(self, file: BinaryIO, unpack: Unpack) -> None:
         file.seek(0)

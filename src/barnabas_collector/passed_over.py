@@ -1,4 +1,4 @@
-"""A rotated file that was there at the first look at its log, and is not to be sent. Pure."""
+"""A rotated file that existed at the first look at its log and must not be sent. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Present(Protocol):
 
 
 class PassedOver(NamedTuple):
-    """The file as it was: its beginning, its inode, and for a file of text all of it."""
+    """The file as it was: its beginning, its inode and, for a text file, its whole extent."""
 
     beginning_bytes: int
     beginning: str
@@ -42,7 +42,7 @@ class PassedOver(NamedTuple):
         return cls(*head, file.inode, file.born_ns, whole.size_bytes, whole.tail)
 
     def is_of(self, file: Present) -> bool:
-        """Return whether it is this file: renamed, or compressed since."""
+        """Return whether it is this file, perhaps renamed or compressed since."""
         head = Fingerprint(self.beginning_bytes, self.beginning)
         # Recorded by an older version: all of the beginning has to be the same, not grown since.
         if not self.inode:

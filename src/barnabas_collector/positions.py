@@ -1,11 +1,12 @@
-"""The positions of a collector, in a compacted topic: written in the transaction of the lines, so
-that both are committed or neither.
+"""The positions of a collector, in a compacted topic. They are written in the same transaction as
+the lines, so that both are committed or neither is.
 
     key     ["NAME", "file", "9f2c..."]   value   the fields of `FileProgress`
             ["NAME", "log", "/var/..."]           the fingerprints of ignored rotated files
             ["NAME", "instance", ""]              the process that started last
 
-NAME is the collector's: several collectors share the topic. A tombstone forgets a file or a log.
+NAME is the collector's name, since several collectors share the topic. A tombstone removes a file
+or a log.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _INSTANCE: Final = "instance"
 
 
 class Positions(KnownFiles):
-    """The positions of the collector of this name. Changes wait for `take_changes`."""
+    """The positions of the collector with this name. Changes wait for `take_changes`."""
 
     is_forgetful = True
 
@@ -41,7 +42,7 @@ class Positions(KnownFiles):
         self._keep(_INSTANCE, "", instance)
 
     def load(self, key: bytes | None, value: bytes | None) -> None:
-        """Load a record of the topic, in order. Raises `CorruptData`."""
+        """Load the next record of the topic. Raises `CorruptData`."""
         try:
             name, kind, what = json.loads(key or b"")
             # Of another collector that shares the topic.
@@ -77,7 +78,7 @@ class Positions(KnownFiles):
         self._changed[self._key(_LOG, log)] = None
 
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:
-        """Remove and return the changes, to write with the lines; None is a tombstone."""
+        """Remove and return the changes, to write them with the lines; None is a tombstone."""
         changed, self._changed = self._changed, {}
         return list(changed.items())
 

@@ -1,6 +1,6 @@
-"""The topic of the positions: it is created, refused if it would lose them, and read to its end.
+"""Creates the positions topic, rejects it if it would lose positions, and reads it to its end.
 
-Compaction keeps the last position of each file, however long the file is at rest.
+Compaction keeps the last position of each file, however long the file is idle.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ _POSITIONS: Final = TopicPartition(POSITIONS_TOPIC, 0)
 
 
 async def prepare_positions_topic(admin: Admin) -> None:
-    """Create it if there is none. Raises `ConfigError` if its positions would be deleted by age or
-    size: then every line would be sent again."""
+    """Create the topic if it does not exist.
+
+    Raises `ConfigError` if it would delete positions by age or size: then every line would be sent
+    again.
+    """
     try:
         new = NewTopic(POSITIONS_TOPIC, 1, configs={_POLICY: "compact"})
         await admin.create_topics([new])
@@ -51,7 +54,7 @@ async def prepare_positions_topic(admin: Admin) -> None:
 
 
 class PositionsReader:
-    """Reads the topic of the positions. Use it as an async context manager."""
+    """Reads the positions topic. Use it as an async context manager."""
 
     def __init__(self, shipment: Shipment, positions: Positions) -> None:
         servers, options = shipment.bootstrap_servers, shipment.client_options
@@ -72,8 +75,10 @@ class PositionsReader:
         await self._stack.aclose()
 
     async def read_to_end(self) -> None:
-        """Read up to the present end of the topic; waits for transactions of other collectors that
-        are open there."""
+        """Read up to the present end of the topic.
+
+        Waits for transactions that other collectors have open there.
+        """
         # The high watermark, not the last stable offset: open transactions are waited for, since
         # one of them may have the start of a successor.
         end = (await self._admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset

@@ -1,9 +1,9 @@
-"""Receives messages of programs and systems, and forwards them to a topic until the sources end.
+"""Receives messages from programs and systems and forwards them to a topic until the sources end.
 
     standard input, syslog ─▶ inbox ─▶ forwarder ─▶ brokers
 
-Nothing is written to disk on the way: messages received and not acknowledged are lost with the
-process. To keep them few, reading from sources stops while the brokers do not answer.
+Nothing is written to disk on the way: messages received but not yet acknowledged are lost if the
+process dies. To keep them few, the sources are not read while the brokers do not respond.
 """
 
 from __future__ import annotations
@@ -27,17 +27,21 @@ _AS_LONG_AS_IT_TAKES_MS: Final = 2**31 - 1  # 24 days
 
 class Source(Protocol):
     async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
-        """Put messages into the inbox until the source ends or `stopping`. Raises `ConfigError`."""
+        """Put messages into the inbox until the source ends or `stopping` is set.
+
+        Raises `ConfigError`.
+        """
         ...
 
 
 async def receive(
     shipment: Shipment, sources: Sequence[Source], stopping: asyncio.Event
 ) -> Shipped:
-    """Forward the sources' messages until all sources have ended, or `stopping`.
+    """Forward the sources' messages until all sources have ended, or `stopping` is set.
 
-    Raises `ConfigError` if a source is unavailable, errors of the brokers at the start, and
-    `DeliveryTimedOut` if they do not accept the rest within `STOP_WITHIN_S` of the stop.
+    Raises `ConfigError` if a source is unavailable, the brokers' errors at the start, or
+    `DeliveryTimedOut` if they do not accept the remaining messages within `STOP_WITHIN_S` of the
+    stop.
     """
     async with _producer(shipment) as producer:
         partitions = await producer.partitions_for(shipment.topic)

@@ -33,7 +33,7 @@ from barnabas_collector.text_extent import INCOMPLETE, Text
 
 
 class Found(NamedTuple):
-    """A file as found by a look."""
+    """A file that a look found."""
 
     device: int
     inode: int
@@ -51,7 +51,7 @@ _NOTHING = Found(0, 0, 0, b"")
 
 
 class Recognised(NamedTuple):
-    """The identities of the files of a look, each by its place in the look."""
+    """The identities of the files of a look, each keyed by its place in the look."""
 
     files: dict[int, FileProgress]
     passed_over: dict[int, PassedOver]  # by this look, if it is the first
@@ -68,7 +68,7 @@ class Known(NamedTuple):
 
 
 def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
-    """Identify the files: `found` has the oldest first, the live one last."""
+    """Identify the files; `found` lists the oldest first, the live file last."""
     files: dict[int, FileProgress] = {}
     # The strongest proof first: what it has matched is left out by the weaker ones.
     _add_known(files, found, known.files, _is_certain)
@@ -107,7 +107,7 @@ def _passing(
     files: dict[int, FileProgress],
     known: Known,
 ) -> list[int]:
-    """The files that the first look passes over: all that are older than the known ones."""
+    """Return the files that the first look passes over: all that are older than the known files."""
     is_first = known.passed_over is None
     # If files of the log are known, but none of them was found, it is unknown which of the found
     # ones are older: all are sent.
@@ -134,7 +134,7 @@ def _add_known(
     known: Sequence[FileProgress],
     is_proof: Callable[[FileProgress, Found], bool],
 ) -> None:
-    """Match known files, those with the longest beginning first, with the oldest possible file."""
+    """Match each known file, longest beginning first, with the oldest file that it may be."""
     taken = {each.file_id for each in files.values()}
     left = [place for place in range(len(found)) if place not in files]
     if not left:
@@ -153,8 +153,10 @@ def _add_known(
 def _without_doubt(
     files: dict[int, FileProgress], found: Sequence[Found], known: Sequence[FileProgress]
 ) -> list[FileProgress]:
-    """The known files with a sent part that no two of the found files begin with, unless it has
-    times: the lines of a banner may be all that was sent of a file."""
+    """Return the unmatched known files that may still be matched: at most one found file begins
+    with the sent part, or the sent part has times; without times, it may consist of a banner
+    alone.
+    """
     taken = {each.file_id for each in files.values()}
     left = [each for each in known if each.file_id not in taken]
     if len(files) == sum(bool(file.beginning) for file in found):
@@ -174,7 +176,10 @@ def _is_distinct(known: FileProgress, found: Sequence[Found]) -> bool:
 
 
 def _is_certain(known: FileProgress, file: Found) -> bool:
-    """Inode and birth are the same; the device may have another number since a reboot."""
+    """Return whether inode and birth are the same.
+
+    The device number may have changed in a reboot.
+    """
     is_same = bool(known.born_ns) and known.born_ns == file.born_ns
     return is_same and _has_inode(known, file)
 
@@ -207,14 +212,16 @@ def _is_copy(known: FileProgress, file: Found) -> bool:
 
 
 def _holds(known: FileProgress, file: Found) -> bool:
-    """A file begins with all that was sent of another."""
+    """Return whether a file begins with all that was sent of another."""
     if not _fits_beginning(known, file):
         return False
     return file.text is None or not known.sent_bytes or file.text.holds(known.extent)
 
 
 def _copies(files: dict[int, FileProgress], found: Sequence[Found]) -> set[int]:
-    """Files that may be a copy, complete or under way, of another one, which is read instead."""
+    """Yield the files that may be a copy, complete or under way, of another file, which is read
+    instead.
+    """
     originals = [file for file in found if file.beginning and (file.is_live or not file.is_listed)]
     return {
         place

@@ -1,4 +1,4 @@
-"""Joins lines to records: the last record waits, since more lines may belong to it. Pure."""
+"""Joins lines into records. The last record waits, since more lines may belong to it. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from barnabas_collector.line_cutter import MAX_LINE_BYTES, Line
 
 IsStart = Callable[[bytes], object]
-"""Whether a line begins a record."""
+"""Returns whether a line begins a record."""
 
 
 class RecordJoiner:
@@ -24,7 +24,7 @@ class RecordJoiner:
         return self._waiting[0] if self._waiting else None
 
     def join(self, lines: list[Line]) -> list[Line]:
-        """Return the records that end, because another begins or they are too long."""
+        """Return the records that end, because another record begins or they are too long."""
         records: list[Line] = []
         for line in lines:
             size_bytes = line.size_bytes + 1
@@ -36,7 +36,7 @@ class RecordJoiner:
         return records
 
     def take(self) -> list[Line]:
-        """Remove and return the waiting record, as it is."""
+        """Remove and return the waiting record, even if more lines might follow."""
         lines, size_bytes = self._waiting, self.waiting_bytes - 1
         self._waiting, self.waiting_bytes = [], 0
         if len(lines) < 2:

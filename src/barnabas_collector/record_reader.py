@@ -1,8 +1,8 @@
-"""Records of several lines: a stack trace belongs to the line before it.
+"""Reads records of several lines: a stack trace belongs to the line before it.
 
-A rule defines the first lines of records. The last record of a file waits for more lines, until
-another one begins or nothing was written for a while. It is not kept in memory from one look to the
-next, but read again from its beginning.
+A rule defines the first lines of records. The last record of a file waits for more lines until
+another record begins or nothing has been written for a while. It is not kept in memory between
+looks but read again from its beginning.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ INDENTED = (
     rb"(?!\s|at |Caused by:|\.\.\. |Traceback |[})\]]|$"
     rb"|(?:[a-z_]\w*\.)*[A-Z]\w*(?:Exception|Error|Throwable)(?:$|:|\s))"
 )
-"""All lines begin a record except indented, blank and stack trace lines; those include the name of
-the exception."""
+"""Every line begins a record unless it is indented, blank or part of a stack trace, such as the
+line with the name of the exception.
+"""
 
 
 class Reader(Protocol):
-    """Reads a file for `RotatedLog`. `position`, `number`: the start of the next reader."""
+    """Reads a file for `RotatedLog`. The next reader starts at `position` and `number`."""
 
     @property
     def position(self) -> int: ...
@@ -36,11 +37,11 @@ class Reader(Protocol):
     def portions(self) -> Iterator[list[Line]]: ...
 
     def take_waiting(self) -> list[Line]:
-        """Remove and return whole records that waited for more lines, which will not come."""
+        """Remove and return whole records that were waiting for more lines, which will not come."""
         ...
 
     def last(self) -> list[Line]:
-        """The rest of a complete file."""
+        """Return the rest of a complete file."""
         ...
 
     @property
@@ -48,12 +49,14 @@ class Reader(Protocol):
 
     @property
     def ends_in_hole(self) -> bool:
-        """The file ends in a hole, which may still be filled."""
+        """Return whether the file ends in a hole, which may still be filled."""
         ...
 
 
 class RecordReader:
-    """Reads lines of a file joined to records; each has the position of its first line."""
+    """Reads the lines of a file and joins them into records with the position of their first
+    line.
+    """
 
     def __init__(self, file: BinaryIO, position: int, number: int, is_start: IsStart) -> None:
         self._reader = LineReader(file, position, number)
@@ -89,8 +92,10 @@ class RecordReader:
 
 
 def record_start(pattern: str | bytes) -> IsStart:
-    """The rule of a regular expression that matches the start of first lines. Raises
-    `ConfigError`."""
+    """Return the rule for a regular expression that matches the start of first lines.
+
+    Raises `ConfigError`.
+    """
     try:
         return re.compile(pattern.encode() if isinstance(pattern, str) else pattern).match
     except re.error as error:

@@ -1,4 +1,4 @@
-"""The collector's registry: its files, and how far each was sent.
+"""The collector's registry: its files, and how much of each was sent.
 
     {"files": [{"file_id": "9f2c...", "path": "/var/log/access.log", "first_line": "5be1...",
                 "device": 64769, "inode": 1311, "generation": 0, "position": 81920, "line": 431,
@@ -7,15 +7,15 @@
      "partition_counts": {"9f2c...": 4}}
 
 Files without a fingerprint (`beginning`), and a registry without `logs`, were written by an older
-version: there the first line counts, until the file is seen again.
+version: the first line then identifies a file until the file is seen again.
 
-A file's lines are spread over as many partitions as its topic had when the file began, whatever
-their present number (`partition_counts`, by `file_id`): the pipeline only recognises duplicates
-within a partition.
+A file's lines are spread over as many partitions as its topic had when the file began, however many
+it has now (`partition_counts`, by `file_id`): the pipeline recognises duplicates only within a
+partition.
 
-Written atomically: before the first line of a file is sent, so that no other file can get its
-`file_id`, and after each portion that the broker has acknowledged. So after a crash the last
-portion is sent again, with the same file and positions, by which the pipeline recognises it.
+The registry is written atomically: before the first line of a file is sent, so that no other file
+can get its `file_id`, and after each portion that the broker has acknowledged. After a crash the
+last portion is therefore sent again, and the pipeline recognises it by its file and positions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from barnabas_collector.passed_over import PassedOver
 
 
 class Registry(KnownFiles):
-    """The known files, kept in a file of our own. One process at a time."""
+    """The known files, saved in a file that belongs to one process at a time."""
 
     def __init__(self, path: Path) -> None:
         """Raises `ConfigError` if the file is not a registry."""
@@ -56,12 +56,16 @@ class Registry(KnownFiles):
             self._partition_counts[file_id] = int(count)
 
     def partition_count(self, file_id: str) -> int | None:
-        """The number of partitions for the file's lines; None: not decided yet."""
+        """Return the number of partitions for the file's lines, or None if it has not been
+        decided.
+        """
         return self._partition_counts.get(file_id)
 
     def keep_partition_count(self, file_id: str, count: int) -> None:
-        """Save the number of partitions for the file's lines; call it before the first one is
-        sent."""
+        """Save the number of partitions for the file's lines.
+
+        Call it before the first line is sent.
+        """
         self._partition_counts[file_id] = count
         self._store()
 

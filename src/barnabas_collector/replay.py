@@ -1,11 +1,11 @@
-"""Sends dead letters back to the topics that they came from, each once.
+"""Sends each dead letter back, once, to the topic that it came from.
 
     dead letters ─▶ the original records, with the letter's place ───────┐
              └▶ the position of the replay, as offsets of a group ───────┴─▶ one transaction
 
 A replayed record has the header `replayed`, by which the pipeline distinguishes it from the line
-that it has seen; a letter that is sent twice all the same is recognised. A record that is rejected
-again becomes a dead letter behind the replayed ones, for the next replay.
+that it has already seen and recognises a letter that is sent twice. A record that is rejected again
+becomes a new dead letter, after the replayed ones, for the next replay.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ async def replay(
     to: str | None = None,
     client_options: Mapping[str, Any] | None = None,
 ) -> Replayed:
-    """Replay the dead letters that arrived in a topic since its last replay.
+    """Replay the dead letters that have arrived in a topic since its last replay.
 
-    `to`: the topic to send everything to, instead of each letter's own. `client_options`: those of
-    every client, such as the ones of security. Raises `ConfigError` if a
-    record is not a dead letter, and the errors of consumers and producers.
+    `to`: the topic to which everything is sent, instead of each letter's own topic.
+    `client_options`: options of every client, such as security options. Raises `ConfigError` if a
+    record is not a dead letter, or an error of a consumer or the producer.
     """
     options = client_options or {}
     by_topic: dict[str, int] = {}
@@ -91,7 +91,7 @@ async def replay(
 
 
 def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
-    """A dead letter's original record, with the letter's place in a header."""
+    """Return a dead letter's original record, with the letter's place in a header."""
     headers = dict(letter.headers)
     where = f"{letter.topic} {letter.partition} {letter.offset}"
     source, partition = headers.get(SOURCE_TOPIC), headers.get(SOURCE_PARTITION)
@@ -112,7 +112,7 @@ def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
 
 
 def _within(record: ProducerRecord, partitions: int) -> ProducerRecord:
-    """The record in its original partition, for order; without one if the topic has fewer."""
+    """Assign the record to its original partition, for order, or to none if the topic has fewer."""
     if record.partition is not None and record.partition >= partitions:
         return record._replace(partition=record.partition % partitions)
     return record

@@ -1,4 +1,4 @@
-"""The unsent lines of a log, in order, however its files are rotated.
+"""Reads the unsent lines of a log, in order, however its files are rotated.
 
 - Its files are the one at its path and the rotated ones next to it (`siblings.py`), compressed or
   not. `recognition.py` identifies them. A file that was moved to another directory, or
@@ -34,12 +34,12 @@ from barnabas_collector.record_reader import Reader, RecordReader
 
 QUIET_S = 60.0
 SETTLED_S = 1.0
-"""How long nothing must be written until a record of several lines counts as complete."""
+"""For how long nothing must be written before a record of several lines counts as complete."""
 _log = logging.getLogger(__name__)
 
 
 class Portion(NamedTuple):
-    """Consecutive lines of one file. Save `progress` once they are sent."""
+    """Consecutive lines of one file. Save `progress` once they have been sent."""
 
     progress: FileProgress
     lines: list[Line]
@@ -58,8 +58,9 @@ class RotatedLog:
         listings: Listings | None = None,
         is_named: IsNamed | None = None,
     ) -> None:
-        """`is_start`: the rule for first lines, unless each line is a record. `listings`: shared by
-        the logs of a directory. `is_named`: the rotated files to send even at the first look.
+        """`is_start`: the rule for first lines; None if each line is a record. `listings`: shared
+        by the logs of a directory. `is_named`: selects the rotated files that are sent even at the
+        first look.
 
         Raises `ConfigError` if the log does not exist or cannot be read.
         """
@@ -77,10 +78,11 @@ class RotatedLog:
             file.close()
 
     def portions(self, *, is_last_look: bool = False) -> Iterator[Portion]:
-        """The unsent lines up to now. Before asking for the next portion, save the last one.
+        """Yield the lines that have not been sent. Before asking for the next portion, save the
+        last one.
 
-        `is_last_look`: no other follows in this run. Raises `ConfigError` if the file at the log's
-        path cannot be read.
+        `is_last_look`: no other look follows in this run. Raises `ConfigError` if the file at the
+        log's path cannot be read.
         """
         found = self._directory.look()
         self.is_empty = not found
@@ -135,12 +137,12 @@ class RotatedLog:
 
     @property
     def holds_rotated(self) -> bool:
-        """Rotated files that may still be written to are held open."""
+        """Return whether rotated files are held open that may still be written to."""
         return self._directory.holds_rotated
 
     @property
     def is_settled(self) -> bool:
-        """New lines can only come with a change of its file or its directory."""
+        """Return whether new lines can come only with a change of the log's file or directory."""
         return not self.unfinished_bytes and not self.holds_rotated
 
     def close(self) -> None:
@@ -155,8 +157,11 @@ class RotatedLog:
     def _read(
         self, file: LogFile, found: Found, progress: FileProgress, is_complete: bool | None
     ) -> Iterator[Portion]:
-        """Read one file. `is_complete`: the last line counts even without a line feed; None: if no
-        process has the file open for writing."""
+        """Read one file.
+
+        `is_complete`: the last line counts even without a line feed; if None, it counts if no
+        process has the file open for writing.
+        """
         try:
             reader = self._reader(file, progress)
             for lines in reader.portions():
@@ -200,9 +205,9 @@ class RotatedLog:
     def _portion(
         self, file: LogFile, before: FileProgress, after: FileProgress, lines: list[Line]
     ) -> Portion:
-        """Save by what the file is recognised if its lines are sent and the process is killed.
+        """Save what identifies the file in case its lines are sent and the process is then killed.
 
-        At the look it may have had its header alone, by which no copy of it is recognised.
+        At the look it may have had only its header, which is not enough to recognise a copy of it.
         """
         if before.beginning_bytes < BEGINNING_BYTES and not file.is_compressed:
             seen = Fingerprint.of(file.beginning())
@@ -249,7 +254,7 @@ def _is_sent(found: Found, progress: FileProgress) -> bool:
 
 
 def _is_still(file: LogFile, found: Found, progress: FileProgress) -> bool:
-    """Return whether it is still the file that was found: not truncated and written again."""
+    """Return whether it is still the file that was found: neither truncated nor rewritten."""
     if file.is_compressed:
         return True
     extent = progress.extent
@@ -262,8 +267,9 @@ def _after(reader: Reader, progress: FileProgress, file: LogFile) -> FileProgres
 
 
 def _alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[FileProgress]:
-    """The known files of other logs of this directory of which a found one may be a copy: its
-    text begins alike, and is compressed or has times."""
+    """Return the known files of this directory's other logs of which a found file may be a copy:
+    its text begins alike and is compressed or has times.
+    """
     names: dict[str, FileProgress] = {}
     for file in found:
         if file.beginning and (file.size_bytes is None or _is_timed(file)):
@@ -275,7 +281,7 @@ def _alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[F
 
 
 def _is_there(known: FileProgress) -> bool:
-    """Return whether the file is still in its directory, and was not truncated."""
+    """Return whether the file is still in its directory and has not been truncated."""
     try:
         file = LogFile(_present_path(known))
     except (OSError, ConfigError):
@@ -287,7 +293,7 @@ def _is_there(known: FileProgress) -> bool:
 
 
 def _is_in(known: FileProgress, file: LogFile | None) -> bool:
-    """Return whether an open file is the known one, and was not truncated."""
+    """Return whether an open file is the known one and has not been truncated."""
     if file is None or file.inode != known.inode or not known.begins(file.beginning()):
         return False
     if file.is_compressed:
@@ -297,9 +303,10 @@ def _is_in(known: FileProgress, file: LogFile | None) -> bool:
 
 
 def _present_path(known: FileProgress) -> Path:
-    """Return where the file is now: programs compress and move logs under names of their own.
+    """Return where the file is now: programs compress logs and move them under names of their
+    choice.
 
-    Raises OSError if its directory no longer has it.
+    Raises OSError if the file is no longer in its directory.
     """
     path = Path(known.path)
     if path.exists() and path.stat().st_ino == known.inode:

@@ -1,4 +1,4 @@
-"""A collector's task, and its counts."""
+"""A collector's task and its counts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from barnabas_collector.rotated_log import QUIET_S
 
 
 class Shipment(NamedTuple):
-    """Tells a collector what to read and where to send it. `name`: identifies its positions; two
-    collectors that run at once must not share one."""
+    """What a collector reads and where it sends it.
+
+    `name` identifies the collector's positions; two collectors that run at the same time must not
+    share a name.
+    """
 
     bootstrap_servers: str
     topic: str
@@ -25,11 +28,11 @@ class Shipment(NamedTuple):
     transaction_timeout_ms: int = 60_000
     retention_s: float = RETENTION_S  # of the positions of files that are gone
     client_options: Mapping[str, Any] = {}
-    """Those of every client, such as the ones of security."""
+    """The options of every client, such as security options."""
 
 
 class Shipped(NamedTuple):
-    """Counts of committed or acknowledged lines, and of losses."""
+    """Counts of committed or acknowledged lines, and of lost ones."""
 
     lines: int = 0
     size_bytes: int = 0

@@ -1,16 +1,16 @@
-"""Sends the lines of logs to a topic, each once: a line and the position after it are written in
-the same transaction.
+"""Sends each line of the logs to a topic once: a line and the position after it are written in the
+same transaction.
 
     files ─▶ portions of lines ─▶ record batches ──┐
                └▶ the position in each file ───────┴─▶ one transaction
 
-If it is killed at any moment, the next process with the same name ends or aborts the open
-transaction, reads the positions (`positions.py`), and continues there. read_committed consumers see
-every line once, and those of one file in order, for a file goes to one partition.
+If the process is killed at any moment, the next process with the same name ends or aborts the open
+transaction, reads the positions (`positions.py`) and continues from them. read_committed consumers
+see every line once, and the lines of a file in order, because a file goes to one partition.
 
-A process that starts fences the one before it, and records its start in the topic of positions.
-Brokers also fence a producer whose transaction took too long: the record distinguishes the two
-cases. Without it two collectors of one name would fence each other indefinitely.
+A process that starts fences the previous one and records its start in the positions topic. Brokers
+also fence a producer whose transaction took too long; the record distinguishes the two cases.
+Without it, two collectors with the same name would fence each other indefinitely.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _SUCCESSOR_S: Final = 10.0  # in which a process that fenced us records its star
 async def ship(
     shipment: Shipment, paths: LogPaths, stopping: asyncio.Event, *, once: bool = False
 ) -> Shipped:
-    """Send the lines of the logs as they are written, until `stopping`, or (`once`) the present
-    ones.
+    """Send the lines of the logs as they are written, until `stopping` is set; with `once`, send
+    only the present lines.
 
-    Once it has committed something it retries after errors of the cluster. Raises earlier ones, and
-    `ConfigError` if another collector has the same name or (`once`) a log cannot be read.
+    Once something has been committed, cluster errors are retried; earlier errors are raised. Raises
+    `ConfigError` if another collector has the same name or, with `once`, a log cannot be read.
     """
     total = Shipped()
     instance = uuid.uuid4().hex
@@ -87,7 +87,7 @@ async def ship(
 
 
 async def _check_no_successor(shipment: Shipment, instance: str) -> None:
-    """Raise `ConfigError` if another process of this name started after this one."""
+    """Raise `ConfigError` if another process with this name started after this one."""
     positions = Positions(shipment.name)
     give_up_at_s = time.monotonic() + _SUCCESSOR_S
     async with PositionsReader(shipment, positions) as reader:
@@ -104,7 +104,7 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
 
 
 class _Shipper:
-    """Sends lines from the committed positions on, until it is stopped or fails."""
+    """Sends lines from the committed positions on, until stopped or failed."""
 
     def __init__(self, shipment: Shipment, paths: LogPaths, instance: str) -> None:
         self.shipped = Shipped()
@@ -189,7 +189,7 @@ class _Shipper:
         )
 
     async def _commit(self, producer: Producer) -> None:
-        """Commit the lines sent, and the changed positions."""
+        """Commit the lines sent and the changed positions."""
         # No line is sent without a change of its file's position.
         if not self._positions.has_changed:
             return
@@ -203,7 +203,10 @@ class _Shipper:
 
     @contextlib.asynccontextmanager
     async def _producer(self) -> AsyncIterator[Producer]:
-        """The producer of this name: an earlier one is fenced, its open transaction ended."""
+        """Return the producer for this name.
+
+        It fences an earlier one and ends its open transaction.
+        """
         servers, options = self._shipment.bootstrap_servers, self._shipment.client_options
         async with Admin(servers, **options) as admin:
             await prepare_positions_topic(admin)

@@ -1,4 +1,4 @@
-"""Recognises the names of a log's rotated files, and their order. Pure.
+"""Recognises the names of a log's rotated files and puts them in order. Pure.
 
     access.log.1  access.log.2.gz  access.log.0  access.log.old      numbered: 1 is the newest
     access.log-20261123  access.log.2026-11-23.gz  access.log-20261123-1795392000      dated
@@ -36,9 +36,10 @@ Order = tuple[int, ...]
 
 
 def siblings(log: str, names: Iterable[str]) -> list[str]:
-    """The rotated files of a log among `names`, the oldest first.
+    """Return the rotated files of a log among `names`, oldest first.
 
-    A file next to its own compressed form stands for both: that one is still being written.
+    A file next to its own compressed form stands for both, because the compressed form is still
+    being written.
     """
     aged = {name: order for name in names if (order := _order(log, name)) is not None}
     whole = [name for name in aged if (plain := plain_name(name)) == name or plain not in aged]
@@ -46,7 +47,7 @@ def siblings(log: str, names: Iterable[str]) -> list[str]:
 
 
 def plain_name(name: str) -> str:
-    """The name of a compressed file before it was compressed."""
+    """Return the name that a compressed file had before compression."""
     for suffix in COMPRESSED:
         if name.endswith(suffix):
             return name.removesuffix(suffix)
@@ -55,7 +56,7 @@ def plain_name(name: str) -> str:
 
 @lru_cache(16_384)
 def log_names(name: str) -> frozenset[str]:
-    """The logs of which a file of this name may be a rotated one."""
+    """Return the logs of which a file with this name may be a rotated file."""
     plain = plain_name(name)
     marks = [at for at, character in enumerate(plain) if at and character in "._-"]
     found = {plain} if plain != name else set()
@@ -67,7 +68,9 @@ def log_names(name: str) -> frozenset[str]:
 
 
 def _order(log: str, name: str) -> Order | None:
-    """The file's order, larger for younger ones; None if it is not a rotated file of this log."""
+    """Return the file's order, larger for newer files, or None if it is not a rotated file of
+    this log.
+    """
     plain = plain_name(name)
     # The log itself, compressed in place: the youngest. Before it come `.old`, numbered files by
     # falling number, and dated files, should a log have several kinds.

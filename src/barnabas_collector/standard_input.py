@@ -23,14 +23,16 @@ _READ_BYTES: Final = 262_144
 
 
 class StandardInput:
-    """Standard input: a pipe, a terminal, or a redirected file.
+    """Standard input: a pipe, a terminal or a redirected file.
 
-    It is read in a thread, since an event loop cannot wait for every kind of file. All lines have
-    the collector's name as their key, so that one partition has them in order.
+    It is read in a thread because an event loop cannot poll every kind of file. Every line is keyed
+    by the collector's name, so all lines go to one partition and stay in order.
     """
 
     def __init__(self, shipment: Shipment) -> None:
-        """Raises `ConfigError` if it is closed: its descriptor may be another file's by now."""
+        """Raises `ConfigError` if standard input is closed: its descriptor may by now belong to
+        another file.
+        """
         if sys.stdin is None:
             raise ConfigError("cannot read standard input: it is closed")
         self._descriptor = sys.stdin.fileno()
@@ -39,7 +41,10 @@ class StandardInput:
         self._joiner = None if shipment.is_start is None else RecordJoiner(shipment.is_start)
 
     async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
-        """Collect lines until its end, or `stopping`. Raises `ConfigError` if it is unreadable."""
+        """Collect lines until the input ends or `stopping` is set.
+
+        Raises `ConfigError` if it is unreadable.
+        """
         with _alarm() as (alarm, ring):
             watching = asyncio.create_task(_ring(stopping, ring))
             try:
@@ -56,8 +61,9 @@ class StandardInput:
         inbox.add(self._bundles(self._last()))
 
     def _read(self, alarm: int, patience_s: float | None) -> bytes | None:
-        """The next bytes, b"" at the end or after an alarm, None if none come within
-        `patience_s`."""
+        """Return the next bytes, b"" at the end or after an alarm, or None if none arrive within
+        `patience_s`.
+        """
         poll = select.poll()
         # A thread that waits for input cannot be cancelled; the alarm's pipe wakes it.
         for descriptor in (self._descriptor, alarm):
@@ -104,7 +110,7 @@ class StandardInput:
 
 @contextlib.contextmanager
 def _alarm() -> Iterator[tuple[int, int]]:
-    """The two ends of a pipe."""
+    """Open a pipe and return its two ends."""
     ends = os.pipe()
     try:
         yield ends

@@ -3,9 +3,10 @@
     57 <34>1 2026-11-24T...    octet counting (3.4.1): a count, a blank, that many bytes
     <34>Nov 24 22:14:15 ...\\n  a trailer (3.4.2): a line feed, or the NUL of some senders
 
-The kind is recognised per frame. A count before `<` makes it the first; without `<`, with which a
-message should begin, only on a connection that has counted before. An incomplete frame at the end
-of the connection is a message all the same. Empty frames are ignored.
+The framing is recognised for each frame. A count before `<`, with which a message should begin,
+means octet counting; a count without `<` does so only on a connection that has used octet counting
+before. An incomplete frame at the end of the connection still counts as a message. Empty frames are
+ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 65_536
-"""The longest message kept: as large as a datagram, and eight times the limit of senders."""
+"""The longest message kept: as long as the largest datagram, and eight times the senders' limit."""
 
 _COUNT: Final = re.compile(rb"([1-9][0-9]{0,8}) ")
 _BEGINS_A_COUNT: Final = re.compile(rb"[1-9][0-9]{0,8}\Z")
@@ -27,7 +28,7 @@ class Frame(NamedTuple):
 
 
 class SyslogFraming:
-    """The framing of one connection. It holds at most `most_bytes`."""
+    """The framing of one connection. Holds at most `most_bytes`."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -39,7 +40,7 @@ class SyslogFraming:
         self._is_within = False  # within a frame
 
     def cut(self, more: bytes) -> list[Frame]:
-        """The messages that end in the next bytes."""
+        """Return the messages that end in the next bytes."""
         data, self._undecided = self._undecided + more, b""
         found: list[Frame] = []
         at = 0
@@ -57,7 +58,7 @@ class SyslogFraming:
         return found
 
     def last(self) -> list[Frame]:
-        """The incomplete message at the end of the connection."""
+        """Return the incomplete message at the end of the connection."""
         found: list[Frame] = []
         if self._undecided:
             self._keep(self._undecided)
@@ -67,7 +68,9 @@ class SyslogFraming:
         return found
 
     def _begin(self, data: bytes, at: int) -> int | None:
-        """The start of the next frame's text; None if more bytes are needed to know it."""
+        """Return where the text of the next frame begins, or None if that takes more bytes to
+        decide.
+        """
         match = _COUNT.match(data, at)
         if match is not None:
             # A line may begin with a number, too: the next byte decides.
@@ -112,6 +115,6 @@ class SyslogFraming:
 
 
 def datagram(data: bytes) -> list[Frame]:
-    """The message of a datagram, without the trailer that some senders add here, too."""
+    """Return the message in a datagram, without the trailer that some senders add here, too."""
     text = data[:-1] if data[-1:] in (b"\n", b"\0") else data
     return [Frame(text[:MOST_BYTES], len(text))] if text else []

@@ -31,8 +31,9 @@ _PRIORITY: Final = re.compile(rb"<(0|[1-9][0-9]{0,2})>")
 
 
 def priority(text: bytes) -> tuple[str, str] | None:
-    """The names of facility and severity, by the number in angle brackets (RFC 5424, 6.2.1, and
-    RFC 3164, 4.1.1); None if the message has no valid one."""
+    """Return the names of facility and severity, given by the number in angle brackets (RFC
+    5424, 6.2.1, and RFC 3164, 4.1.1), or None if the message has no valid number.
+    """
     match = _PRIORITY.match(text)
     if match is None:
         return None
@@ -43,7 +44,10 @@ def priority(text: bytes) -> tuple[str, str] | None:
 
 
 class SyslogMessages:
-    """The messages of one sender. Its address is the key, so one partition has them in order."""
+    """The messages of one sender.
+
+    Its address is the key, so they stay in order in one partition.
+    """
 
     def __init__(self, peer: str, host: str) -> None:
         self._peer = peer

@@ -1,4 +1,4 @@
-"""Receives syslog over TCP. Senders wait while the brokers do not accept messages."""
+"""Receives syslog over TCP. Senders wait while the brokers accept no messages."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from barnabas_collector.tally import Tally
 
 MOST_CONNECTIONS: Final = 1_000
 IDLE_S: Final = 60.0
-"""After this silence a connection may be closed for a new one, if there are too many. Otherwise it
-stays open: senders only notice a close with their next message, and lose that."""
+"""If there are too many connections, one that has been silent for this long may be closed for a
+new one. Otherwise it stays open: a sender notices that a connection was closed only with its
+next message, and loses that message.
+"""
 
 
 class SyslogTcp:
-    """A listener and its connections. `on_listening`: called with the address."""
+    """A listener and its connections. `on_listening` is called with the address."""
 
     def __init__(
         self, address: SyslogAddress, host: str, on_listening: Callable[[str], None]
@@ -35,7 +37,7 @@ class SyslogTcp:
         self._inbox: Inbox  # from `run` on
 
     async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
-        """Listen until `stopping`. Raises `ConfigError` if the address is unavailable."""
+        """Listen until `stopping` is set. Raises `ConfigError` if the address is unavailable."""
         self._inbox = inbox
         loop = asyncio.get_running_loop()
         with self._address.errors("tcp"):
@@ -54,7 +56,9 @@ class SyslogTcp:
             self._refused.log_rest()
 
     def admits(self, connection: _Connection) -> bool:
-        """Add a connection, perhaps in place of the longest idle one; False if there is no room."""
+        """Add a connection, perhaps in place of the longest idle one; returns False if there is
+        no room.
+        """
         if len(self._connections) >= self._most:
             # The order is that of the last data (`on_received`).
             oldest = next(iter(self._connections))

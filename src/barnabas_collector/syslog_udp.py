@@ -1,5 +1,7 @@
-"""Receives syslog over UDP. Messages that arrive while there is no room are dropped and counted,
-since senders cannot be made to wait.
+"""Receives syslog over UDP.
+
+Messages that arrive while there is no room are dropped and counted, since senders cannot be made to
+wait.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _MOST_SENDERS: Final = 4_096  # in the cache
 
 
 class SyslogUdp:
-    """A listener. `on_listening`: called with the address."""
+    """A listener. `on_listening` is called with the address."""
 
     def __init__(
         self, address: SyslogAddress, host: str, on_listening: Callable[[str], None]
@@ -32,7 +34,7 @@ class SyslogUdp:
         self._on_listening = on_listening
 
     async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
-        """Listen until `stopping`. Raises `ConfigError` if the address is unavailable."""
+        """Listen until `stopping` is set. Raises `ConfigError` if the address is unavailable."""
         receiver = _Receiver(inbox, self._host)
         loop = asyncio.get_running_loop()
         with self._address.errors("udp"):

@@ -1,4 +1,4 @@
-"""A count of losses that is logged now and then, so that the log does not grow with the losses."""
+"""Counts losses and logs the count at intervals, so that the log does not grow with the losses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EVERY_S: Final = 10.0
 
 
 class Tally:
-    """A count. `what`: the end of a sentence that begins with the number."""
+    """A count. `what`: the words that follow the number in a log line."""
 
     def __init__(self, what: str) -> None:
         self.total = 0
@@ -21,7 +21,7 @@ class Tally:
         self._next_at_s = -_EVERY_S
 
     def add(self, count: int, why: str = "") -> None:
-        """Warn at once, and then every ten seconds of the sum since."""
+        """Warn immediately, and then every ten seconds with the sum since the last warning."""
         self.total += count
         now_s = time.monotonic()
         if now_s >= self._next_at_s:
@@ -29,7 +29,7 @@ class Tally:
             self._log_count(why)
 
     def log_rest(self) -> None:
-        """Warn of the losses not logged yet."""
+        """Warn about the losses not logged yet."""
         if self.total > self._logged:
             self._log_count("")
 

@@ -1,9 +1,9 @@
-"""The sent part of a file, hashed as far as it was sent. Pure.
+"""Hashes the sent part of a file. Pure.
 
-The beginning alone identifies no file: a banner of any size is at the top of every file of a log.
-The checksum of everything up to a position and the hash of the last bytes before it distinguish two
-files that differ anywhere before it. The checksum grows with the position, without reading
-anything twice. NULs are left out of it, so that the holes of a sparse file cost nothing.
+The beginning alone does not identify a file: a banner of any size may be at the top of every file
+of a log. The checksum of everything up to a position and the hash of the last bytes before it
+distinguish two files that differ anywhere before the position. The checksum grows with the
+position, and nothing is read twice. It skips NULs, so that the holes of a sparse file cost nothing.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from barnabas_collector.fingerprint import digest
 TAIL_BYTES: Final = 4096
 INCOMPLETE: Final = -1
 DAMAGED: Final = -2
-"""Is the `size_bytes` of a compressed file whose end cannot be read."""
+"""The `size_bytes` of a compressed file whose end cannot be read."""
 _READ_BYTES: Final = 1 << 20
 
 
 class Bytes(Protocol):
-    """The bytes of a text, in any order."""
+    """Gives access to the bytes of a text, in any order."""
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
-        """Less at the end of the text."""
+        """Return this many bytes, or fewer at the end of the text."""
         ...
 
     def next_data(self, position: int) -> int:
-        """Return where the data from a position on begin, at the earliest."""
+        """Return a position that is not after the start of the next data at or after this one."""
         ...
 
 
@@ -41,11 +41,11 @@ class Extent(NamedTuple):
     tail: str = ""
 
     def is_end_in(self, text: Bytes) -> bool:
-        """This extent's last bytes are those of the text before the same position."""
+        """Return whether the text has this extent's last bytes before the same position."""
         return tail_of(text, self.size_bytes) == self.tail
 
     def grown(self, text: Bytes, size_bytes: int) -> Extent:
-        """This extent with the bytes of the text up to a later position."""
+        """Return this extent extended with the bytes of the text up to a later position."""
         # A checksum that is unknown stays so: it would need the whole text, from the beginning.
         at, checksum = self.size_bytes, self.checksum
         while at < size_bytes and checksum is not None:
@@ -60,34 +60,34 @@ class Extent(NamedTuple):
 
 
 def tail_of(text: Bytes, size_bytes: int) -> str:
-    """The hash of the last bytes before a position; none before the first."""
+    """Return the hash of the last bytes before a position; there is none before the first byte."""
     kept = min(size_bytes, TAIL_BYTES)
     return digest(text.read_at(size_bytes - kept, kept)) if kept else ""
 
 
 class Text(Protocol):
-    """The text of a file that was found, compared with what is known."""
+    """The text of a found file, to be compared with known files."""
 
     def ends(self, extent: Extent) -> bool:
-        """The extent's last bytes are those of this text before the same position."""
+        """Return whether the extent's last bytes match this text before the same position."""
         ...
 
     def holds(self, extent: Extent) -> bool:
-        """This text begins with the whole extent."""
+        """Return whether this text begins with the whole extent."""
         ...
 
     def whole(self) -> Extent:
-        """This text to its present end, with its tail alone."""
+        """Return the extent of this text up to its present end, with only its tail hashed."""
         ...
 
 
 def checksum_with(checksum: int, more: bytes) -> int:
-    """The checksum with these bytes, but for NULs."""
+    """Return the checksum with these bytes added, NULs excluded."""
     return crc32c(more.replace(b"\0", b""), checksum)
 
 
 def extent_of(chunks: Callable[[int], bytes], size_bytes: int | None = None) -> Extent:
-    """The extent of a text read in one go, up to a position or its end."""
+    """Return the extent of a text read from its start, up to a position or its end."""
     at, checksum, tail = 0, 0, b""
     while size_bytes is None or at < size_bytes:
         left = _READ_BYTES if size_bytes is None else min(_READ_BYTES, size_bytes - at)

@@ -13,7 +13,7 @@ _POLL_MS: Final = 1_000
 
 
 async def assign_all(consumer: Consumer, topic: str) -> Mapping[TopicPartition, int]:
-    """Assign all partitions of a topic; the end offset of each."""
+    """Assign all partitions of a topic and return the end offset of each."""
     places = [TopicPartition(topic, each) for each in await consumer.partitions_for(topic)]
     consumer.assign(places)
     return await consumer.end_offsets(places)
@@ -22,8 +22,9 @@ async def assign_all(consumer: Consumer, topic: str) -> Mapping[TopicPartition, 
 async def records_until(
     consumer: Consumer, ends: Mapping[TopicPartition, int]
 ) -> AsyncIterator[list[ConsumerRecord]]:
-    """The records until the consumer's positions have reached these ends; some of the last records
-    may be beyond them."""
+    """Yield the records until the consumer's positions have reached these ends; some of the last
+    records may be beyond them.
+    """
     while any([await consumer.position(place) < end for place, end in ends.items()]):
         if records := await consumer.poll(_POLL_MS):
             yield records

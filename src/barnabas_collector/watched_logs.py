@@ -1,8 +1,9 @@
 """The logs that a collector watches, and the schedule of its looks.
 
-A look costs a tenth of a millisecond. So a log that grows is looked at often, an idle one ever more
-rarely, and only if its status (one system call) has changed. The status of idle logs is checked
-together, four times a second, so that the collector sleeps in between.
+A look costs a tenth of a millisecond. So a log that grows is looked at often; an idle log is looked
+at less and less often, and only if its status (one system call) has changed. The status of idle
+logs is checked for all of them together, four times a second, so that the collector sleeps in
+between.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _log = logging.getLogger(__name__)
 
 SHORTEST_S: Final = 0.01
 LONGEST_S: Final = 1.0
-"""Between two looks; with fewer than a thousand logs a millisecond for each, and at least 50."""
+"""The longest time between two looks.
+
+With fewer than a thousand logs it is a millisecond for each log, and at least 50.
+"""
 _SLOWER: Final = 1.5
 _LIST_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 30.0  # even at logs that seem unchanged
@@ -69,8 +73,10 @@ class WatchedLogs:
         return self._unreadable
 
     def portions(self, now_s: float, *, is_last_look: bool = False) -> Iterator[Portion]:
-        """The unsent lines of all logs that are due. Before asking for the next portion, save the
-        last one."""
+        """Yield the unsent lines of all logs that are due.
+
+        Before asking for the next portion, save the last one.
+        """
         if is_last_look or now_s >= self._list_at_s:
             self._list()
             self._list_at_s = now_s + _LIST_EVERY_S
@@ -96,7 +102,7 @@ class WatchedLogs:
         self._log_left()
 
     def _log_left(self) -> None:
-        """Log once for a round which rotated files their first look has passed over."""
+        """Log once per round which rotated files were passed over by their log's first look."""
         if not self._left:
             return
         shown = self._left[0]
@@ -111,7 +117,7 @@ class WatchedLogs:
         self._left = []
 
     def present(self) -> tuple[set[str], set[str]]:
-        """The files that the last looks have found, and the logs that were looked at."""
+        """Return the files found by the last looks, and the logs that were looked at."""
         files: set[str] = set()
         logs: set[str] = set()
         for watched in self._watched.values():
@@ -121,7 +127,7 @@ class WatchedLogs:
         return files, logs
 
     def pause_s(self, now_s: float) -> float:
-        """The time until a log is due."""
+        """Return the time until a log is due."""
         due_at_s = self._due[0][0] if self._due else self._list_at_s
         return max(0.0, min(due_at_s, self._list_at_s) - now_s)
 
@@ -163,7 +169,7 @@ class WatchedLogs:
                 heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
 
     def _drop_gone(self, listed: set[Path]) -> None:
-        """Stop watching the logs that are not listed any more and of which no file is left."""
+        """Stop watching the logs that are no longer listed and have no file left."""
         gone = {
             path
             for path, watched in self._watched.items()
@@ -182,7 +188,7 @@ class WatchedLogs:
 
 
 class _ChangedDirectories(dict[Path, int]):
-    """The change time of each directory, read once in a round."""
+    """The change time of each directory, read once per round."""
 
     def __missing__(self, directory: Path) -> int:
         found = self[directory] = directory.stat().st_mtime_ns
@@ -190,7 +196,7 @@ class _ChangedDirectories(dict[Path, int]):
 
 
 class _Watched:
-    """A log, and the time of its next look."""
+    """A log and the time of its next look."""
 
     __slots__ = ("_directory", "_interval_s", "_look_at_s", "_status", "due_at_s", "log", "path")
 

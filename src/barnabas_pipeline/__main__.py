@@ -40,7 +40,7 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command and return the exit code."""
     given = _parser().parse_args(arguments)
     stop = Stop()
     try:
@@ -176,7 +176,10 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
 
 
 def _client_options(given: argparse.Namespace) -> dict[str, str]:
-    """The options of every client in the file of --command-config. Raises ConfigError."""
+    """Return the options that every client takes from the file of --command-config.
+
+    Raises ConfigError.
+    """
     if given.command_config is None:
         return {}
     if not given.bootstrap_servers:
@@ -226,7 +229,9 @@ _ACTIONS: Mapping[str, Callable[[argparse.Namespace, Stop], int]] = {
 
 
 def _essence(message: str) -> str:
-    """The root cause in a Java and Python stack trace; else the first line."""
+    """Return the root cause in a Java and Python stack trace, or the first line if there is
+    none.
+    """
     raised = re.findall(r"^(?:[a-z_]\w*\.)*[A-Z]\w+: (\S.*)$", message, re.MULTILINE)
     return str(raised[-1]) if raised else message.strip().partition("\n")[0]
 

@@ -1,4 +1,4 @@
-"""The account of the records that a pipeline has read, and its dead letters."""
+"""Accounts for the records that a pipeline has read, and reads its dead letters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DeadLetters(NamedTuple):
 
 
 def read_accounts(snapshot: Snapshot) -> tuple[Accounts, list[tuple[str, Accounts]]]:
-    """The accounts of all records so far, and of each file."""
+    """Return the accounts of all records so far, and of each file."""
     rows = snapshot.rows("files", ["file", *Accounts._fields]).to_pylist()
     by_file: dict[str, Accounts] = {}
     for row in rows:
@@ -56,7 +56,10 @@ def read_accounts(snapshot: Snapshot) -> tuple[Accounts, list[tuple[str, Account
 
 
 def read_dead_letters(snapshot: Snapshot, mask: Callable[[str], str] = str) -> list[DeadLetters]:
-    """Dead letters, the most common reasons first. `mask`: hides parts of texts and file names."""
+    """Return dead letters, the most common reasons first.
+
+    `mask`: hides parts of texts and file names.
+    """
     dataset = snapshot.dataset("dead_letters")
     if dataset is None:
         return []
@@ -77,12 +80,14 @@ def _sample(row: dict[str, Any], mask: Callable[[str], str]) -> tuple[str, str]:
 
 
 def place_in_file(row: dict[str, Any], mask: Callable[[str], str]) -> str:
-    """A row's `file` and `line` as text; empty for lines that are not from a file."""
+    """Return a row's `file` and `line` as text; both are empty for lines that are not from a
+    file.
+    """
     return f"{mask(Path(row['file']).name)}, line {row['line']}" if row["file"] else ""
 
 
 def excerpt(text: str, mask: Callable[[str], str]) -> str:
-    """The beginning of a text for a page."""
+    """Return the beginning of a text for a page."""
     # More than is shown, so that an address cut off here is still masked.
     text = mask(text[:_LOOKED_AT])
     shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_EXCERPT_LENGTH])

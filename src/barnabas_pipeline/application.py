@@ -17,20 +17,20 @@ class Collecting(Protocol):
     """Collects the lines of an input into a topic."""
 
     def collect(self) -> str:
-        """Send the present lines that were not sent before; a summary."""
+        """Send the present lines that have not been sent before, and return a summary."""
         ...
 
     def poll(self) -> None:
-        """Send the lines written since; a service calls it often."""
+        """Send the lines written since the last call; a service calls it often."""
         ...
 
     def sent_lines(self) -> int | None:
-        """The number of lines ever sent, if known."""
+        """Return the number of lines ever sent, if known."""
         ...
 
 
 class Source(NamedTuple):
-    """The source of lines, and their target."""
+    """The source of the lines, and their target."""
 
     bootstrap_servers: str
     topic: str
@@ -45,12 +45,12 @@ class Report(NamedTuple):
 
     accounts: Accounts
     summary: list[tuple[str, str]]
-    """The figures in a few words: labels and texts."""
+    """The figures in a few words, as pairs of label and text."""
     dead_letters: list[DeadLetters]
 
 
 class Application(NamedTuple):
-    """Everything in which the pipelines differ."""
+    """Everything that differs between pipelines."""
 
     definition: Definition
     title: str
@@ -59,16 +59,16 @@ class Application(NamedTuple):
     generate: Callable[[Path, int, int], None]
     """Generates an input: path, number of lines, seed."""
     generated: str
-    """Its name, with {seed} and {lines}."""
+    """The name of the generated input, with {seed} and {lines}."""
     check_input: Callable[[Path], None]
     """Raises `ConfigError` or `OSError` if the input cannot be read."""
     collecting: Callable[[Source], AbstractContextManager[Collecting]]
     write_report: Callable[[Path, Path, PageOptions], Report]
-    """Writes a page from tables: directory of the tables, path of the page."""
+    """Writes a page from tables; takes the directory of the tables and the path of the page."""
     counted: str
-    """Names what is counted: lines, or records of one or more of them."""
+    """Names what is counted: lines, or records of one or more lines."""
     expected: str
-    """The lines that it understands, and what to do about others."""
+    """Says which lines the pipeline understands and what to do about others."""
 
     @property
     def dead_letter_topic(self) -> str:

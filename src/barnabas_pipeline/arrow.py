@@ -1,4 +1,4 @@
-"""Converts between Polars, for computing, and Arrow, for storing and sending rows."""
+"""Converts between Polars, which computes, and Arrow, which stores and sends rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 
 def to_table(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
-    """The columns of the schema, in its types."""
+    """Return the columns of the schema, in its types."""
     # The newest compatibility level has string views, which cannot be cast.
     table = frame.select(schema.names).to_arrow(compat_level=pl.CompatLevel.oldest())
     return table.cast(schema)
@@ -20,7 +20,7 @@ def to_frame(table: pa.Table) -> pl.DataFrame:
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """An IPC stream."""
+    """Return an Arrow IPC stream of the table."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

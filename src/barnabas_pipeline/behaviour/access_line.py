@@ -3,9 +3,9 @@
     client ident user [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.0" 200 2326 "referrer" "agent"
     '------------- head ---------------------------'                    'answer -'
 
-`line_front.py` reads what is in front of the time; there may be a virtual host. Behind the agent
-there may be more: the address in `X-Forwarded-For`, as in the format of nginx's own package, times
-and so on. They are ignored, if it is certain that the columns before them are the usual ones.
+`line_front.py` reads the columns before the time, which may include a virtual host. More columns
+may follow the agent: the address in `X-Forwarded-For`, as in the format of nginx's own package,
+times and so on. They are ignored if it is certain that the columns before them are the usual ones.
 
 Inside quotes a server writes `\\"` for a quote and `\\\\` for a backslash. Both pairs are masked by
 one control character each, after which a line is simply split at its quotes: no pattern has to
@@ -86,7 +86,7 @@ _COMMON_PIECES: Final = 3
 _COMBINED_PIECES: Final = 7
 
 URL: Final = r"^[A-Za-z][A-Za-z0-9+.-]*://"
-"""A referrer may begin like this, and hardly an agent."""
+"""A referrer may begin like this; an agent hardly ever does."""
 _URL: Final = re.compile(URL)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PLAIN: Final = re.compile(r"(?:[-0-9A-Fa-f.:,; ]|unknown)*")
@@ -95,7 +95,7 @@ _LINE_BEGAN: Final = re.compile(r"\[[0-9]{2}/[A-Za-z]{3}/[0-9]{4}:")
 
 
 class Fields(NamedTuple):
-    """The fields of a valid line; "-" in the log is None."""
+    """The fields of a valid line; None stands for "-" in the log."""
 
     time_us: int  # since the epoch, UTC
     utc_offset_minutes: int
@@ -113,9 +113,10 @@ class Fields(NamedTuple):
 
 
 def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
-    """The fields of a line without its line feed, or the reason (of `REASONS`) why it is invalid.
+    """Return the fields of a line without its line feed, or the reason (from `REASONS`) why it is
+    invalid.
 
-    `is_cut`: it is only the beginning of a longer line.
+    `is_cut`: the value is only the beginning of a longer line.
     """
     if value is None:
         return NO_VALUE
@@ -194,25 +195,29 @@ def _of_pieces(pieces: list[str]) -> Fields | str:
 
 
 def _with_plain_user(pieces: list[str]) -> list[str]:
-    """The pieces of a line as if its user were not in quotes, as Apache writes an empty one."""
+    """Return the pieces as if the line's user were not in quotes; Apache writes an empty user in
+    quotes.
+    """
     if len(pieces) < 5 or "[" in pieces[0] or not pieces[2].startswith(" ["):
         return pieces
     return [f"{pieces[0]}{pieces[1] or '-'}{pieces[2]}", *pieces[3:]]
 
 
 def _is_usual_answer(more: list[str]) -> bool:
-    """Status and size are the first columns behind the request, as far as those after them show.
+    """Return whether status and size are the first columns after the request, as far as the columns
+    after them show.
 
-    With a fraction behind, the two are what they seem to be; a third whole number might be the
-    size, and the second one that of the request.
+    If a fraction follows, the two are what they seem to be; a third whole number might be the size,
+    and the second one the size of the request.
     """
     return not more or more == [""] or all(map(_DURATION.fullmatch, more))
 
 
 def _is_usual_end(pieces: list[str]) -> bool:
-    """Referrer and agent are the first columns in quotes, as far as those after them show.
+    """Return whether referrer and agent are the first quoted columns, as far as the columns after
+    them show.
 
-    With a host in front of them the referrer is where the agent should be, and the agent behind.
+    With a host before them, the referrer is where the agent should be, and the agent follows it.
     """
     more = pieces[_COMBINED_PIECES - 1 :]
     if more == [""]:
@@ -238,7 +243,7 @@ def _is_usual_end(pieces: list[str]) -> bool:
 
 
 def _request(piece: str) -> tuple[str, str, str | None, str | None] | None:
-    """Method, path, query and protocol; None if it is not a request."""
+    """Return method, path, query and protocol, or None if it is not a request."""
     words = piece.split(" ")
     # HTTP/0.9 has none, and targets from careless clients contain blanks.
     has_protocol = len(words) > 2 and words[-1].startswith("HTTP/")
@@ -257,8 +262,9 @@ def _request(piece: str) -> tuple[str, str, str | None, str | None] | None:
 
 
 def _moment(text: str) -> tuple[int, int] | None:
-    """Microseconds since the epoch, and the offset from UTC in minutes; None if there is no such
-    time in the years 1 to 9999."""
+    """Return microseconds since the epoch and the offset from UTC in minutes, or None if the
+    years 1 to 9999 have no such time.
+    """
     match = _TIME.fullmatch(text)
     if match is None:
         return None

@@ -1,7 +1,7 @@
-"""Parses many lines of access logs into columns, by Polars.
+"""Parses many lines of access logs into columns, with Polars.
 
 A strict pattern matches lines in the usual form; `parse_line` parses all others, and returns the
-reason if one is invalid. For matched lines the results are the same as those of `parse_line`.
+reason if a line is invalid. For matched lines the results are the same as those of `parse_line`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SCHEMA: Final = pl.Schema([*FIELDS.items(), ("reason", pl.String)])
 
 
 def parse_lines(values: pl.Series, is_cut: pl.Series) -> pl.DataFrame:
-    """A row for each of `values` (binary): the fields of a valid line, or only its `reason`.
+    """Return a row for each of `values` (binary): the fields of a valid line, or only its `reason`.
 
     `is_cut`: booleans, true where a value is only the beginning of a longer line.
     """
@@ -76,12 +76,12 @@ def parse_lines(values: pl.Series, is_cut: pl.Series) -> pl.DataFrame:
 
 
 def matched_count(values: pl.Series) -> int:
-    """The number of these lines that the pattern matches."""
+    """Return how many of these lines the pattern matches."""
     return int(texts(values).str.contains(_PATTERN).sum())
 
 
 def _matched(lines: pl.DataFrame) -> pl.DataFrame:
-    """The lines that the pattern matches, with the numbers of their rows."""
+    """Return the lines that the pattern matches, with the numbers of their rows."""
     fields = pl.col("text").str.extract_groups(_PATTERN).alias("fields")
     found = lines.filter(~pl.col("is_cut")).select("row", fields).unnest("fields")
     stamp = pl.concat_str(

@@ -1,7 +1,7 @@
 """Parses user agents: browser, system and device, or robot. Pure.
 
-The names are those of ua-parser, whose patterns many projects maintain. It knows models of devices
-but not their kinds, which are recognised here. An unknown robot has the name that it gives itself.
+The names come from ua-parser, whose patterns many projects maintain. It knows models of devices but
+not their kinds, which are recognised here. An unknown robot gets the name that it gives itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SCHEMA: Final = pl.Schema(
 
 
 class Agent(NamedTuple):
-    """A parsed user agent; None for unknown parts, and for system and device of a robot."""
+    """A parsed user agent. Unknown parts are None; so are a robot's system and device."""
 
     name: str | None
     system: str | None = None
@@ -48,7 +48,7 @@ class Agent(NamedTuple):
 
 
 def agent_of(text: str | None, *, is_robot: bool) -> Agent:
-    """The parsed user agent; `text` None is a missing one."""
+    """Return the parsed user agent; `text` is None if it is missing."""
     if text is None:
         return Agent(NO_AGENT)
     known = parse(text)
@@ -71,7 +71,7 @@ def _is_spider(device: object) -> bool:
 
 
 def _robot_name(text: str, known: str | None, *, is_spider: bool) -> str:
-    """The known name, unless that is the browser which the robot imitates."""
+    """Return the known name, unless it is the name of the browser that the robot imitates."""
     if known and (is_spider or not text.startswith("Mozilla/")):
         return known
     match = _NAME.match(text, _end_of(_DISGUISE, text))

@@ -1,4 +1,4 @@
-"""The user-behaviour pipeline as a whole."""
+"""Defines the user-behaviour pipeline."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _write_report(tables: Path, page: Path, options: PageOptions) -> Report:
 
 
 class _Lines:
-    """Implements `Collecting` for one log, which a `Follower` keeps open from the first poll on."""
+    """Implements `Collecting` for one log, which a `Follower` keeps open after the first poll."""
 
     def __init__(self, collector: Collector, path: Path, stack: ExitStack) -> None:
         self._collector = collector

@@ -1,7 +1,7 @@
-"""Compares the last days with those before them: a week with a week.
+"""Compares the last days with the days before them: a week with a week.
 
-A log of less than a fortnight has half of its whole days on each side, and one of less than two
-days half of its time.
+A log shorter than a fortnight has half of its whole days on each side; a log shorter than two days
+has half of its time on each side.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MISSING_SHARE: Final = 0.05  # of the time of both sides, which may be missing 
 
 
 class Period(NamedTuple):
-    """One side; `begin` and `end` are the log's own local time."""
+    """One side of the comparison; `begin` and `end` are in the log's own local time."""
 
     begin: datetime
     end: datetime
@@ -39,7 +39,7 @@ class Period(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two periods of equal length, one after the other."""
+    """Two consecutive periods of equal length."""
 
     length: timedelta
     last: Period
@@ -47,7 +47,9 @@ class Comparison(NamedTuple):
 
 
 def compare(traffic: pl.DataFrame, people: pl.DataFrame) -> Comparison | None:
-    """Compare table `traffic` and the sessions of people; None for under two minutes."""
+    """Compare the two periods in table `traffic` and in people's sessions; returns None for less
+    than two minutes.
+    """
     if not traffic.height:
         return None
     first, last = traffic["minute"].min(), traffic["minute"].max()

@@ -56,7 +56,7 @@ def add_up(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
 
 
 def traffic(events: pl.DataFrame) -> pl.DataFrame:
-    """Schema `TRAFFIC` of these hits, not added up yet."""
+    """Return these hits in schema `TRAFFIC`, not added up yet."""
     return events.select(
         utc_floor(pl.col("time_us"), MINUTE_US).alias("minute"),
         "utc_offset_minutes",
@@ -72,7 +72,7 @@ def traffic(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def pages(events: pl.DataFrame) -> pl.DataFrame:
-    """Schema `PAGES` of these hits, not added up yet."""
+    """Return these hits in schema `PAGES`, not added up yet."""
     error = pl.col("status") >= 400
     # Assets have no rows, unless they failed: those are errors to look at.
     counted = events.filter(pl.col("path").is_not_null() & (pl.col("page_view") | error))
@@ -87,13 +87,13 @@ def pages(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def referrers(events: pl.DataFrame) -> pl.DataFrame:
-    """Schema `REFERRERS` of these hits, which have `host`, not added up yet."""
+    """Return these hits, which have `host`, in schema `REFERRERS`, not added up yet."""
     named = events.filter(pl.col("host").is_not_null())
     return named.select("host", *_hits(), _count(pl.col("page_view")).alias("pages"), "day")
 
 
 def statuses(events: pl.DataFrame) -> pl.DataFrame:
-    """Schema `STATUSES` of these hits, not added up yet."""
+    """Return these hits in schema `STATUSES`, not added up yet."""
     status_class = (pl.col("status") // 100).cast(pl.String) + "xx"
     return events.select(
         utc_floor(pl.col("time_us"), HOUR_US).alias("hour"),
@@ -105,7 +105,7 @@ def statuses(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def agents(events: pl.DataFrame) -> pl.DataFrame:
-    """Schema `AGENTS` of these hits, added up: each user agent is parsed once."""
+    """Return these hits in schema `AGENTS`, added up so that each user agent is parsed once."""
     page = _count(pl.col("page_view")).alias("pages")
     columns = ("agent", "robot", "day", page, pl.col("bytes").fill_null(0))
     one = pl.lit(1, pl.Int64).alias("hits")
@@ -117,7 +117,7 @@ def agents(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def missing(events: pl.DataFrame) -> pl.DataFrame:
-    """Schema `MISSING` of these hits, not added up yet."""
+    """Return these hits in schema `MISSING`, not added up yet."""
     found = events.filter((pl.col("status") == 404) & pl.col("path").is_not_null())
     # Without query and fragment, by which one page has any number of URLs.
     referrer = pl.col("referrer").str.replace(r"[?#].*$", "").alias("referrer")

@@ -1,4 +1,4 @@
-"""User behaviour: its tables, and the work of a task."""
+"""Defines the tables of user behaviour and the work of a task."""
 
 from __future__ import annotations
 

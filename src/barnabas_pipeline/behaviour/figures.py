@@ -1,8 +1,8 @@
-"""The numbers behind the report, read from the tables.
+"""Reads the numbers behind the report from the tables.
 
-They are read with Arrow, not with Spark: the tables are plain parquet, so reading them needs no
-cluster, no Java and no start-up time, and does not disturb a running service. Only sums and
-sessions come into memory, never the events.
+It reads with Arrow rather than Spark: the tables are plain Parquet, so no cluster, Java or start-up
+time is needed, and a running service is not disturbed. Only sums and sessions are loaded, never
+individual events.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Figures(NamedTuple):
 
 
 def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
-    """The figures of the tables as they are now; all zero before the first batch.
+    """Return the figures of the tables as they are now; all are zero before the first batch.
 
-    `show_addresses`: full addresses, everywhere; else only their networks.
+    `show_addresses`: shows full addresses everywhere instead of only their networks.
     """
     snapshot = Snapshot(tables, BEHAVIOUR)
     mask, mask_all = (str, _as_they_are) if show_addresses else (mask_addresses, mask_column)

@@ -1,11 +1,11 @@
 """Writes the access log of a made-up web site: the same bytes for the same seed.
 
-Guests come as a Poisson process whose rate follows the hour and the weekday; each visits a few
-pages and fetches their assets. Robots come on their own schedules, one scanner asks for missing
-pages, and on the second Thursday the search is out of order for an hour. As in every real log, some
-lines are equal, some malformed, and one is in an old encoding.
+Guests arrive in a Poisson process whose rate follows the hour and the weekday; each visits a few
+pages and fetches their assets. Robots follow their own schedules, a scanner asks for missing pages,
+and on the second Thursday the search is out of order for an hour. As in every real log, some lines
+are equal, some are malformed, and one is in an old encoding.
 
-Hits wait in a heap until no earlier one can come, so memory does not grow with the log.
+Hits wait in a heap until no earlier hit can come, so memory does not grow with the log.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MALFORMED_SHARE = 0.004
 
 
 class _Hit(NamedTuple):
-    """A future line; `at_s` (since the beginning) and `number` are its place in the heap."""
+    """A future line; `at_s` (since the beginning) and `number` define its place in the heap."""
 
     at_s: float
     number: int
@@ -60,7 +60,7 @@ class _Hit(NamedTuple):
 
 
 Visit = tuple[float, Callable[[float], None]]
-"""A time, and the action then."""
+"""A time, and the action at that time."""
 
 
 def write_log(path: Path, lines: int = DEFAULT_LINES, seed: int = DEFAULT_SEED) -> None:
@@ -72,7 +72,7 @@ def write_log(path: Path, lines: int = DEFAULT_LINES, seed: int = DEFAULT_SEED) 
 
 
 def generate(lines: int = DEFAULT_LINES, seed: int = DEFAULT_SEED) -> Iterator[bytes]:
-    """The lines, each with its line feed, in the order of their times."""
+    """Yield the lines, each with its line feed, in order of time."""
     source = random.Random(seed)
     days = min(_LONGEST_DAYS, max(1.0, lines / _LINES_A_DAY))
     hits = _Site(source).hits(lines / days)
@@ -92,7 +92,7 @@ def _clock(at_s: int) -> str:
 
 
 class _Site:
-    """Everything that happens on the site, in the order of time and without end."""
+    """Everything that happens on the site, in order of time and without end."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -102,7 +102,7 @@ class _Site:
         self._pages = Pages(source)
 
     def hits(self, per_day: float) -> Iterator[_Hit]:
-        """Hits, about `per_day` of them a day."""
+        """Yield hits, about `per_day` of them a day."""
         visits = heapq.merge(
             self._arrivals(per_day * (1 - _ROBOT_SHARE) / _HITS_A_GUEST),
             self._scans(),
@@ -117,7 +117,7 @@ class _Site:
     # ---- arrivals ----
 
     def _arrivals(self, per_day: float) -> Iterator[Visit]:
-        """Guests: a Poisson process thinned by the hour and the weekday."""
+        """Yield guests: a Poisson process thinned by the hour and the weekday."""
         mean = sum(_BY_HOUR) / 24 * sum(_BY_WEEKDAY) / 7
         busiest = per_day / _DAY_S / mean
         at_s = 0.0
@@ -156,7 +156,7 @@ class _Site:
             at_s += every_s / scale * self._random.uniform(0.9, 1.1)
 
     def _scans(self) -> Iterator[Visit]:
-        """A scanner that probes for weaknesses every few days."""
+        """Yield the requests of a scanner that probes for weaknesses every few days."""
 
         def scan(at_s: float) -> None:
             address = self._guests.address()
@@ -198,7 +198,7 @@ class _Site:
     def _show(
         self, at_s: float, guest: tuple[str, str], page: str, referrer: str, *, has_cached: bool
     ) -> None:
-        """A page and its assets."""
+        """Add the hits of a page and its assets."""
         chance = self._random.random()
         if page == "/search":
             word = self._random.choice(site.SEARCH_WORDS)
@@ -250,7 +250,7 @@ class _Site:
 
 
 def _damaged(source: random.Random, lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Damage some lines: repeat some, and replace some by other texts."""
+    """Damage some lines: repeat some and replace others with other texts."""
     for line in lines:
         yield line
         chance = source.random()

@@ -1,4 +1,4 @@
-"""The visitors of the made-up site, and their choice of pages."""
+"""The visitors of the made-up site and the pages that they choose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ class Guests:
         self._known: list[tuple[str, str]] = []
 
     def next(self) -> tuple[str, str, bool]:
-        """Address, user agent, and whether the browser has the site's assets already."""
+        """Return an address, a user agent, and whether the browser already has the site's
+        assets.
+        """
         if self._known and self._random.random() < _RETURNING_SHARE:
             return (*self._random.choice(self._known), True)
         agents, weights = site.BROWSERS
@@ -32,7 +34,7 @@ class Guests:
         return (*guest, False)
 
     def address(self) -> str:
-        """An address, most likely a new one."""
+        """Return an address, most likely a new one."""
         number = self._random.getrandbits(48)
         if self._random.random() < _IPV6_SHARE:
             return f"2001:db8:{number >> 32:x}:{number >> 16 & 0xFFFF:x}::{number & 0xFFFF:x}"
@@ -40,7 +42,7 @@ class Guests:
 
 
 class Pages:
-    """The site's pages: a few are read by most."""
+    """The site's pages: most guests read the same few."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -55,21 +57,21 @@ class Pages:
         self._sizes: dict[str, int] = {}
 
     def any(self) -> str:
-        """Any page, for a robot."""
+        """Return any page, for a robot."""
         return self._random.choice(self._all)
 
     def popular(self) -> str:
-        """A page, the more likely the more popular it is."""
+        """Return a page; more popular pages are more likely."""
         return self._random.choices(self._all, cum_weights=self._weights)[0]
 
     def beside(self, page: str) -> str:
-        """A page of the same section."""
+        """Return a page of the same section."""
         section = "/" + page.split("/")[1]
         names = site.SECTIONS.get(section)
         return f"{section}/{self._random.choice(names)}" if names else self.popular()
 
     def size_bytes(self, path: str) -> int:
-        """The size of the response for this path, always the same."""
+        """Return the size of the response for this path, which is always the same."""
         path = path.partition("?")[0]
         if path not in self._sizes:
             largest = 180_000 if path.startswith("/pictures") else 40_000

@@ -1,6 +1,6 @@
-"""The figures at the head of the page, with those of the last days and of the days before.
+"""The figures at the head of the page, with their values for the last days and the days before.
 
-Each is defined here, and can be counted again from the files next to the page, as a test does:
+Each is defined here and can be recounted from the files next to the page, as a test does:
 
     visitors      people, by address and agent: `visitors` of browsers.csv
     sessions      of people: `sessions` of page_views_per_session.csv, and of session_lengths.csv
@@ -48,7 +48,7 @@ class Headline(NamedTuple):
 
     @property
     def change(self) -> str:
-        """Between the two periods; empty if there are none."""
+        """Return the change between the two periods, or an empty text if there are none."""
         if self.last is None or self.before is None:
             return ""
         difference = words.points if self.is_share else words.change
@@ -56,7 +56,7 @@ class Headline(NamedTuple):
 
 
 def headlines(figures: Figures) -> list[Headline]:
-    """The headlines in the order of the page."""
+    """Return the headlines in the order of the page."""
     return [*_of_people(figures), *_of_hits(figures)]
 
 
@@ -149,7 +149,7 @@ def _both(
 
 
 def summary(figures: Figures) -> list[tuple[str, str]]:
-    """A run's short summary for the terminal: labels and texts."""
+    """Return a run's short summary for the terminal, as pairs of label and text."""
     humans, robots = figures.humans, figures.robots
     reasons = ", ".join(f"{letters.lines:,} {letters.reason}" for letters in figures.dead_letters)
     lines = [

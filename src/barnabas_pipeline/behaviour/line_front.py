@@ -1,14 +1,14 @@
-"""Reads the columns of an access log that are in front of a line's time. Pure.
+"""Reads the columns of an access log that precede a line's time. Pure.
 
     client ident user                          as in the Common Log Format
     host:port client ident user                Debian's `vhost_combined`: a virtual host in front
     host client ident user                     the same without a port, if the client is an address
 
-Only a column that is an IP address or a host name is taken as the client, and a line with columns
-of any other kind is rejected: a wrong client makes one visitor of thousands. Log formats may have
-any columns, so there is doubt wherever a column could be two things, and in doubt a line is
-rejected. A user's name may contain blanks, but then none of its words is an address, a number, a
-dotted name or a hyphen, each of which is a column of its own.
+Only an IP address or a host name is taken as the client, and a line with columns of any other kind
+is rejected: a wrong client would merge thousands of visitors into one. Log formats may have any
+columns, so a line is rejected if a column could be two things. A user's name may contain blanks,
+but none of its words may then be an address, a number, a dotted name or a hyphen, each of which is
+a separate column.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _IPV6: Final = (
 )
 # Without look-around, so that Polars can compile them, too.
 ADDRESS: Final = rf"(?:{IPV4}|{_IPV6})"
-"""An IP address; one of version 6 may have a zone."""
+"""An IP address; an IPv6 address may have a zone."""
 NAME: Final = r"(?:[A-Za-z0-9_][A-Za-z0-9_-]*\.)*[A-Za-z][A-Za-z0-9_-]*"
-"""The usual host names; `is_name` knows odd ones, too."""
+"""The usual host names; `is_name` also accepts odd ones."""
 
 SERVER_PORTS: Final = ("80", "443", "8000", "8080", "8443")
 
@@ -40,7 +40,7 @@ _NUMBER: Final = re.compile(r"[0-9]+(?:[.,:][0-9]+)*")
 
 
 class Front(NamedTuple):
-    """The columns in front of the time."""
+    """The columns before the time."""
 
     client: str
     ident: str
@@ -48,7 +48,7 @@ class Front(NamedTuple):
 
 
 def front(words: list[str]) -> Front | None:
-    """The columns, of the words in front of the time; None in doubt."""
+    """Return the columns that the words before the time stand for, or None in doubt."""
     if len(words) > 3 and _has_virtual_host(words[0], words[1]):
         words = words[1:]
     if len(words) < 3:
@@ -62,7 +62,7 @@ def front(words: list[str]) -> Front | None:
 
 
 def has_host_in_front(words: list[str]) -> bool:
-    """A line that `front` rejects seems to begin with a virtual host."""
+    """Return whether a line that `front` rejects seems to begin with a virtual host."""
     return bool(_host_and_port(words[0])[1]) or all(map(is_client, words[:2]))
 
 
@@ -75,7 +75,9 @@ def is_address(word: str) -> bool:
 
 
 def is_name(word: str) -> bool:
-    """A host name has letters in its last label: digits alone are an address or a number."""
+    """Return whether it is a host name, with letters in its last label: digits alone are an
+    address or a number.
+    """
     last = word.removesuffix(".").rpartition(".")[2]
     return _NAME_CHARACTERS.fullmatch(word) is not None and re.search("[A-Za-z]", last) is not None
 
@@ -91,7 +93,7 @@ def _has_virtual_host(first: str, second: str) -> bool:
 
 
 def _host_and_port(word: str) -> tuple[str, str]:
-    """A host and its port; an empty port if there is none."""
+    """Return a host and its port; the port is empty if there is none."""
     name, _, port = word.rpartition(":")
     if not _PORT.fullmatch(port):
         return word, ""
@@ -101,7 +103,8 @@ def _host_and_port(word: str) -> tuple[str, str]:
 
 
 def _is_other_column(word: str, *, hyphen: bool = False) -> bool:
-    """A word in the place of an ident, or of a part of a user's name, is a column of its own.
+    """Return whether a word in the place of an ident, or of a part of a user's name, is a separate
+    column.
 
     `hyphen`: a hyphen is an ident.
     """

@@ -1,4 +1,4 @@
-"""Classifies records of the collector's topic: hits, dead letters, or sent twice. Pure.
+"""Classifies records of the collector's topic as hits, as dead letters or as sent twice. Pure.
 
 records ─▶ located ─▶ classified ─┬▶ events         valid, once
            (places)    (columns,  ├▶ dead letters   with a reason, once
@@ -27,9 +27,10 @@ _ASSET: Final = (
 
 
 def classify(records: pa.Table, seen: Positions) -> pl.DataFrame:
-    """Give every record its place, its fields, `robot`, `page_view`, `reason` and `twice`.
+    """Add to every record its place, its fields, `robot`, `page_view`, `reason` and `twice`.
 
-    `records`: of one topic with headers, those of a partition in order. `seen`: before them.
+    `records`: of one topic, with headers; each partition's records are in order. `seen`: the
+    positions seen before them.
     """
     lines = mark_sent_twice(locate(records), seen)
     fields = parse_lines(lines["value"], lines["cut"])
@@ -45,6 +46,6 @@ def classify(records: pa.Table, seen: Positions) -> pl.DataFrame:
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """The valid lines of `classify`, each once, with `time_us` for `time`."""
+    """Return the valid lines of `classify`, each once, with `time_us` instead of `time`."""
     valid = lines.filter(~pl.col("twice") & pl.col("reason").is_null())
     return valid.select("time_us", *EVENTS.names[1:])

@@ -1,4 +1,4 @@
-"""The pictures of user behaviour."""
+"""Draws the pictures of user behaviour."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from barnabas_pipeline.page.pictures import (
 
 
 def traffic(timeline: Timeline) -> Markup:
-    """Hits of humans and robots over time, stacked."""
+    """Draw the hits of humans and robots over time, stacked."""
     moments = timeline.moments
     frame = Frame(300)
     ticks = peak_ticks([m.human_hits + m.robot_hits for m in moments])
@@ -49,7 +49,7 @@ def traffic(timeline: Timeline) -> Markup:
 
 
 def status_strips(timeline: Timeline) -> Markup:
-    """One strip per status class, each on its own scale, so that errors are visible."""
+    """Draw one strip per status class, each on its own scale, so that errors are visible."""
     classes = timeline.classes
     present = sorted({name for _, counts in classes for name in counts})
     strip_height = 64.0

@@ -1,4 +1,4 @@
-"""Rankings: pages, sources, browsers, robots, errors."""
+"""Ranks pages, sources, browsers, robots and errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import polars as pl
 from barnabas_pipeline.snapshot import Snapshot
 
 SHOWN: Final = 10
-"""Rows on the page."""
+"""The number of rows on the page."""
 KEPT: Final = 1_000
-"""Rows in the files next to it."""
+"""The number of rows in the files next to the page."""
 
 _LEADING_REFERRERS: Final = 3
 
@@ -40,7 +40,7 @@ class Missing(NamedTuple):
 
 
 class Rankings(NamedTuple):
-    """All rankings, each with the largest first."""
+    """All rankings, each sorted largest first."""
 
     pages: list[Row]
     sources: list[Row]
@@ -54,7 +54,10 @@ class Rankings(NamedTuple):
 
 
 def read_rankings(snapshot: Snapshot, people: pl.DataFrame, mask: Mask) -> Rankings:
-    """All rankings. `people`: their sessions. `mask`: hides network addresses in texts."""
+    """Return all rankings.
+
+    `people`: people's sessions. `mask`: hides network addresses in texts.
+    """
     # A session of assets alone has neither an entry page nor a source.
     visits = people.filter(pl.col("pages") > 0)
     views = pl.col("views") - pl.col("robot_views")
@@ -78,7 +81,7 @@ def read_rankings(snapshot: Snapshot, people: pl.DataFrame, mask: Mask) -> Ranki
 
 
 def read_missing(snapshot: Snapshot, mask: Mask) -> list[Missing]:
-    """Paths that were not found, those most requested by people first."""
+    """Return the paths that were not found, those most requested by people first."""
     rows = snapshot.frame("missing").with_columns(
         (pl.col("hits") - pl.col("robot_hits")).alias("people_hits"),
         mask_of("path", mask),
@@ -99,14 +102,16 @@ def read_missing(snapshot: Snapshot, mask: Mask) -> list[Missing]:
 
 
 def mask_of(name: str, mask: Mask) -> pl.Expr:
-    """A column with its addresses masked."""
+    """Return a column with its addresses masked."""
     return pl.col(name).map_batches(mask, return_dtype=pl.String)
 
 
 def _top(
     frame: pl.DataFrame, key: str, count: str | None = None, size: str | None = None
 ) -> list[Row]:
-    """The keys with the largest sums of `count` (None: of rows) above zero."""
+    """Return the keys whose sums of `count` (or numbers of rows, if None) are the largest and
+    above zero.
+    """
     rows = frame.select(
         pl.col(key).fill_null(UNKNOWN).alias("name"),
         (pl.col(count) if count else pl.lit(1, pl.Int64)).alias("count"),
@@ -120,7 +125,10 @@ def _top(
 
 
 def _sources(snapshot: Snapshot, visits: pl.DataFrame, mask: Mask) -> list[Row]:
-    """The hosts that led to entry pages; the site's own, after a silence, under its name."""
+    """Return the hosts that led to entry pages.
+
+    The site itself, after a silence, is listed under its name.
+    """
     own = _own_host(snapshot)
     source = (
         pl.when(pl.col("referrer").is_null())
@@ -133,7 +141,9 @@ def _sources(snapshot: Snapshot, visits: pl.DataFrame, mask: Mask) -> list[Row]:
 
 
 def _own_host(snapshot: Snapshot) -> str | None:
-    """The host that refers to the site's pictures and scripts; None if no host stands out."""
+    """Return the host that refers to the site's pictures and scripts, or None if no host stands
+    out.
+    """
     assets = (pl.col("hits") - pl.col("pages")).alias("assets")
     hosts = _top(snapshot.frame("referrers").with_columns(assets), "host", "assets")
     total = sum(row.total for row in hosts)

@@ -1,4 +1,4 @@
-"""The hosts that referrers name. Pure."""
+"""Extracts the hosts that referrers name. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ _HOST: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(\[[^\]/?#]+
 
 
 def host_of(url: str | None) -> str | None:
-    """The host that a referrer names, without port and leading "www."; None if there is none."""
+    """Return the host that a referrer names, without port and leading "www.", or None if there
+    is none.
+    """
     match = None if url is None else _HOST.match(url)
     host = match[1].lower().removeprefix("www.") if match else ""
     return host or None
 
 
 def hosts_of(urls: pl.Series) -> pl.Series:
-    """The same for many, each parsed once."""
+    """Return the hosts of many referrers, parsing each distinct one once."""
     return of_each(urls, host_of, pl.String)

@@ -1,7 +1,7 @@
 """Writes the report on user behaviour.
 
-`figures.py` has the numbers, `pictures.py` the pictures, `sheets.py` the files next to the page,
-and `templates/report.html` the page.
+`figures.py` reads the numbers, `pictures.py` draws the pictures, `sheets.py` makes the files next
+to the page, and `templates/report.html` is the page.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
 
 
 def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
-    """The page as HTML. `made`: the sheets of its files, which are in the folder `data` of the
-    page's links."""
+    """Return the page as HTML.
+
+    `made`: the sheets of its files, which are in the folder `data` of the page's links.
+    """
     timeline = figures.timeline
     values: dict[str, object] = {
         "figures": figures,

@@ -1,7 +1,7 @@
 """Recognises robots by the user agent alone, so that a hit's classification never changes later.
 
-Honest robots name themselves, mostly with a contact address, and no browser leaves the field out. A
-robot that imitates a browser is counted as human.
+Honest robots name themselves, usually with a contact address, and no browser leaves the field out.
+A robot that imitates a browser is counted as human.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NO_ROBOT = "cubot"
 
 
 def is_robot(agent: str | None) -> bool:
-    """A missing user agent, and one with a word of robots in it, belongs to a program."""
+    """Return whether the agent is a program: it is missing or contains a word typical of robots."""
     if agent is None:
         return True
     name = agent.lower().replace(_NO_ROBOT, "")

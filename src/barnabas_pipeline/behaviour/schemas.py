@@ -1,4 +1,4 @@
-"""The columns of the tables of user behaviour, as they are stored."""
+"""Defines the columns of the tables of user behaviour, as stored."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ SESSIONS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""`entry` and `exit` are the paths of the first and last page, `referrer` the host that led to the
-first; all null without a page. `day` (UTC) is that of `end`."""
+"""`entry` and `exit` are the paths of the first and last page, and `referrer` is the host that
+led to the first; all are null without a page. `day` (UTC) is that of `end`.
+"""
 TRAFFIC: Final = pa.schema(
     [
         ("minute", TIME),
@@ -75,11 +76,13 @@ PAGES: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""A path with at least one page view (`views`, robots' included) or one answer 4xx or 5xx."""
+"""Paths with at least one page view (`views`, including robots' views) or one 4xx or 5xx
+response.
+"""
 REFERRERS: Final = pa.schema(
     [("host", pa.string()), *counts("hits", "robot_hits", "pages"), ("day", pa.date32())]
 )
-"""Hits with a referring host; for assets that is mostly the site itself."""
+"""Hits with a referring host; for assets that is usually the site itself."""
 STATUSES: Final = pa.schema(
     [
         ("hour", TIME),
@@ -100,7 +103,7 @@ AGENTS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Parsed user agents: `name` is the browser's or the robot's; null if it is unknown."""
+"""Parsed user agents: `name` is the browser's or the robot's, or null if it is unknown."""
 MISSING: Final = pa.schema(
     [
         ("path", pa.string()),
@@ -109,7 +112,7 @@ MISSING: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Responses 404 by referrer, without its query; null without one."""
+"""404 responses by referrer, without its query; the referrer is null if there is none."""
 
 GROWING: Final[Mapping[str, pa.Schema]] = MappingProxyType(
     {"events": EVENTS, "dead_letters": DEAD_LETTERS}
@@ -127,4 +130,4 @@ MERGED: Final[Mapping[str, pa.Schema]] = MappingProxyType(
         "files": FILES,
     }
 )
-"""Tables to which a batch adds its part; parts are merged into rows by readers."""
+"""Tables to which a batch adds its part; readers merge the parts into rows."""

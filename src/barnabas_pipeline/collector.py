@@ -4,12 +4,12 @@
     value    the line's bytes without the line feed, in whatever encoding
     headers  the line's place: `headers.py`
 
-Delivers at least once: after a crash, lines are sent again from the last acknowledged position
-on. A file's lines are sent in order by an idempotent producer that never gives up a batch, so
-within a partition positions only rise, except where a file is sent again. That is how the pipeline
-recognises duplicates. So a line goes to the same partition each time: chosen by its key, as in
-other producers, among as many partitions as there were when its file began. Partitions added to the
-topic later are used from the next file on.
+Delivers at least once: after a crash, lines are sent again from the last acknowledged position on.
+A file's lines are sent in order by an idempotent producer that never gives up a batch, so within a
+partition positions only rise, except where a file is sent again. That is how the pipeline
+recognises duplicates, and it requires that a line goes to the same partition each time. The
+partition is chosen by the line's key, as in other producers, among as many partitions as there were
+when its file began. Partitions added to the topic later are used from the next file on.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ _POLL_S = 0.002
 
 
 class NothingAcknowledged(BarnabasError):
-    """The broker acknowledges no more lines; lines that are sent again later are recognised."""
+    """The broker has stopped acknowledging lines; lines that are sent again later are
+    recognised.
+    """
 
 
 class Collected(NamedTuple):
-    """The lines sent by a call."""
+    """The number of lines sent by a call."""
 
     lines: int = 0
     size_bytes: int = 0
@@ -89,7 +91,7 @@ class Collector:
             self._producer.close()
 
     def collect(self, path: Path) -> Collected:
-        """Send the lines of the log that were not sent before.
+        """Send the lines of the log that have not been sent before.
 
         An unfinished last line is left for the next run, unless no process can be writing it: see
         `rotated_log.py`. Raises `ConfigError` if the file cannot be read.
@@ -99,7 +101,7 @@ class Collector:
             return sent._replace(unfinished_bytes=log.unfinished_bytes)
 
     def send(self, portions: Iterable[Portion]) -> Collected:
-        """Send the portions one after the other, and save each position once acknowledged."""
+        """Send the portions in order, and save each position once it has been acknowledged."""
         total = Collected()
         for progress, lines in portions:
             partitions = self._partitions_of(progress.file_id) if lines else 1
@@ -116,7 +118,9 @@ class Collector:
         return total
 
     def _partitions_of(self, file_id: str) -> int:
-        """The number of partitions for the file's lines; saved before the first is sent."""
+        """Return the number of partitions for the file's lines; it is saved before the first
+        line is sent.
+        """
         known = self._partition_counts.get(file_id)
         if known is None:
             there_are = len(self._producer.partitions_for(self._topic))
@@ -128,7 +132,10 @@ class Collector:
         return known
 
     def _await(self, deliveries: list[Delivery]) -> None:
-        """Wait until all are acknowledged. Raises NothingAcknowledged if none is for too long."""
+        """Wait until all are acknowledged.
+
+        Raises NothingAcknowledged if none is acknowledged for too long.
+        """
         left = deliveries
         give_up_at = time.monotonic() + self._patience_s
         while left:
@@ -155,7 +162,7 @@ class Follower:
     """
 
     def __init__(self, collector: Collector, path: Path, *, quiet_s: float = QUIET_S) -> None:
-        """`quiet_s`: how long nothing must be written to a rotated file before it is closed.
+        """`quiet_s`: for how long nothing must be written to a rotated file before it is closed.
 
         Raises `ConfigError` if the file cannot be read.
         """
@@ -163,7 +170,7 @@ class Follower:
         self._log = RotatedLog(path, collector.registry, quiet_s=quiet_s)
 
     def poll(self) -> Collected:
-        """Send the lines appended since; returns at once if there are none."""
+        """Send the lines appended since the last call; returns immediately if there are none."""
         return self._collector.send(self._log.portions())
 
     def __enter__(self) -> Follower:

@@ -1,4 +1,4 @@
-"""The dead letter topic: sends each batch's dead letters in one transaction, once."""
+"""Sends each batch's dead letters to the dead letter topic once, in one transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _POLL_MS: Final = 1_000
 
 
 class DeadLetterTopic(NamedTuple):
-    """The target of a query's dead letters."""
+    """The topic to which a query's dead letters are sent."""
 
     bootstrap_servers: str
     topic: str
@@ -34,18 +34,20 @@ class DeadLetterTopic(NamedTuple):
 
     @classmethod
     def prepare(cls, bootstrap_servers: str, client_options: Mapping[str, Any]) -> None:
-        """Make the brokers create `__transaction_state` before the query starts: that needs as many
-        brokers as the topic has replicas. Later one may be down."""
+        """Make the brokers create `__transaction_state` before the query starts.
+
+        Its creation needs as many brokers as the topic has replicas; later one of them may be down.
+        """
         with SyncProducer(
             bootstrap_servers, **client_options, transactional_id=_PREPARING
         ) as producer:
             producer.init_transactions()
 
     def send(self, letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
-        """Send a batch's dead letters in one transaction, unless another attempt at the batch has
-        sent them.
+        """Send a batch's dead letters in one transaction, unless an earlier attempt at the batch
+        has sent them.
 
-        `since`: by partition, the topic's end after the last batch. Returns its present end.
+        `since`: the topic's end after the last batch, by partition. Returns its present end.
         """
         with SyncProducer(
             self.bootstrap_servers,

@@ -10,7 +10,7 @@ import polars as pl
 def of_each(
     texts: pl.Series, function: Callable[[str | None], object], dtype: type[pl.DataType]
 ) -> pl.Series:
-    """The function's result for each text; it is called once per distinct text."""
+    """Return the function's result for each text, calling it once per distinct text."""
     distinct = texts.unique()
     made = pl.Series([function(text) for text in distinct], dtype=dtype)
     frame = texts.to_frame("text").join(

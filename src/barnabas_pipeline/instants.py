@@ -12,10 +12,10 @@ DAY_US: Final = 24 * HOUR_US
 
 
 def utc(time_us: pl.Expr) -> pl.Expr:
-    """The instants as times in UTC."""
+    """Return the instants as times in UTC."""
     return pl.from_epoch(time_us, time_unit="us").dt.replace_time_zone("UTC")
 
 
 def utc_floor(time_us: pl.Expr, step_us: int) -> pl.Expr:
-    """The instants rounded down to minutes, hours or other steps."""
+    """Return the instants rounded down to minutes, hours or other steps."""
     return utc(time_us // step_us * step_us)

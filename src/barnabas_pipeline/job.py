@@ -1,6 +1,6 @@
-"""A pipeline's job: a stream of collected lines into tables and dead letters.
+"""A pipeline's job: streams collected lines into tables and dead letters.
 
-One streaming query; a trigger decides whether it runs once over the present records or
+There is one streaming query; a trigger decides whether it runs once over the present records or
 indefinitely, with the same code. Each micro-batch is one step of `state, batch -> state` (step.py),
 so a run over history, a service and a restart after `kill -9` end with the same tables.
 """
@@ -33,13 +33,14 @@ class Job(NamedTuple):
     checkpoint: Path
     max_records_per_batch: int = 250_000
     client_options: Mapping[str, str] = {}
-    """Those of every client, such as the ones of security, with Kafka's names."""
+    """The options of every client, such as security options, under Kafka's names."""
 
     def start(self, spark: SparkSession, *, every_seconds: float | None = None) -> StreamingQuery:
-        """Start the query: to the present end of the topic, or indefinitely (`every_seconds`).
+        """Start the query: up to the present end of the topic or, with `every_seconds`,
+        indefinitely.
 
-        Raises `ConfigError` if tables and checkpoint do not belong together, and a producer's error
-        if the brokers cannot begin transactions.
+        Raises `ConfigError` if the tables and the checkpoint do not belong together, or a
+        producer's error if the brokers cannot begin transactions.
         """
         self._tables().check_query(self._known_query())
         DeadLetterTopic.prepare(self.bootstrap_servers, self._own_options())
@@ -71,7 +72,7 @@ class Job(NamedTuple):
         return Tables(self.tables, self.definition.layout)
 
     def _known_query(self) -> str | None:
-        """The id of the checkpoint's query, once it has committed batches; None before."""
+        """Return the id of the checkpoint's query, or None until it has committed a batch."""
         metadata = self.checkpoint / "metadata"
         # Spark names a query before its first batch. A run that was stopped before then leaves a
         # checkpoint that is as good as none. With a state in the tables it counts: Spark may have

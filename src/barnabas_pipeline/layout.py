@@ -1,4 +1,4 @@
-"""The tables of a pipeline."""
+"""Defines the tables of a pipeline."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ class Layout(NamedTuple):
     growing: Mapping[str, pa.Schema]
     """Tables whose rows are written once."""
     merged: Mapping[str, pa.Schema]
-    """Tables to which a batch adds its part; parts are merged into rows by readers."""
+    """Tables to which a batch adds its part; readers merge the parts into rows."""
     merge: Callable[[str, pa.Table], pl.DataFrame]
     """Merges the parts of a table into rows."""
     newest_s: Callable[[Mapping[str, pl.DataFrame]], int | None]
-    """Seconds since the epoch of the newest line in a batch's merged parts; None without one."""
+    """Returns the seconds since the epoch of the newest line in a batch's merged parts, or None
+    if there is no line.
+    """
 
     @property
     def all(self) -> Mapping[str, pa.Schema]:

@@ -1,9 +1,9 @@
-"""The one pass over a batch: the work of a Spark task on its records.
+"""Makes the one pass over a batch: the work of a Spark task on its records.
 
     records ─▶ work ─┬▶ files of the growing tables, which the driver commits
                      └▶ parts of all other tables, which the driver merges first
 
-A task has whole topic partitions: duplicates are recognised within a partition.
+A task gets whole topic partitions, because duplicates are recognised within a partition.
 """
 
 from __future__ import annotations
@@ -48,20 +48,26 @@ class Outcome(NamedTuple):
 
 
 class Work(Protocol):
-    """A pipeline's work on a batch, given the state before it."""
+    """Defines a pipeline's work on a batch, given the state before it."""
 
     def part(self, records: pa.Table, seen: Positions) -> Part:
-        """Runs in the tasks, to which it is sent pickled. `seen`: before the batch."""
+        """Process records.
+
+        Runs in the tasks, to which it is sent pickled. `seen`: the state before the batch.
+        """
         ...
 
     def finish(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
-        """Runs in the driver, on `Outcome.left`. The result must not depend on how records are
-        distributed over tasks. `paths`: of the growing tables."""
+        """Process `Outcome.left` in the driver.
+
+        The result must not depend on how records are distributed over tasks. `paths`: the paths of
+        the growing tables.
+        """
         ...
 
 
 class OnePass(NamedTuple):
-    """The pass; `run` is for `DataFrame.mapInArrow`. Sent pickled to the tasks."""
+    """Makes the pass; `run` is for `DataFrame.mapInArrow`. It is sent pickled to the tasks."""
 
     work: Work
     growing: Mapping[str, pa.Schema]
@@ -81,7 +87,7 @@ class OnePass(NamedTuple):
             )
 
     def results(self, records: pa.Table) -> Iterator[tuple[str, bytes]]:
-        """The results of a task with these records, for `outcome`."""
+        """Yield the results of a task with these records, for `outcome`."""
         part = self.work.part(records, self.seen)
         for name, rows in part.rows.items():
             files = write(self.paths[name], rows, self.growing[name])
@@ -95,7 +101,7 @@ class OnePass(NamedTuple):
 
 
 def outcome(layout: Layout, results: Iterable[tuple[str, bytes]]) -> Outcome:
-    """The results of all tasks, combined."""
+    """Return the combined results of all tasks."""
     files: dict[str, list[DataFile]] = {name: [] for name in layout.growing}
     letters = [DEAD_LETTERS.empty_table()]
     left: list[pa.Table] = []
@@ -121,7 +127,7 @@ def outcome(layout: Layout, results: Iterable[tuple[str, bytes]]) -> Outcome:
 
 
 def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
-    """Write files to a table's directory, for a later commit; none without rows."""
+    """Write files to a table's directory, for a later commit; without rows, no file is written."""
     writer = FileWriter(filesystem(delta_options({"path": path})), schema, ())
     try:
         for batch in rows.to_batches():
@@ -134,5 +140,5 @@ def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
 
 
 def unpack(rows: Iterable[Any]) -> Iterator[tuple[str, bytes]]:
-    """Turn collected rows into the form for `outcome`."""
+    """Turn collected rows into the form that `outcome` takes."""
     return ((str(row["kind"]), bytes(row["payload"])) for row in rows)

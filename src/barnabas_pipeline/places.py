@@ -1,14 +1,14 @@
-"""The place of a record's line, and whether the record was sent twice. Pure.
+"""Determines the place of a record's line, and whether the record was sent twice. Pure.
 
 A record counts as *sent twice* by the place of its line, never by its text: equal lines at two
 positions of a file are two hits. A collector sends a file's lines in order, from the beginning or
 from a position that it had reached before, and equal keys share a partition. So within one
 partition the positions of a file only rise, and a line that is not above the highest position seen
 there was sent before. Only that highest position per file and partition has to be kept. A topic may
-gain partitions: the collector keeps using those that existed when a file began.
+gain partitions: the collector keeps using the partitions that existed when a file began.
 
-A record without the collector's headers is identified by its own place in the topic, and a
-replayed dead letter by the place of the dead letter: the line itself was seen before.
+A record without the collector's headers is identified by its own place in the topic, and a replayed
+dead letter by the place of the dead letter: the line itself has been seen before.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ from barnabas_collector.headers import CUT, FILE, FILE_ID, LINE, POSITION, SYSLO
 from barnabas_pipeline.schemas import DEAD_LETTERS, FILES
 
 Positions = Mapping[tuple[str, int], int]
-"""The highest position seen of a file in a partition."""
+"""The highest position seen of each file in each partition."""
 
 _REPLAYED: Final = r"^(?<of>\S+ [0-9]+) (?<at>[0-9]+)$"
 _COUNTS: Final = ("read", "valid", "dead_letters", "sent_twice")
 
 
 def locate(records: pa.Table) -> pl.DataFrame:
-    """Read `value`, `topic`, `partition` and `offset` of the records, and the place of each line:
-    `file_id`, `file`, `position` (bytes), `line` (from 1, null without headers) and `cut`."""
+    """Read `value`, `topic`, `partition` and `offset` of the records, and the place of each
+    line: `file_id`, `file`, `position` (bytes), `line` (1-based, null without headers) and
+    `cut`.
+    """
     headers = Headers(records["headers"])
     frame = pl.DataFrame(
         {
@@ -78,7 +80,7 @@ def locate(records: pa.Table) -> pl.DataFrame:
 
 
 def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
-    """Add `twice`: the line is at or below a position that was seen."""
+    """Add `twice`: whether the line is at or below a position that was seen."""
     known = pl.DataFrame(
         [(*key, position) for key, position in seen.items()],
         schema={"file_id": pl.String, "partition": pl.Int32, "_seen": pl.Int64},
@@ -95,7 +97,7 @@ def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
 
 
 def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
-    """The rejected lines, each once: schema `DEAD_LETTERS`."""
+    """Return the rejected lines, each once, in schema `DEAD_LETTERS`."""
     is_bad = lines.select(~pl.col("twice") & pl.col("reason").is_not_null()).to_series()
     places = np.flatnonzero(is_bad.to_numpy())
     letters = records.take(pa.array(places))
@@ -105,7 +107,9 @@ def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
 
 
 def file_counts(lines: pl.DataFrame) -> pl.DataFrame:
-    """The counts of each file's records by outcome, and its position: schema `FILES`."""
+    """Count each file's records by outcome, and return the counts and its position in schema
+    `FILES`.
+    """
     once, bad = ~pl.col("twice"), pl.col("reason").is_not_null()
     return (
         lines.group_by("file_id", "partition")
@@ -123,7 +127,7 @@ def file_counts(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def merge_files(parts: pl.DataFrame) -> pl.DataFrame:
-    """Merge rows of table `files` to one for each file and partition."""
+    """Merge rows of table `files` into one row for each file and partition."""
     return (
         parts.group_by("file_id", "partition")
         .agg(pl.col("file", "position").max(), pl.col(_COUNTS).sum())
@@ -132,7 +136,7 @@ def merge_files(parts: pl.DataFrame) -> pl.DataFrame:
 
 
 class Headers:
-    """The headers of records; the first of each name counts."""
+    """The headers of records; the first header of each name counts."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         rows = column.combine_chunks()
@@ -145,7 +149,7 @@ class Headers:
         self._values = elements.field("value")
 
     def values(self, name: str) -> pa.Array:
-        """A value for each record, null without one."""
+        """Return a value for each record, or null for a record without this header."""
         found = np.flatnonzero(pc.fill_null(pc.equal(self._keys, name), False).to_numpy(False))
         places = np.full(self._count, -1, dtype=np.int64)
         places[self._owners[found][::-1]] = found[::-1]  # the first is written last

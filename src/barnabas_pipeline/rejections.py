@@ -1,7 +1,7 @@
-"""Says that many records of a run were rejected, and why. Pure.
+"""Reports that many records of a run were rejected, and why. Pure.
 
-A few odd lines are in every log. If more than a fifth of all are rejected, they are rather of a
-format that is not known, and the figures of the others mislead.
+Every log has a few odd lines. If more than a fifth of all records are rejected, their format is
+probably not known, and the figures of the remaining records mislead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _REASONS: Final = 3
 
 
 class Rejections(NamedTuple):
-    """Many rejected records."""
+    """Many rejected records and the reasons."""
 
     lines: int
     of: int  # records, each once
@@ -27,8 +27,10 @@ class Rejections(NamedTuple):
 
 
 def many_rejected(accounts: Accounts, letters: Sequence[DeadLetters]) -> Rejections | None:
-    """The rejected records, `letters` being the most frequent reason first; None if they are not
-    more than a fifth."""
+    """Return the rejected records, or None if they are at most a fifth.
+
+    `letters`: the most frequent reason first.
+    """
     of = accounts.valid + accounts.dead_letters
     if not letters or not are_many(accounts.dead_letters, of):
         return None
@@ -38,12 +40,12 @@ def many_rejected(accounts: Accounts, letters: Sequence[DeadLetters]) -> Rejecti
 
 
 def are_many(lines: int, of: int) -> bool:
-    """More than a fifth of all records is worth a warning."""
+    """Return whether more than a fifth of all records were rejected, which is worth a warning."""
     return lines > _MANY * of
 
 
 def complaint(accounts: Accounts, letters: Sequence[DeadLetters]) -> str | None:
-    """Why a run has failed of which nothing is valid; None for another one."""
+    """Say why a run without any valid record has failed; returns None for any other run."""
     found = many_rejected(accounts, letters)
     if found is None or accounts.valid:
         return None

@@ -1,4 +1,4 @@
-"""One run: broker, collector, Spark job, summary and report; once, or as a service.
+"""Makes one run: broker, collector, Spark job, summary and report, once or as a service.
 
 All persistent state is in the workspace, so the next run continues where this one ended, however it
 ended.
@@ -60,7 +60,7 @@ class Options(NamedTuple):
     show_addresses: bool = False  # on the page
     is_fed_by_others: bool = False  # nothing is collected here: others send to the topic
     client_options: Mapping[str, str] = {}
-    """Those of every client of the cluster, with Kafka's names."""
+    """The options of every client of the cluster, under Kafka's names."""
 
 
 class Run:
@@ -76,10 +76,10 @@ class Run:
         self._steps = Steps(sys.stdout)
 
     def run(self) -> bool:
-        """Run it; whether every line is accounted for.
+        """Run it; returns whether every line is accounted for.
 
-        Raises `ConfigError`, also if no line is valid, other `BarnabasError`s, `OSError`, and
-        Spark's exceptions.
+        Raises `ConfigError`, also if no line is valid, another `BarnabasError`, `OSError`, or an
+        exception of Spark's.
         """
         provide_java(os.environ)  # else a missing Java would only be noticed at the end
         path = None if self._options.is_fed_by_others else self._input()
@@ -114,7 +114,9 @@ class Run:
 
     @contextmanager
     def _brokers(self) -> Iterator[str]:
-        """The addresses of a cluster's brokers, or of our own broker, which runs meanwhile."""
+        """Yield the addresses of a cluster's brokers, or of our own broker, which runs
+        meanwhile.
+        """
         servers = self._options.bootstrap_servers
         if servers is None:
             self._workspace.check_own_broker()
@@ -267,7 +269,7 @@ class Run:
 
 
 class _Others:
-    """Implements `Collecting` for lines that others send."""
+    """Implements `Collecting` for lines that other programs send."""
 
     def collect(self) -> str:
         return ""
@@ -280,14 +282,14 @@ class _Others:
 
 
 def _end(query: StreamingQuery) -> None:
-    """Stop the query; the batch under way is interrupted, and repeated by the next run."""
+    """Stop the query; the batch under way is interrupted, and the next run repeats it."""
     # Py4J logs an error, with a stack trace, about its interrupted call, which is intended.
     logging.getLogger("py4j").disabled = True
     query.stop()
 
 
 def _reachable_host(spark: SparkSession) -> str:
-    """The host at which Spark's executors reach our own broker: the driver's."""
+    """Return the host at which Spark's executors reach our own broker: the driver's host."""
     if (spark.sparkContext.master or LOCAL).startswith("local"):
         return "127.0.0.1"
     return str(spark.conf.get("spark.driver.host"))

@@ -1,4 +1,4 @@
-"""The columns of the tables that every pipeline has."""
+"""Defines the columns of the tables that every pipeline has."""
 
 from __future__ import annotations
 

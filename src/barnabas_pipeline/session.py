@@ -1,7 +1,7 @@
-"""The only place where a Spark session is created.
+"""Creates the Spark session; no other module does.
 
-The pipeline has the same settings on one machine and on a cluster; only the master differs. Does
-not promise a new session: Spark has one per process.
+The pipeline has the same settings on one machine and on a cluster; only the master differs. A new
+session is not guaranteed: Spark has one per process.
 """
 
 from __future__ import annotations
@@ -58,12 +58,13 @@ def start_session(
     log: Path | None = None,
     keep_open: tuple[int, ...] = (),
 ) -> SparkSession:
-    """A session on `master`, with `settings` over the pipeline's own.
+    """Start a session on `master`, in which `settings` override the pipeline's own.
 
-    `log`: the file that takes what the Java side writes to standard error; None leaves it there.
-    `keep_open`: file descriptors that the Java process inherits, and so holds until it exits.
+    `log`: the file that receives what the Java side writes to standard error; None does not
+    redirect it. `keep_open`: file descriptors that the Java process inherits and so holds until it
+    exits.
 
-    Raises `ConfigError` when there is no Java or it does not start.
+    Raises `ConfigError` if there is no Java or it does not start.
     """
     provide_java(os.environ)
     if "PYSPARK_PYTHON" not in os.environ:

@@ -1,4 +1,4 @@
-"""A snapshot of the tables, read with Arrow: all as of the same batch."""
+"""Reads a snapshot of the tables with Arrow, all as of the same batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Snapshot:
         self.control = self._tables.control()
 
     def frame(self, name: str) -> pl.DataFrame:
-        """A table, its parts merged."""
+        """Return a table with its parts merged."""
         if self.control is None:
             parts = self._layout.all[name].empty_table()
         else:
@@ -35,11 +35,13 @@ class Snapshot:
         return self._layout.merge(name, parts)
 
     def rows(self, name: str, columns: list[str]) -> pa.Table:
-        """These columns of a merged table."""
+        """Return these columns of a merged table."""
         return to_arrow(self.frame(name).select(columns))
 
     def dataset(self, name: str) -> ds.Dataset | None:
-        """A table whose rows are written once, not read yet; None before the first batch."""
+        """Return a table whose rows are written once, without reading it; None before the first
+        batch.
+        """
         if self.control is None:
             return None
         return self._tables.dataset(name, self.control.versions[name])
@@ -47,7 +49,7 @@ class Snapshot:
     def some(
         self, name: str, number: int, columns: list[str], condition: pc.Expression
     ) -> list[dict[str, Any]]:
-        """Up to `number` rows of a table whose rows are written once.
+        """Return up to `number` rows of a table whose rows are written once.
 
         Reads file by file, and no more files than needed.
         """
@@ -62,12 +64,12 @@ class Snapshot:
 
 
 def to_arrow(frame: pl.DataFrame) -> pa.Table:
-    """The frame with strings that every Arrow function accepts."""
+    """Return the frame with strings that every Arrow function accepts."""
     return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def top(table: pa.Table, key: str, count: str, number: int) -> list[tuple[str, int]]:
-    """The `number` keys with the largest sums of `count` (above zero), largest first."""
+    """Return the `number` keys with the largest sums of `count` (above zero), largest first."""
     summed = table.group_by(key).aggregate([(count, "sum")]).rename_columns([key, "total"])
     ordered = summed.filter(pc.field("total") > 0).sort_by(
         [("total", "descending"), (key, "ascending")]

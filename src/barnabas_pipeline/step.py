@@ -1,9 +1,9 @@
-"""One batch: from the state before it to the state after it.
+"""Processes one batch: from the state before it to the state after it.
 
     positions before ─▶ one pass ─▶ commits of all tables ─▶ dead letters ─▶ control table
 
-If it is killed between any two of these, the batch is repeated with the same result: it starts from
-the state that the control table names, and commits made before are recognised.
+If the process is killed between any two of these, the batch is repeated with the same result: it
+starts from the state that the control table names, and earlier commits are recognised.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Definition(Protocol):
     def layout(self) -> Layout: ...
 
     def work(self, tables: Tables, before: Control | None) -> Work:
-        """The work on the batch after this state."""
+        """Return the work on the batch that follows this state."""
         ...
 
 
 class Query(NamedTuple):
-    """A streaming query that fills tables; `id` is that of its checkpoint."""
+    """A streaming query that fills tables; `id` is its checkpoint's id."""
 
     id: str
     definition: Definition
@@ -52,9 +52,9 @@ class Query(NamedTuple):
     send: Send
 
     def take(self, batch: int, tasks: Tasks) -> None:
-        """Process a batch; without effect if it is committed already.
+        """Process a batch; has no effect if it is already committed.
 
-        Raises `ConfigError` and `NotExactlyOnce` if the tables cannot be those of this query.
+        Raises `ConfigError` or `NotExactlyOnce` if the tables cannot be those of this query.
         """
         tables, layout = self.tables, self.definition.layout
         before = tables.control()

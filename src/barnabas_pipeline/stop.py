@@ -1,8 +1,8 @@
 """Ctrl-C and SIGTERM: requests to end a run.
 
-A run is interrupted at once, and closes its resources on the way out; the next run continues. But
-while Spark is working an interrupt would break the connection to its Java side, so then the request
-is only recorded (`patiently`), until it comes a second time.
+A run is interrupted immediately, and closes its resources on the way out; the next run continues.
+But while Spark is working, an interrupt would break the connection to its Java side; then the
+request is only recorded (`patiently`) until it comes a second time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ class Stop:
         self.signal = 0
 
     def listen(self) -> None:
-        """Handle the signals; again after a library has replaced the handlers. Main thread only."""
+        """Handle the signals.
+
+        Call it again after a library has replaced the handlers. Main thread only.
+        """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
     @contextmanager
     def patiently(self) -> Iterator[None]:
-        """A block that checks `requested` now and then."""
+        """Run a block that checks `requested` at intervals."""
         self._is_patient = True
         try:
             yield
@@ -37,7 +40,7 @@ class Stop:
             self._is_patient = False
 
     def wait(self, seconds: float) -> bool:
-        """Sleep unless the end is requested; whether it is."""
+        """Sleep unless an end is requested; returns whether it is."""
         return self.requested.wait(seconds)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

@@ -1,7 +1,7 @@
-"""A run's output on the terminal: its steps, and the account at the end.
+"""Prints a run's output on the terminal: its steps, and the account at the end.
 
-On standard output; `__main__` reports errors. A step that takes a while shows on a terminal what it
-does, with the seconds, until its own line takes that place.
+It goes to standard output; `__main__` reports errors. On a terminal, a step that takes a while
+shows what it is doing, and for how many seconds, until its own line replaces that.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Steps:
     def step(self, label: str, doing: str) -> Iterator[list[str]]:
         """Time a step; append its texts to the list that this yields.
 
-        `doing`: what it does, for the meantime.
+        `doing`: says what the step does, until it has ended.
         """
         begin_s = time.monotonic()
         results: list[str] = []
@@ -44,7 +44,7 @@ class Steps:
 
     @contextmanager
     def meanwhile(self, label: str, doing: str) -> Iterator[None]:
-        """Show on a terminal what is done, as long as it is."""
+        """Show on a terminal what is being done, while it is being done."""
         begin_s = time.monotonic()
         if not self._is_terminal:
             yield
@@ -71,7 +71,7 @@ class Steps:
 
 
 def account(accounts: Accounts) -> str:
-    """The line of counts that has to add up."""
+    """Return the line of counts that has to add up."""
     sign = "=" if accounts.balance else "≠"
     return (
         f"read {accounts.read:,} {sign} valid {accounts.valid:,}"

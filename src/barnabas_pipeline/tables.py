@@ -1,14 +1,14 @@
-"""The pipeline's tables, each a Delta table of its own, and the control table over them.
+"""The pipeline's tables, each a separate Delta table, and the control table over them.
 
     events/  dead_letters/  ...     a row is written once
     sessions/  files/  ...          a batch adds its part, readers merge the parts
     control/                        one row: the last complete batch, and its version of each table
 
 Delta has no commit across tables. So each commit names its query and micro-batch, a batch commits
-all tables and then the control table, and readers use the versions that this names. A batch that
-was interrupted between two commits is repeated: it reads the state before it, by the control table,
-and its earlier commits are recognised. The cost of a batch depends only on its own size; at
-intervals small files are merged, together with their parts.
+all tables and then the control table, and readers use the versions named by the control table. A
+batch that was interrupted between two commits is repeated: it reads the state that the control
+table names, and its earlier commits are recognised. The cost of a batch depends only on its own
+size; at intervals small files are merged, together with their parts.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Control(NamedTuple):
 
 
 class Tables:
-    """All tables of one pipeline, in one directory shared by all of Spark's processes."""
+    """All tables of one pipeline, in a directory shared by all of Spark's processes."""
 
     def __init__(self, directory: Path, layout: Layout) -> None:
         """Raises `ConfigError` if an earlier version of the pipeline wrote the tables."""
@@ -85,7 +85,10 @@ class Tables:
     # ---- reading ----
 
     def control(self) -> Control | None:
-        """The state; None before the first batch. Raises `ConfigError` for other tables."""
+        """Return the state, or None before the first batch.
+
+        Raises `ConfigError` for other tables.
+        """
         path = self._path(_CONTROL)
         if not DeltaTable.is_deltatable(path):
             return None
@@ -103,20 +106,21 @@ class Tables:
         )
 
     def parts(self, name: str, version: int) -> pa.Table:
-        """The stored rows of a table: parts, if it is a merged one."""
+        """Return the stored rows of a table; they are parts if it is a merged table."""
         return self.dataset(name, version).to_table().cast(self._all[name])
 
     def dataset(self, name: str, version: int | None = None) -> Any:
-        """The same as a dataset that is not read yet; None: the newest version.
+        """Return the rows of a table as a dataset that has not been read yet. `version`: None is
+        the newest.
 
         It is read through Arrow's own file system: threads that read through deltalake's may abort
-        a process that is just ending, or keep it from ending (pyarrow 26).
+        a process that is ending, or keep it from ending (pyarrow 26).
         """
         table = DeltaTable(self._path(name), version=version)
         return table.to_pyarrow_dataset(filesystem=filesystem(self._options(name)))
 
     def positions(self, control: Control | None) -> Positions:
-        """The highest position seen of each file."""
+        """Return the highest position seen of each file."""
         if control is None:
             return {}
         files = self.layout.merge("files", self.parts("files", control.versions["files"]))
@@ -126,7 +130,9 @@ class Tables:
     # ---- writing ----
 
     def check_query(self, query: str | None) -> None:
-        """Raises `ConfigError` unless these tables come from this query (None: from none yet)."""
+        """Raise `ConfigError` unless these tables come from this query (None: from no query
+        yet).
+        """
         control = self.control()
         made_by = control.query if control else None
         if made_by != query:
@@ -136,7 +142,7 @@ class Tables:
             )
 
     def is_next(self, batch: int, query: str, control: Control | None) -> bool:
-        """Return whether a batch has to be written; false if it is committed already."""
+        """Return whether a batch must be written; False if it is already committed."""
         if control is None:
             done = -1
         elif control.query == query:
@@ -155,7 +161,7 @@ class Tables:
         return batch == done + 1
 
     def growing_paths(self) -> dict[str, str]:
-        """The directories in which tasks write their files."""
+        """Return the directories in which tasks write their files."""
         return {name: self._path(name) for name in self.layout.growing}
 
     def commit(self, batch: int, query: str, found: Outcome) -> None:
@@ -163,7 +169,7 @@ class Tables:
         self._of_each(lambda name: self.commit_to(name, batch, query, found))
 
     def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
-        """Commit a batch to one table; false if it was committed already."""
+        """Commit a batch to one table; returns False if it was already committed."""
         schema = self._all[name]
         # Tasks have written rows already; parts are merged first, so the driver writes them.
         if name in self.layout.growing:
@@ -176,7 +182,7 @@ class Tables:
     def conclude(
         self, batch: int, query: str, newest_s: int | None, dead_letters_end: Mapping[int, int]
     ) -> None:
-        """Make a batch visible that is committed to all tables."""
+        """Make a batch visible that has been committed to all tables."""
         if (batch + 1) % _COMPACT_EVERY == 0:
             # Before the control table, so that it names no version of which a vacuum removes
             # files after the pipeline has not run for long.
@@ -214,8 +220,10 @@ class Tables:
                 )
 
     def _drop_old(self, versions: Mapping[str, int]) -> None:
-        """Remove files that no version of the last week needs, and old log entries. A failure is
-        retried the next time."""
+        """Remove old log entries, and files that no version of the last week needs.
+
+        A failure is retried the next time.
+        """
         for name in (*self._all, _CONTROL):
             try:
                 vacuum(DeltaTable(self._path(name)))
@@ -228,7 +236,9 @@ class Tables:
                 )
 
     def _of_each(self, do: Callable[[str], T]) -> dict[str, T]:
-        """For every table but the control table, several at once: their time is the disk's."""
+        """Call `do` for every table but the control table, several at once: the time is mostly
+        the disk's.
+        """
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return dict(zip(self._all, pool.map(do, self._all), strict=True))
 
@@ -247,8 +257,9 @@ class Tables:
         return options._replace(version=batch, cuts_log=False)
 
     def _version_of(self, name: str, batch: int) -> int:
-        """The newest version with this batch and no later one: of two drivers the other may have
-        gone on."""
+        """Return the newest version with this batch and no later one: of two drivers, the other
+        may have gone on.
+        """
         # A version keeps the numbers of those before it, so a compaction of the batch's files has
         # the same number, and is found first.
         table = DeltaTable(self._path(name))

@@ -6,7 +6,7 @@ import polars as pl
 
 
 def texts(values: pl.Series) -> pl.Series:
-    """The values as texts, null where one is not UTF-8."""
+    """Return the values as texts, with null for a value that is not UTF-8."""
     try:
         return values.cast(pl.String)
     except pl.exceptions.ComputeError:  # names no row

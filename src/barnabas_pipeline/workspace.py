@@ -7,7 +7,7 @@
     lock           held while a run uses the directory
     cluster.id     instead of broker/, if the lines are sent to a cluster: its id
 
-They belong together: a broker's log without its checkpoint would be counted again.
+The files belong together: a broker's log without its checkpoint would be counted again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEAST_FREE_BYTES = 8_388_608
 
 
 class Workspace:
-    """The directory, locked from construction to `close`. Use it as a context manager."""
+    """An output directory, locked from construction to `close`. Use it as a context manager."""
 
     def __init__(self, directory: Path, *, patience_s: float = LOCK_PATIENCE_S) -> None:
         """Raises `ConfigError` if it is not writable, or another run uses it."""
@@ -57,7 +57,7 @@ class Workspace:
                 time.sleep(0.2)
 
     def check_own_broker(self) -> None:
-        """Raises `ConfigError` if the lines were sent to a cluster before."""
+        """Raise `ConfigError` if the lines were previously sent to a cluster."""
         if (known := self._cluster_id()) is not None:
             raise ConfigError(
                 f"the tables in {self.directory} are of lines in the cluster {known}: name it"
@@ -65,8 +65,9 @@ class Workspace:
             )
 
     def check_cluster(self, cluster_id: str) -> None:
-        """Raises `ConfigError` if the lines were sent elsewhere before: offsets are only valid in
-        one log."""
+        """Raise `ConfigError` if the lines were previously sent elsewhere: offsets are valid in
+        one log only.
+        """
         if self.broker.exists():
             raise ConfigError(
                 f"the tables in {self.directory} are of lines in a broker of their own: leave"
@@ -91,7 +92,7 @@ class Workspace:
             return None
 
     def is_full(self) -> bool:
-        """The disk is full when less than 8 MiB are free."""
+        """Return whether the disk is full, that is, less than 8 MiB are free."""
         return shutil.disk_usage(self.directory).free < _LEAST_FREE_BYTES
 
     def close(self) -> None:
@@ -136,7 +137,7 @@ class Workspace:
         return self.directory / "report.html"
 
     def input_path(self, name: str) -> Path:
-        """The path of the generated input of this name."""
+        """Return the path of the generated input with this name."""
         directory = self.directory / "input"
         directory.mkdir(exist_ok=True)
         return directory / name

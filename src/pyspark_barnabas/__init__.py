@@ -6,8 +6,8 @@ installed is all it takes:
     spark.readStream.format("barnabas").option("kafka.bootstrap.servers", "localhost:9092")
         .option("subscribe", "web").load()
 
-Schema and options are those of Spark's Kafka connector (`options.py`). Reading is exactly once
-with a checkpoint; writing is at least once, or exactly once with `exactlyOnce`.
+Schema and options are the same as in Spark's Kafka connector (`options.py`). Reading is exactly
+once with a checkpoint; writing is at least once, or exactly once with `exactlyOnce`.
 """
 
 from pyspark_barnabas.source import BarnabasDataSource as DefaultSource

@@ -1,7 +1,7 @@
-"""The start and end of a read, as given by options: a name, offsets, or timestamps.
+"""The start and end of a read, as given by options: a name, offsets or timestamps.
 
-Per partition these are JSON: `{"topic": {"0": number, "1": number}}`, where an offset of -2 is
-the earliest and -1 the latest. `survey.py` resolves them to offsets of a real log.
+Offsets and timestamps per partition are JSON: `{"topic": {"0": number, "1": number}}`, where an
+offset of -2 is the earliest and -1 the latest. `survey.py` resolves them to offsets of a real log.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ STRATEGY_NAME = "startingOffsetsByTimestampStrategy"
 class Bound(NamedTuple):
     """One end of the range to read.
 
-    `offset` applies to every partition (EARLIEST or LATEST) unless `offsets` lists them;
-    `timestamp_ms` likewise unless `timestamps_ms` does. `option` names its option.
+    `offset` (EARLIEST or LATEST) applies to every partition unless `offsets` lists them;
+    `timestamp_ms` likewise applies unless `timestamps_ms` lists them. `option` is the name of the
+    option that set it.
     """
 
     option: str
@@ -39,7 +40,7 @@ class Bound(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """A named bound is just earliest or latest."""
+        """Return whether the bound is just earliest or latest."""
         return self.offsets is None and self.timestamp_ms is None and self.timestamps_ms is None
 
 
@@ -58,7 +59,7 @@ def ending_bound(options: GivenOptions) -> Bound:
 
 
 def refuse(bound: Bound, empty: int) -> None:
-    """Refuse a batch that starts at LATEST or ends at EARLIEST: it would read nothing."""
+    """Reject a batch that starts at LATEST or ends at EARLIEST: it would read nothing."""
     name = "latest" if empty == LATEST else "earliest"
     if bound.is_named and bound.offset == empty:
         raise ConfigError(f"option {bound.option}={name} would read nothing")
@@ -111,7 +112,10 @@ def _numbers_by_partition(text: str, expected: str) -> Mapping[TopicPartition, i
 
 
 def partition_number(text: object) -> int:
-    """JSON's keys are text, its lists hold numbers; raises `ValueError`."""
+    """Parse a partition number, which is text as a JSON key and a number in a list.
+
+    Raises `ValueError`.
+    """
     number = int(text) if isinstance(text, str) else _whole(text)
     if number < 0:
         raise ValueError("a partition from 0 on")

@@ -1,4 +1,4 @@
-"""Consumers: one for a query's driver side, a few per worker process for its tasks."""
+"""Provides consumers: one for a query's driver side, a few per worker process for its tasks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MOST_KEPT = 4
 
 
 def connect(properties: Mapping[str, str]) -> SyncConsumer:
-    """A consumer that is connected. Raises `NoBrokersAvailable`, naming the address."""
+    """Return a connected consumer. Raises `NoBrokersAvailable` with the address."""
     # An offset out of range must be an error: a reset would be a silent loss.
     options: dict[str, Any] = {**properties, "auto.offset.reset": "none"}
     return SyncConsumer(options.pop("bootstrap.servers"), **options)
 
 
 class KeptConsumers:
-    """Connected consumers by their properties; a new one replaces the least recently used."""
+    """Keeps connected consumers by their properties; a new one replaces the least recently used."""
 
     def __init__(self) -> None:
         self._consumers: dict[tuple[tuple[str, str], ...], SyncConsumer] = {}
@@ -41,11 +41,11 @@ class KeptConsumers:
 
 @functools.cache
 def consumers_of_process() -> KeptConsumers:
-    """The kept consumers of this worker process.
+    """Return the kept consumers of this worker process.
 
-    Spark reuses its Python workers from task to task and batch to batch, one task at a time, and
-    has no place for a task to keep a connection; connecting again would cost more than reading a
-    small batch.
+    Spark reuses its Python workers from task to task and batch to batch, one task at a time, but
+    gives tasks no place to keep a connection; reconnecting would cost more than reading a small
+    batch.
     """
     keep_freed_memory()
     return KeptConsumers()

@@ -4,8 +4,8 @@
     driver     InitProducerId -> token -> rows to their targets, and the next token -> EndTxn
 
 The transaction is open only while the driver copies, not while tasks run, and no work of a task is
-part of it: retries, speculation and another number of tasks do not matter. A replayed micro-batch
-finds its own token and writes nothing (token.py). Consume the topic with
+part of it: retries, speculation and a different number of tasks do not matter. A replayed
+micro-batch finds its own token and writes nothing (token.py). Consume the topic with
 `isolation.level=read_committed`.
 """
 
@@ -64,8 +64,9 @@ class RowsStaged(WriterCommitMessage):
 
 
 class ExactlyOnceWriter(DataSourceArrowWriter):
-    """`df.write.format("barnabas").option("exactlyOnce", "true").mode("append")`: one transaction
-    a job. A job that runs again writes again."""
+    """`df.write.format("barnabas").option("exactlyOnce", "true").mode("append")`: one
+    transaction per job. A job that runs again writes again.
+    """
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         self._columns = columns_to_write(schema, options.topic, overwrite=overwrite)
@@ -113,8 +114,9 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
             asyncio.run(commit(self._options, staged[0].query, batchId, batches))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing to do: staged rows are not part of the topic, and are deleted after a later
-        commit."""
+        """Do nothing: staged rows are not part of the topic, and are deleted after a later
+        commit.
+        """
 
 
 def transactional_id_of(options: SinkOptions, query: str) -> str:
@@ -124,10 +126,10 @@ def transactional_id_of(options: SinkOptions, query: str) -> str:
 async def commit(
     options: SinkOptions, query: str, batch: int, staged: Sequence[StagedBatch]
 ) -> bool:
-    """Copy the staged rows, in one transaction, unless that was done before; whether it was done
-    now.
+    """Copy the staged rows, in one transaction, unless that was done before; returns whether it was
+    done now.
 
-    Raises `NotExactlyOnce`, `StagingLost`, ProducerFenced if a newer producer has the same id.
+    Raises `NotExactlyOnce`, `StagingLost`, or ProducerFenced if a newer producer has the same id.
     """
     transactional_id = transactional_id_of(options, query)
     place = TopicPartition(staging.staging_topic(transactional_id), 0)
@@ -157,7 +159,7 @@ async def commit(
 
 
 async def commit_job(options: SinkOptions, job: str, staged: Sequence[StagedBatch]) -> None:
-    """Copy the staged rows of a batch job, in one transaction. Raises as `commit`."""
+    """Copy the staged rows of a batch job in one transaction. Raises as `commit` does."""
     transactional_id = transactional_id_of(options, job)
     topic = staging.staging_topic(transactional_id)
     async with _connected(options, transactional_id) as clients:
@@ -189,7 +191,10 @@ class _Clients(NamedTuple):
 
 @asynccontextmanager
 async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterator[_Clients]:
-    """The driver's clients; an earlier producer of the id is fenced, its open transaction ended."""
+    """Connect the driver's clients.
+
+    This fences an earlier producer with the id and ends its open transaction.
+    """
     servers, properties = properties_of_clients(options.client)
     # The longest timeout that a broker accepts by default, unless another one is given.
     lasting = {_TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS, **properties.producer, **_CREATES_NOTHING}

@@ -1,6 +1,7 @@
-"""Options as the user wrote them: case-insensitive names, text values, errors that name both.
+"""Reads options as the user wrote them: names are case-insensitive, values are text, errors name
+both.
 
-A parser is a function of the text that raises `ValueError` with the valid form, to be read after
+A parser is a function of the text. It raises `ValueError` with the valid form, to be read after
 "expected".
 """
 
@@ -42,9 +43,9 @@ class GivenOptions:
 
 
 def refuse_others(source: str, given: Iterable[str], known: Iterable[str], prefix: str) -> None:
-    """Refuse options, in lower case, that `source` does not have and that lack the `prefix`.
+    """Reject options, in lower case, that `source` does not have and that lack the `prefix`.
 
-    Raises `ConfigError` with the most similar name that exists.
+    Raises `ConfigError` with the most similar existing name.
     """
     exist = {name.lower(): name for name in known}
     for name in given:
@@ -56,7 +57,7 @@ def refuse_others(source: str, given: Iterable[str], known: Iterable[str], prefi
 
 
 def parse_option(name: str, text: str, parse: Callable[[str], Value]) -> Value:
-    """Parse the text of an option; raises `ConfigError` that names the option."""
+    """Parse the text of an option. Raises `ConfigError` naming the option."""
     try:
         return parse(text)
     except ValueError as error:
@@ -84,7 +85,9 @@ def instant_ms(text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """Milliseconds of a Spark time string: `500ms`, `30s`, `15m`, `2h`, `1d`; bare: ms."""
+    """Return the milliseconds of a Spark time string (`500ms`, `30s`, `15m`, `2h`, `1d`); a bare
+    number is in ms.
+    """
     match = re.fullmatch(r"\s*(\d+)\s*(us|ms|s|m|min|h|d)?\s*", text.lower())
     if not match:
         raise ValueError("a time such as 500ms, 30s, 15m or 2h")

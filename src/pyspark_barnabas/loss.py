@@ -1,12 +1,12 @@
-"""Data loss: records that a query should have read and that no longer exist.
+"""Detects data loss: records that a query should have read and that no longer exist.
 
 A gap is not a loss. Compaction and transaction markers leave offsets without records *inside* the
-log; a loss is an offset not read yet *below* the log's start (retention, deleted records), one
-above its end (records that the brokers lost, a topic deleted and created again), or one in a
+log; a loss is an unread offset *below* the log's start (retention, deleted records), an offset
+above its end (records that the brokers lost, a topic deleted and recreated), or an offset in a
 deleted partition.
 
-Where a query continues after a loss is decided here alone, for the driver that plans and for the
-tasks that read. Nothing is read twice if the topic is known to be the same one.
+Only this module decides where a query continues after a loss, both for the driver that plans and
+for the tasks that read. Nothing is read twice if the topic is known to be the same.
 """
 
 from __future__ import annotations
@@ -31,11 +31,15 @@ class Log(NamedTuple):
     start: int
     end: int
     is_same: bool | None
-    """Whether its topic is the one that was read, by its id; None: the id is unknown."""
+    """Says whether its topic has the same id as the topic that was read; None if the id is
+    unknown.
+    """
 
 
 class Resumed(NamedTuple):
-    """The offset from which a partition is read on, and the loss in words; empty: there is none."""
+    """The offset from which a partition is read on, and the loss in words, which is empty if
+    there is none.
+    """
 
     position: int
     loss: str = ""
@@ -44,9 +48,9 @@ class Resumed(NamedTuple):
 def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
     """Return where a query continues that has read everything before `position`.
 
-    A log that ends below it was cut. If the topic is known to be the same, what is left of it was
-    read, and the query continues at the end, as that of Spark's connector; if not, it is likelier
-    to be another one under the old name, and begins at its start.
+    A log that ends below that position was cut. If the topic is known to be the same, the query has
+    already read what is left of it and continues at the end, as with Spark's connector. If not, the
+    log is more likely another topic's with the old name, and the query continues at its start.
     """
     # By the topic's id (KIP-516): offsets of the old topic mean nothing in the new one.
     if log.is_same is False:
@@ -66,10 +70,11 @@ def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
 
 
 def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
-    """Return what a task can still read of a range, and the loss in words; empty: all of it.
+    """Return what a task can still read of a range, and the loss in words, which is empty if
+    nothing is lost.
 
-    Nothing before the range's start, though `resume` may go back: those rows would be of another
-    micro-batch, which the driver plans.
+    Nothing before the range's start is read, though `resume` may go back: those rows would belong
+    to another micro-batch, which the driver plans.
     """
     partition, start, end, _ = wanted
     first, last = resume(partition, start, log), resume(partition, end, log)

@@ -1,22 +1,23 @@
-"""Offsets of a query: their JSON, a trigger's share of the backlog, the ranges that tasks read.
+"""Handles a query's offsets: their JSON, a trigger's share of the backlog, the ranges that tasks
+read.
 
-Pure: the state of the log comes in as numbers, so a replay of a micro-batch plans the same ranges
-without any request.
+Pure: the state of the log is passed in as numbers, so a replay of a micro-batch plans the same
+ranges without any request.
 
-An offset is the one that Spark's Kafka connector writes into the checkpoint, plus two keys of ours:
+An offset is what Spark's Kafka connector writes into the checkpoint, plus two keys of ours:
 
     {"@ids": {"web": "FSAQdDVOSNC33pgt9SlwTQ"}, "@start": {"web": {"1": 40}},
      "web": {"0": 120, "1": 55}}
 
-The numbers are the start of the next batch. `@ids` identifies their topics: one that was deleted
-and created again under its name has another id, and the numbers mean nothing there (decision 19).
-`@start` has the *start* of this batch in partitions for which the last offset has none, or an
-invalid one: all of them in the first batch, later an added partition, or one whose records were
-lost and whose user chose to continue. Topic names cannot contain an `@`.
+The numbers are the start of the next batch. `@ids` identifies their topics: a topic that was
+deleted and recreated has a different id, and the numbers mean nothing there (decision 19). `@start`
+has the *start* of this batch in partitions for which the last offset has no number, or an invalid
+one: all partitions in the first batch, later an added partition, or a partition that lost records
+if the user chose to continue. Topic names cannot contain an `@`.
 
-That is how the first offset is pinned. Spark calls `initialOffset()` more than once and does not
-store the result; a "latest" would differ between the calls and between runs: records of the gap
-would be lost, or a batch would end before its start. So `initialOffset()` is the constant `{}`, and
+This also pins the first offset. Spark calls `initialOffset()` more than once and does not store the
+result; a "latest" would differ between the calls and between runs: records in the gap would be
+lost, or a batch would end before its start. So `initialOffset()` returns the constant `{}`, and
 `latestOffset` resolves the user's option once, into the *end* of the first batch, which Spark
 writes to its offset log before anything runs.
 """
@@ -45,10 +46,11 @@ class StreamOffset(NamedTuple):
     ids: Mapping[str, str] = _NO_IDS  # of topics, as Kafka writes them; unknown ones are left out
 
     def to_json(self) -> dict[str, Any]:
-        """The dictionary that Spark stores; keys sorted, for Spark compares offsets as text.
+        """Return the dictionary that Spark stores, with its keys sorted because Spark compares
+        offsets as text.
 
-        Never empty, even if it covers nothing (a pattern without a match yet): the empty one
-        stands for the start of a query, and later matches are read from their beginning.
+        It is never empty, even if it covers nothing (a pattern without a match yet): an empty
+        offset stands for the start of a query, and later matches are read from their beginning.
         """
         encoded = _nested(self.positions)
         if self.starts or not encoded:
@@ -59,7 +61,7 @@ class StreamOffset(NamedTuple):
 
     @classmethod
     def from_json(cls, encoded: Mapping[str, Any]) -> StreamOffset:
-        """The offset in a checkpoint. Raises `CorruptData` if it is not one of ours."""
+        """Return the offset in a checkpoint. Raises `CorruptData` if it is not in our format."""
         try:
             topics = {name: each for name, each in encoded.items() if name not in (_START, _IDS)}
             ids = {name: str(each) for name, each in encoded.get(_IDS, {}).items()}
@@ -69,7 +71,10 @@ class StreamOffset(NamedTuple):
 
 
 class OffsetRange(NamedTuple):
-    """`start` inclusive, `end` exclusive. Offsets, not rows: compaction leaves gaps."""
+    """A range from `start` (inclusive) to `end` (exclusive).
+
+    It counts offsets, not rows: compaction leaves gaps.
+    """
 
     topic_partition: TopicPartition
     start: int
@@ -82,7 +87,7 @@ class OffsetRange(NamedTuple):
 
 
 def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
-    """The ranges of a micro-batch, one per partition, without empty ones."""
+    """Return the ranges of a micro-batch, one per partition, without empty ones."""
     ranges = []
     for partition in sorted(end.positions):
         begin = end.starts.get(partition, start.positions.get(partition))
@@ -100,11 +105,11 @@ def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
 
 
 def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
-    """Each partition's share of its backlog in a batch of at most `limit` offsets.
+    """Return each partition's share of its backlog in a batch of at most `limit` offsets.
 
-    In proportion to the backlogs, so that partitions of different volume advance through time
-    together: a partition that ran ahead would push the watermark past the others' rows. Each gets
-    at least one if there are enough; else the longest backlogs come first.
+    Shares are in proportion to the backlogs, so that partitions of different volume advance through
+    time together: a partition that ran ahead would push the watermark past the others' rows. Each
+    gets at least one offset if there are enough; otherwise the longest backlogs come first.
     """
     total = sum(backlog.values())
     if total <= limit:
@@ -126,7 +131,7 @@ def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
 def split(
     ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """Split ranges into about `min_partitions`, none of more than `max_records`."""
+    """Split ranges into about `min_partitions`, none with more than `max_records`."""
     total = sum(each.size for each in ranges)
     pieces: list[OffsetRange] = []
     for each in ranges:

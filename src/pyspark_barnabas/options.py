@@ -1,8 +1,8 @@
-"""The options of `format("barnabas")`: those of Spark's Kafka connector, by the same names.
+"""The options of `format("barnabas")`: the options of Spark's Kafka connector, with the same names.
 
-Owns the tables of names, the defaults and the conflicts; opens no connection. An unknown option is
-an error: a silently ignored `maxOffsetPerTrigger` costs an afternoon. Does not promise that topics,
-partitions or offsets exist: `survey.py` asks the broker.
+This module has the tables of names, the defaults and the conflicts, and opens no connection. An
+unknown option is an error: a silently ignored `maxOffsetPerTrigger` costs an afternoon. It does not
+check that topics, partitions or offsets exist: `survey.py` asks the broker.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SourceOptions(NamedTuple):
     record_batches: bool
 
     def __repr__(self) -> str:
-        """Without the client's properties, among which are its secrets: Spark logs what fails."""
+        """Omit the client's properties, which include its secrets: Spark logs what fails."""
         return f"SourceOptions({self.subscription})"
 
 
@@ -60,7 +60,7 @@ class SinkOptions(NamedTuple):
     exactly_once_begins: int | None = None
 
     def __repr__(self) -> str:
-        """Without the client's properties, as in `SourceOptions`."""
+        """Omit the client's properties, as in `SourceOptions`."""
         return f"SinkOptions(topic={self.topic!r})"
 
 
@@ -93,7 +93,8 @@ _POLL_TIMEOUT_MS = 120_000
 
 
 def source_options(given: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
-    """Parse the options of a read; `streaming` None checks those common to both kinds of query.
+    """Parse the options of a read. If `streaming` is None, check the options common to both kinds
+    of query.
 
     Raises `ConfigError`.
     """

@@ -1,8 +1,8 @@
-"""`kafka.*` options: those for our client, those without effect, and those refused.
+"""Sorts `kafka.*` options into options for our client, options without effect, and rejected ones.
 
-Three kinds: those that our client has (`client/config.py` checks their values), those of Kafka's
-Java clients that are meaningless here and accepted without effect, so that a tuned job runs
-unchanged, and those that would break the source's promises and are refused.
+There are three kinds: the options that our client has (`client/config.py` checks their values);
+those of Kafka's Java clients that are meaningless here and accepted without effect, so that a tuned
+job runs unchanged; and those that would break the source's guarantees and are rejected.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Properties(NamedTuple):
 
 
 def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, str]:
-    """`bootstrap.servers` and the other properties for our consumer or producer.
+    """Return `bootstrap.servers` and the other properties for our consumer or producer.
 
     Raises `ConfigError` naming the option.
     """
@@ -112,13 +112,16 @@ def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, 
 
 
 def properties_of_clients(given: Mapping[str, str]) -> tuple[str, Properties]:
-    """The servers, and the properties."""
+    """Return the servers and the properties."""
     rest = {name: value for name, value in given.items() if name != _SERVERS}
     return given[_SERVERS], Properties(of_every_client(rest), rest)
 
 
 def refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
-    """`names` are lower-case. Raises `ConfigError` with the most similar name that exists."""
+    """Reject unknown names.
+
+    `names` are in lower case. Raises `ConfigError` with the most similar existing name.
+    """
     names = list(names)
     if _OF_CATALOG_TABLES in names:
         # Seen with 4.3: Spark keeps a table's options in its catalog, but creates a source written

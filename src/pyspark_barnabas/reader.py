@@ -1,10 +1,10 @@
 """Reads a range of offsets as Arrow: the batch reader, and the tasks of a stream.
 
-Rows are decoded per fetch, some 17,000 small ones at a time, since numpy's calls cost the same for
-few; Spark gets them in record batches of at most 16,384, so that it can process one while the next
-is written. The consumer has sent the next fetch by the time this one is decoded. Spark's own share
-of the cost per row (the JVM's reading of Arrow and its projection) is by far the largest: ours is
-about a quarter of it.
+Rows are decoded per fetch, about 17,000 small ones at a time, since numpy's calls cost the same for
+few rows. Spark gets them in record batches of at most 16,384 rows, so that it can process one while
+the next is written. The consumer has sent the next fetch by the time this one is decoded. Spark's
+own share of the cost per row (the JVM's reading of Arrow and its projection) is by far the largest;
+ours is about a quarter of it.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class TopicReader(DataSourceReader):
 
 
 def tasks(options: SourceOptions, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
-    """The tasks between two offsets, one range each; sends no request."""
+    """Return the tasks between two offsets, one range each; sends no request."""
     ranges = ranges_between(start, end)
     pieces = split(ranges, options.min_partitions, options.max_records_per_partition)
     return [InputPartition(piece) for piece in pieces]
 
 
 def read_task(options: SourceOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The rows of one of `tasks`."""
+    """Yield the rows of one of `tasks`."""
     wanted = partition.value
     if wanted is None:  # Spark's placeholder when there is nothing to read
         return
@@ -77,9 +77,10 @@ def read_task(options: SourceOptions, partition: InputPartition) -> Iterator[pa.
 def read_range(
     consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange
 ) -> Iterator[Columns]:
-    """All records of a range, in order. Offsets without a record inside the log are no loss.
+    """Yield all records of a range, in order. Offsets without a record inside the log are not a
+    loss.
 
-    Raises `DataLoss` for records that no longer exist, with or without their topic, `ReadTimedOut`,
+    Raises `DataLoss` if records no longer exist, with or without their topic, `ReadTimedOut`, or
     `CorruptData`.
     """
     # Looked up first: a fetch without a known leader waits for a backoff, which a task of one
@@ -118,9 +119,9 @@ def read_range(
 def _fetched(
     consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange
 ) -> FetchedBytes | None:
-    """The next records of a range; None: some of the range no longer exist.
+    """Return the next records of a range, or None if some of the range no longer exist.
 
-    Raises `ReadTimedOut`, and `NoOffsetForPartition` if its start is outside of the log.
+    Raises `ReadTimedOut`, or `NoOffsetForPartition` if the range's start is outside the log.
     """
     partition, position, end, _ = wanted
     # A short wait, then a look whether the records exist, before the whole timeout is spent.
@@ -143,8 +144,9 @@ def _fetched(
 
 
 def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> bool:
-    """Return whether the partition was deleted since the range was planned, even if another topic
-    has its name now; if so, raises `DataLoss` unless the user chose to continue."""
+    """Return whether the partition has been deleted since the range was planned, even if another
+    topic now has its name. If so, raises `DataLoss` unless the user chose to continue.
+    """
     if _has(consumer, wanted):
         return False
     partition, position, end, _ = wanted
@@ -167,8 +169,9 @@ def _has(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
 
 
 def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> OffsetRange:
-    """Return what exists of the range; raises `DataLoss` if that is not all, unless the user chose
-    to continue. All of it: it is back, for instance after a change of leader."""
+    """Return what exists of the range; if part is missing, raises `DataLoss` unless the user
+    chose to continue. The whole range may be back, for instance after a change of leader.
+    """
     if _is_deleted(consumer, options, wanted):
         return wanted._replace(start=wanted.end)
     log = _log_of(consumer, wanted)
@@ -184,7 +187,7 @@ def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRan
 
 
 def _log_of(consumer: SyncConsumer, wanted: OffsetRange) -> Log:
-    """The present log of a partition that `_has`."""
+    """Return the present log of a partition that `_has`."""
     partition = wanted.topic_partition
     start = consumer.beginning_offsets([partition])[partition]
     end = consumer.end_offsets([partition])[partition]
@@ -214,8 +217,9 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
 
 
 def _packed(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """One row that Spark carries as bytes: its JVM converts none of the cells in it, which is most
-    of the cost of a row."""
+    """Pack rows into one row that Spark carries as bytes: its JVM then converts none of their
+    cells, which is most of the cost of a row.
+    """
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_batch(rows)

@@ -21,7 +21,7 @@ _NO_TOPIC: Final = "a row's topic is null: fill it in, or give the option topic"
 
 
 class Columns(NamedTuple):
-    """The places of the written columns in a row; -1: missing."""
+    """The positions of the written columns in a row; -1 if a column is missing."""
 
     value: int
     key: int
@@ -36,7 +36,7 @@ class Columns(NamedTuple):
 
 
 def columns_to_write(schema: StructType, topic: str | None, *, overwrite: bool = False) -> Columns:
-    """The columns to write. Raises `ConfigError` for an invalid schema, or overwrite mode."""
+    """Return the columns to write. Raises `ConfigError` for an invalid schema or overwrite mode."""
     if overwrite:
         raise ConfigError('a topic cannot be overwritten: use .mode("append")')
     check_write_schema(schema, topic)
@@ -44,10 +44,10 @@ def columns_to_write(schema: StructType, topic: str | None, *, overwrite: bool =
 
 
 async def tables(batches: Iterator[pa.RecordBatch]) -> AsyncIterator[pa.Table]:
-    """The rows in tables of some megabytes.
+    """Yield the rows in tables of a few megabytes.
 
-    They come from the JVM through a blocking iterator; in a thread it does not delay requests to
-    the brokers.
+    They come from the JVM through a blocking iterator, which is read in a thread so that it does
+    not delay requests to the brokers.
     """
     while (table := await asyncio.to_thread(_next_table, batches)) is not None:
         yield table
@@ -76,7 +76,8 @@ class TopicColumns(NamedTuple):
 def topic_columns(
     table: pa.Table, columns: Columns, topic: str | None
 ) -> list[TopicColumns] | None:
-    """The rows by topic; None if some have headers, or some a partition and others none.
+    """Return the rows by topic, or None if some have headers, or if only some of them have a
+    partition.
 
     Raises `ConfigError` for a row without a topic.
     """
@@ -110,7 +111,7 @@ def topic_columns(
 
 
 def records(table: pa.Table, columns: Columns, topic: str | None) -> Iterator[ProducerRecord]:
-    """The rows as records. Raises `ConfigError` for a row that cannot be one."""
+    """Yield the rows as records. Raises `ConfigError` for a row that cannot be a record."""
     nothing = [None] * table.num_rows
 
     def cells(index: int, arrow_type: pa.DataType | None = None) -> list[Any]:

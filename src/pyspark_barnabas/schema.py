@@ -1,7 +1,7 @@
 """The columns of topics: exactly the Kafka connector's, so that the formats are interchangeable.
 
-Users may pass a schema (`.schema(...)`), but only this one: there is nothing to derive another
-column from.
+Users may pass a schema (`.schema(...)`), but only this one: other columns cannot be derived from
+anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEADERS = ArrayType(
 
 
 RECORD_BATCHES = pa.schema([pa.field("batch", pa.binary())])
-"""The schema with the option `recordBatches`: Arrow IPC streams of the usual rows."""
+"""The schema used with the option `recordBatches`: Arrow IPC streams of the usual rows."""
 
 
 def read_schema(include_headers: bool, record_batches: bool = False) -> StructType:
@@ -49,7 +49,7 @@ def read_schema(include_headers: bool, record_batches: bool = False) -> StructTy
 def check_read_schema(
     given: StructType, include_headers: bool, record_batches: bool = False
 ) -> None:
-    """Raises `ConfigError` unless `given` is this format's schema."""
+    """Raise `ConfigError` unless `given` is this format's schema."""
     own = read_schema(include_headers, record_batches)
     # Without nullability, which simpleString leaves out and a user need not repeat.
     if given.simpleString() != own.simpleString():
@@ -60,7 +60,7 @@ def check_read_schema(
 
 
 def arrow_schema(include_headers: bool) -> pa.Schema:
-    """`read_schema` in Arrow, exactly as a reader must yield it for Spark."""
+    """Return `read_schema` in Arrow, exactly as a reader must yield it for Spark."""
     fields = [
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
@@ -77,9 +77,9 @@ def arrow_schema(include_headers: bool) -> pa.Schema:
 
 
 def check_write_schema(given: StructType, topic: str | None) -> None:
-    """Raises `ConfigError` naming the column that is missing or of a wrong type.
+    """Raise `ConfigError` naming the column that is missing or has a wrong type.
 
-    Other columns are ignored, as with the connector: a table that was read can be written.
+    Other columns are ignored, as with the connector, so a table that was read can be written.
     """
     columns = {field.name.lower(): field.dataType.simpleString() for field in given.fields}
     if "value" not in columns:

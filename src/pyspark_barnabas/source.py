@@ -1,7 +1,7 @@
-"""The data source itself: Spark's entry point, which creates the readers and writers.
+"""Spark's entry point, the data source, which creates the readers and writers.
 
-Spark pickles it to several processes, so it only has the options as text; options are parsed where
-they are used, and parsing opens no connection.
+Spark pickles it to several processes, so it holds only the text of the options. They are parsed
+where they are used, and parsing opens no connection.
 """
 
 from __future__ import annotations

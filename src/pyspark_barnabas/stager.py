@@ -1,4 +1,4 @@
-"""A task of the exactly-once sink: encodes rows into batches for the staging topic."""
+"""Encodes rows into batches for the staging topic, in a task of the exactly-once sink."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class _Stager:
                 await self._send(target, seal(*batch.build()), batch.count)
 
     async def stage_records(self, rows: Iterator[ProducerRecord]) -> None:
-        """Send rows that no columns can be made of, as `topic_columns` says."""
+        """Send rows that cannot be sent as columns; see `topic_columns`."""
         builders: dict[TopicPartition, BatchBuilder] = {}
         for record in rows:
             checked = self._intake.check(record)
@@ -91,7 +91,7 @@ class _Stager:
             await self._send(target, builder.build(), builder.record_count)
 
     async def finish(self) -> list[StagedBatch]:
-        """All batches, acknowledged. Raises the error of any that was refused."""
+        """Return all batches once acknowledged. Raises the error of any batch that was refused."""
         await self._producer.flush()
         return [self._staged(*each) for each in self._sent]
 

@@ -5,7 +5,7 @@
 
 A task may run twice, speculatively or after a failure, and tasks may be split differently in a
 replay: only the places that reach the driver count, whatever else is in the staging topic. Batches
-older than a committed micro-batch are deleted; those of an ended query expire after a day.
+older than a committed micro-batch are deleted; the batches of an ended query expire after a day.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class StagedBatch(NamedTuple):
 
 
 class StagingLost(BarnabasError):
-    """Staged rows no longer exist; the micro-batch has to run again."""
+    """Staged rows no longer exist; the micro-batch must run again."""
 
 
 def staging_topic(transactional_id: str) -> str:
@@ -58,14 +58,16 @@ def staging_topic(transactional_id: str) -> str:
 
 
 def partition_of(target: TopicPartition) -> int:
-    """The staging partition of a target: always the same, so that a task's rows stay in order."""
+    """Return the staging partition of a target, which never changes, so that a task's rows stay
+    in order.
+    """
     return partition_for_key(f"{target.topic}-{target.partition}".encode(), _PARTITIONS)
 
 
 async def create(admin: Admin, topic: str) -> None:
     """Create the staging topic if it does not exist.
 
-    Raises `ConfigError` if one exists that another program created.
+    Raises `ConfigError` if a topic with this name exists that another program created.
     """
     try:
         await admin.create_topics([NewTopic(topic, _PARTITIONS, configs=_CONFIGS)])

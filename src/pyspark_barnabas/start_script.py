@@ -9,10 +9,11 @@ from pathlib import Path
 
 
 def provide_script(path: str, text: str) -> Path | None:
-    """The script with this text, executable; None if there is no place for it.
+    """Write an executable script with this text and return it; returns None if there is no place
+    for it.
 
-    `path` is relative to a directory of Barnabas: beside the interpreter, so that it goes with the
-    virtual environment, else in the user's cache.
+    `path` is relative to a directory of Barnabas: next to the interpreter, so that it moves with
+    the virtual environment, or else in the user's cache.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     for directory in (Path(sys.prefix) / "share", Path(cache)):

@@ -1,9 +1,9 @@
-"""The stream reader: decides the offsets of a micro-batch. One instance serves a whole query.
+"""The stream reader, which decides the offsets of a micro-batch. One instance serves a whole query.
 
-Spark calls it on the driver side, from one process: `latestOffset` decides by the brokers' answers,
-and its result is in Spark's offset log before anything is read. After that nothing is decided
-again: `partitions` is a pure function of two offsets, so a batch that is replayed after a crash
-reads the same rows. `offsets.py` describes how the first offset is pinned.
+Spark calls it on the driver side, from one process. `latestOffset` decides from the brokers'
+answers, and its result is in Spark's offset log before anything is read. After that nothing is
+decided again: `partitions` is a pure function of two offsets, so a batch that is replayed after a
+crash reads the same rows. `offsets.py` describes how the first offset is pinned.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._survey()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next batch; `start` itself if there is nothing for it to do."""
+        """Return the end of the next batch, or `start` itself if the batch would have nothing to
+        do.
+        """
         # A run that ends by itself ends with the records that were there at its start.
         found = self._survey() if self._target is None else self._target
         self._latest = found.ends
@@ -112,7 +114,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._consumer
 
     def _first(self, found: Survey) -> Offsets:
-        """The start of the query. Called once: Spark stores the result before it reads."""
+        """Return the start of the query.
+
+        It is called once: Spark stores the result before it reads.
+        """
         require_all(found, self._options.subscription)
         begins = resolve(
             self._connected(),
@@ -124,9 +129,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {each: min(at, found.ends[each]) for each, at in begins.items()}
 
     def _begins(self, before: StreamOffset, found: Survey) -> Offsets:
-        """The start of the next batch in each existing partition.
+        """Return the start of the next batch in each existing partition.
 
-        One that `before` does not cover was added since: all its records are new.
+        A partition that `before` does not cover was added since, so all its records are new.
         """
         gone = before.positions.keys() - found.ends.keys()
         if gone:
@@ -150,7 +155,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _is_too_little(self, backlog: int, limit: ReadLimit) -> bool:
         """Return whether to wait for more (`minOffsetsPerTrigger`), at most `maxTriggerDelay`.
 
-        A run that ends by itself does not wait: the records left would never be read.
+        A run that ends by itself does not wait, because the remaining records would never be read.
         """
         if not isinstance(limit, ReadMinRows) or self._target is not None:
             return False
@@ -179,7 +184,9 @@ def _log_of(partition: TopicPartition, before: StreamOffset, found: Survey) -> L
 
 
 def _is_same(topic: str, before: StreamOffset, found: Survey) -> bool | None:
-    """A topic is the same if its id is; None: it had none then, or has none now."""
+    """Return whether a topic has the same id as before; None if it had no id then, or has none
+    now.
+    """
     if topic not in before.ids or topic not in found.topic_ids:
         return None
     return before.ids[topic] == found.topic_ids[topic]

@@ -23,7 +23,10 @@ class Subscription(NamedTuple):
 
 
 def subscription(options: GivenOptions) -> Subscription:
-    """Raises `ConfigError` unless exactly one of the three options is given, and valid."""
+    """Return the subscription.
+
+    Raises `ConfigError` unless exactly one of the three options is given and it is valid.
+    """
     given = [name for name in SUBSCRIPTION_NAMES if options.get(name) is not None]
     if not given:
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""Surveys the brokers: a subscription's partitions, and the start and end of their logs.
+"""Asks the brokers for a subscription's partitions and the start and end of their logs.
 
-Owns every request of the driver. The results are a snapshot; `stream.py` and `reader.py` decide
-how a query uses them.
+All requests of the driver are sent here. The results are a snapshot; `stream.py` and `reader.py`
+decide how a query uses them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ class Survey(NamedTuple):
 
     beginnings: Offsets
     ends: Offsets
-    """One past the last record that a reader may see: the high watermark, or under
-    read_committed the last stable offset."""
+    """One past the last record that a reader may see: the high watermark or, under
+    read_committed, the last stable offset.
+    """
     topic_ids: Mapping[str, str]
-    """Topic ids as Kafka writes them; topics without one are left out."""
+    """Topic ids as Kafka writes them; topics without an id are left out."""
 
 
 def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
@@ -45,14 +46,14 @@ def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
 
 
 def ids_of(consumer: SyncConsumer, topics: Iterable[str]) -> dict[str, str]:
-    """The ids of the existing topics that have one, as Kafka writes them."""
+    """Return the ids of the existing topics that have one, as Kafka writes them."""
     topics = sorted(topics)
     found = consumer.topic_ids(topics) if topics else {}
     return {topic: uuid_text(each) for topic, each in found.items()}
 
 
 def require_all(found: Survey, subscription: Subscription) -> None:
-    """Raises `ConfigError` if a topic or partition subscribed by name does not exist."""
+    """Raise `ConfigError` if a topic or partition subscribed by name does not exist."""
     topics = {partition.topic for partition in found.ends}
     missing = [topic for topic in subscription.topics if topic not in topics]
     missing += [str(partition) for partition in subscription.partitions - found.ends.keys()]
@@ -66,10 +67,10 @@ def require_all(found: Survey, subscription: Subscription) -> None:
 def resolve(
     consumer: SyncConsumer, bound: Bound, found: Survey, *, fail_on_data_loss: bool
 ) -> Offsets:
-    """The offset of `bound` on every partition found.
+    """Return the offset of `bound` in every partition found.
 
-    Raises `ConfigError` if it does not cover the partitions or no record is as late as its
-    timestamp, `DataLoss` if it is outside of a log.
+    Raises `ConfigError` if the bound does not cover the partitions or no record is as late as its
+    timestamp, or `DataLoss` if it is outside a log.
     """
     if bound.timestamp_ms is not None:
         timestamps = dict.fromkeys(found.ends, bound.timestamp_ms)
@@ -106,7 +107,7 @@ def _all_of(existing: Mapping[str, Sequence[int]], topics: Iterable[str]) -> lis
 
 
 def _require_cover(bound: Bound, given: Iterable[TopicPartition], found: Survey) -> None:
-    """Refuse an incomplete specification: the start of the other partitions would be undefined."""
+    """Reject an incomplete specification: the start of the other partitions would be undefined."""
     given = set(given)
     if given != found.ends.keys():
         raise ConfigError(
@@ -141,7 +142,7 @@ def _within_log(
 def _at_timestamps(
     consumer: SyncConsumer, bound: Bound, timestamps: Offsets, found: Survey
 ) -> Offsets:
-    """The first offset whose record is at or after the timestamp of its partition."""
+    """Return the first offset whose record is at or after the timestamp of its partition."""
     answers = consumer.offsets_for_times(dict(timestamps))
     offsets = {}
     for partition, timestamp_ms in timestamps.items():

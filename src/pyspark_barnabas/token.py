@@ -1,8 +1,8 @@
 """A query's progress in its target topic: the last committed micro-batch.
 
-It is an offset of the query's group, committed in the transaction of the rows, so both are
-committed or neither: `offset` is the number of the next micro-batch, `metadata` names the query.
-Pure.
+It is an offset of the query's group, committed in the same transaction as the rows, so that both
+are committed or neither is: `offset` is the number of the next micro-batch, `metadata` names the
+query. Pure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Token(NamedTuple):
 
     @classmethod
     def of(cls, offset: int, metadata: str) -> Token:
-        """The token of a committed offset. Raises `CorruptData` if no query committed it."""
+        """Return the token of a committed offset. Raises `CorruptData` if no query committed it."""
         try:
             fields: dict[str, Any] = json.loads(metadata)
             return cls(str(fields["query"]), offset - 1, int(fields["rows"]))
@@ -42,7 +42,7 @@ class Token(NamedTuple):
 def is_committed(
     found: Token | None, wanted: Token, transactional_id: str, begins: int | None = None
 ) -> bool:
-    """Return whether a micro-batch was committed before, by its query's progress.
+    """Return whether a micro-batch was committed before, judging by its query's progress.
 
     `begins`: the user states that all micro-batches before this one are in the topic. Raises
     `NotExactlyOnce` if skipping it may lose rows and writing it may duplicate some.

@@ -1,9 +1,10 @@
-"""A Python for Spark's workers that starts three times as fast.
+"""Provides a Python for Spark's workers that starts three times as fast.
 
 Spark puts `pyspark.zip` first on the path of each Python that it starts: a daemon for the tasks,
-one for a query's source, one for each plan. The archive has no bytecode, so each of them compiles
-PySpark again, for more than a CPU second. If pip has installed PySpark, the same version is also
-there compiled; a small script removes the archive from the path and starts the interpreter.
+one process for a query's source, one for each plan. The archive has no bytecode, so each of them
+compiles PySpark again, which takes more than a CPU second. If pip has installed PySpark, the same
+version also exists in compiled form; a small script removes the archive from the path and starts
+the interpreter.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ PYTHONPATH=$kept exec {python} "$@"
 
 
 def python_for_workers() -> str:
-    """The value for `PYSPARK_PYTHON`, to set before the session is created.
+    """Return the value for `PYSPARK_PYTHON`, to set before the session is created.
 
-        os.environ["PYSPARK_PYTHON"] = python_for_workers()
+                    os.environ["PYSPARK_PYTHON"] = python_for_workers()
 
-    For workers on this machine. It is this interpreter itself if the archive is not the installed
-    version (another `SPARK_HOME`), on Windows, and if no script can be written.
+        It is for workers on this machine. It is this interpreter itself if the archive is not the
+    installed version (another `SPARK_HOME`), on Windows, or if no script can be written.
 
-    Warns with the line that helps where a session would fail for want of Java.
+    If a session would fail for lack of Java, logs a warning with the line that helps.
     """
     if (problem := missing_java(os.environ)) is not None:
         warnings.warn(problem, stacklevel=2)
@@ -70,8 +71,9 @@ def _package() -> Path:
 
 
 def _is_installed(python: str) -> bool:
-    """Whether a new interpreter finds, without the archive, the PySpark that we use, whose archive
-    Spark would use."""
+    """Return whether a new interpreter finds, without the archive, the PySpark that we use, and
+    Spark's archive is the one of that PySpark.
+    """
     home = os.environ.get("SPARK_HOME")
     if home is not None and Path(home).resolve() != _package().resolve():
         return False

@@ -2,7 +2,7 @@
 
 A task returns its commit message to Spark only when all its records are acknowledged. A task or a
 micro-batch that runs again writes again: duplicates after a failure are possible, losses are not.
-`commit` and `abort` have nothing to do: acknowledged records cannot be undone.
+`commit` and `abort` do nothing: acknowledged records cannot be undone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TopicWriter(DataSourceArrowWriter):
 
 
 class TopicStreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream.format("barnabas")`; in every output mode rows are appended."""
+    """`df.writeStream.format("barnabas")`; rows are appended in every output mode."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         self._columns = columns_to_write(schema, options.topic)
@@ -70,7 +70,7 @@ class _FirstFailure:
 
 
 async def _write(options: SinkOptions, columns: Columns, batches: Iterator[pa.RecordBatch]) -> int:
-    """Send all rows; returns their number once every one is acknowledged."""
+    """Send all rows; returns their number once all are acknowledged."""
     properties: dict[str, Any] = dict(options.client)
     count = 0
     failure = _FirstFailure()

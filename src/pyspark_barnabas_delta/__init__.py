@@ -1,7 +1,7 @@
-"""`format("barnabas.delta")`: Delta tables from Spark, without a jar.
+"""Registers `format("barnabas.delta")`: Delta tables from Spark, without a JAR.
 
-Spark registers one data source for each top-level module named `pyspark_*`, so this one has its
-own; the implementation is in `pyspark_barnabas.delta`.
+Spark registers one data source for each top-level module named `pyspark_*`, so this one needs a
+module to itself; the implementation is in `pyspark_barnabas.delta`.
 """
 
 from pyspark_barnabas.delta.once import once

@@ -1,15 +1,16 @@
-"""Sessions: the hits of one visitor until thirty minutes of silence. Pure.
+"""Sessions: the hits of one visitor up to thirty minutes of silence. Pure.
 
 A visitor is an address together with a user agent. A session is an interval of a visitor's time,
-and a hit is the smallest one. Joining intervals that are less than `SILENCE_S` apart gives the same
-sessions whether the hits come all at once, in any number of portions, or in any order:
+and a single hit is the smallest session. Joining intervals that are less than `SILENCE_S` apart
+gives the same sessions whether the hits come all at once, in any number of portions or in any
+order:
 
     join(a ∪ b) = join(join(a) ∪ b)
 
 So the table of sessions is the only state, and it has parts: a batch adds the sessions of its own
 hits, and readers join them. No session has to be closed, no timer fires, no watermark drops a late
-line, and a line from the year 2099 closes no session for good. `open` only means that the newest
-hit of all is less than thirty minutes later than the session's last.
+line, and a line from the year 2099 does not close any session permanently. `open` means only that
+the newest hit of all visitors is less than thirty minutes later than the session's last hit.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from barnabas_pipeline.instants import utc
 SILENCE_S: Final = 30 * 60
 
 DERIVED: Final = ("length_seconds", "bounce", "open")
-"""The columns that `derive` adds. `bounce`: a session of one page."""
+"""The columns that `derive` adds. `bounce` marks a session with one page."""
 
 _ORDER: Final = ("time", "partition", "offset")
 
 
 def single_hits(events: pl.DataFrame) -> pl.DataFrame:
-    """Each hit as a session of its own; `events` have `time_us`, `host` and `day`."""
+    """Return each hit as a separate session; `events` have `time_us`, `host` and `day`."""
     page = pl.col("page_view")
     time = utc(pl.col("time_us"))
     order = pl.struct(time.alias("time"), "partition", "offset")
@@ -55,7 +56,7 @@ def single_hits(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def join(parts: pl.DataFrame) -> pl.DataFrame:
-    """Join parts of sessions to sessions, both in schema `SESSIONS`."""
+    """Join parts of sessions into sessions; both use schema `SESSIONS`."""
     parts = _numbered(parts)
     whole = parts.group_by("_session").agg(
         pl.col("client", "agent").first(),
@@ -95,7 +96,7 @@ def derive(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
 
 
 def _numbered(parts: pl.DataFrame) -> pl.DataFrame:
-    """`parts` with the number of their `_session`."""
+    """Return `parts`, each with the number of its `_session`."""
     visitor = ("client", "agent")
     parts = parts.sort(*visitor, "start", "end")
     is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in visitor)

@@ -1,4 +1,4 @@
-"""The figures of the report as tables for the files next to it."""
+"""Arranges the report's figures as tables for the files next to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas_pipeline.page.sheets import Sheet
 
 
 def sheets(figures: Figures) -> list[Sheet]:
-    """All figures of the page, with longer rankings than the page has."""
+    """Return all figures of the page, with longer rankings than on the page."""
     return [*_in_short(figures), *_over_time(figures), *_ranked(figures), *_accounted(figures)]
 
 
@@ -94,7 +94,7 @@ def _accounted(figures: Figures) -> Iterator[Sheet]:
 
 
 def _minute(at: datetime) -> str:
-    """The minute in the log's own local time."""
+    """Return the minute in the log's own local time."""
     return at.isoformat(" ", "minutes")
 
 

@@ -1,4 +1,5 @@
-"""The made-up web site whose access log the generator writes: its pages, guests and robots.
+"""Describes the made-up web site whose access log the generator writes: its pages, guests and
+robots.
 
 Plain data. Addresses are from ranges reserved for documentation and benchmarks (RFC 2544, 3849,
 5737), so that no line names a real host.
@@ -13,7 +14,7 @@ ORIGIN = "https://castle.example"
 
 
 class Robot(NamedTuple):
-    """A robot: the rate of its visits, and the number of pages per visit."""
+    """A robot: how often it visits, and the number of pages per visit."""
 
     agent: str
     visits_a_day: float

@@ -1,6 +1,6 @@
 """The log over time: hits per interval, status classes, and the hours of the week.
 
-Times are the log's own local time, as in its lines, which is the one that a site owner expects.
+Times are in the log's own local time, as in its lines and as a site owner expects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COUNTS = ("hits", "robot_hits", "pages", "robot_pages", "client_errors", "serve
 
 
 class Moment(NamedTuple):
-    """Traffic of one interval; `at` is the log's own local time."""
+    """The traffic of one interval; `at` is in the log's own local time."""
 
     at: datetime
     human_hits: int
@@ -61,7 +61,7 @@ class Timeline(NamedTuple):
 
 
 def timeline_of(traffic: pl.DataFrame, statuses: pl.DataFrame) -> Timeline:
-    """The timeline of the tables `traffic` and `statuses`."""
+    """Return the timeline of the tables `traffic` and `statuses`."""
     if not traffic.height:
         hour = timedelta(hours=1)
         return Timeline(hour, [], hour, [], [[0.0] * 24 for _ in range(7)], 0, [])
@@ -115,7 +115,9 @@ def _classes(
 
 
 def _heat(local_s: Numbers, pages: Numbers) -> list[list[float]]:
-    """Mean page views in each hour of the week, by the number of such weekdays in the log."""
+    """Return the mean page views in each hour of the week, given how many such weekdays the log
+    has.
+    """
     days = local_s // _DAY_S
     weekdays = (days + 3) % 7  # the epoch was a Thursday
     hours = local_s % _DAY_S // _HOUR_S
@@ -134,7 +136,7 @@ def _step(span_s: int) -> int:
 
 
 def _bins(local_s: Numbers, step_s: int) -> tuple[int, Numbers]:
-    """The beginning of the first interval, and each row's interval."""
+    """Return the beginning of the first interval, and the number of each row's interval."""
     first = int(local_s.min()) // step_s * step_s
     return first, (local_s - first) // step_s
 

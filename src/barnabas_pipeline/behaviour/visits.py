@@ -45,13 +45,13 @@ class SessionFigures(NamedTuple):
 
 
 def read_sessions(snapshot: Snapshot) -> pl.DataFrame:
-    """All sessions, with the columns that `derive` adds."""
+    """Return all sessions, with the columns that `derive` adds."""
     newest_s = snapshot.control.newest_s if snapshot.control else None
     return derive(snapshot.frame("sessions"), newest_s or 0)
 
 
 def session_figures(sessions: pl.DataFrame) -> SessionFigures:
-    """The figures of these sessions."""
+    """Return the figures of these sessions."""
     if not sessions.height:
         return SessionFigures()
     return SessionFigures(
@@ -66,12 +66,12 @@ def session_figures(sessions: pl.DataFrame) -> SessionFigures:
 
 
 def depths(sessions: pl.DataFrame) -> list[tuple[int, int]]:
-    """The number of these sessions by their page views."""
+    """Return how many of these sessions have each number of page views."""
     return list(sessions.group_by("pages").agg(pl.len()).sort("pages").iter_rows())
 
 
 def lengths(sessions: pl.DataFrame) -> list[tuple[str, int]]:
-    """The number of these sessions by length."""
+    """Return how many of these sessions have each length."""
     seconds = sessions["length_seconds"].to_numpy()
     bins = np.searchsorted([limit for limit, _ in _LENGTHS], seconds, side="right")
     counts = np.bincount(bins, minlength=len(_LENGTHS))

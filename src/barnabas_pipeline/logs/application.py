@@ -1,4 +1,4 @@
-"""The pipeline of system logs as a whole."""
+"""Defines the pipeline of system logs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from barnabas_pipeline.page.page import PageOptions
 
 
 def system_logs(formats: Path | None = None) -> Application:
-    """The pipeline. `formats`: a file of the user's formats, tried before the built-in ones.
+    """Return the pipeline. `formats`: a file of the user's formats, tried before the built-in
+    formats.
 
-    Raises `ConfigError` and `OSError` if that is invalid.
+    Raises `ConfigError` or `OSError` if that file is invalid.
     """
     own = read_formats(formats) if formats is not None else ()
     return Application(

@@ -22,7 +22,7 @@ _STOP_S = 30.0
 
 
 class Files:
-    """Implements `Collecting` for a file, or all files of a directory."""
+    """Implements `Collecting` for a file, or for all files of a directory."""
 
     def __init__(self, source: Source) -> None:
         self._paths = [str(source.input)]
@@ -50,7 +50,7 @@ class Files:
         return f"{counted(shipped.lines, 'record')}, with their stack traces, {size}{cut}"
 
     def poll(self) -> None:
-        """Raise the error of the collector in its thread, if it failed."""
+        """Raise the error of the collector's thread, if it failed."""
         if self._service is None:
             work = ship(self._shipment, LogPaths(self._paths), self._stopping)
             thread = LoopThread("collector")
@@ -60,7 +60,7 @@ class Files:
             shipping.result()
 
     def sent_lines(self) -> None:
-        """None: a record may have several lines, so their number is unknown."""
+        """Return None: a record may have several lines, so their number is unknown."""
         return
 
     def close(self) -> None:
@@ -81,6 +81,6 @@ def collecting(source: Source) -> Iterator[Files]:
 
 
 def check_input(path: Path) -> None:
-    """Raises `ConfigError` if there is nothing to read: no file, directory or match."""
+    """Raise `ConfigError` if there is nothing to read: no file, directory or match."""
     if not path.is_dir() and not any(each.exists() for each in LogPaths([str(path)]).paths()):
         raise ConfigError(f"{path}: there is no such file or directory")

@@ -1,6 +1,6 @@
 """Tables of counts of system logs: lines by minute, component and template. Pure.
 
-A table after a batch is the table before it and the part of the batch, merged by `merge`.
+`merge` makes a table after a batch from the table before it and the part of the batch.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def _count_templates(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _merge_templates(parts: pl.DataFrame) -> pl.DataFrame:
-    """The text is the one with the most wildcards: a template only becomes more general."""
+    """Merge the templates, keeping the text with the most wildcards: a template only becomes
+    more general.
+    """
     return parts.group_by("template").agg(
         # Tasks only count; the part with number and text is the driver's.
         pl.col("number", "format", "began").drop_nulls().first(),

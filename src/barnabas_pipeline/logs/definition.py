@@ -1,11 +1,11 @@
-"""System logs: their tables, and the work of tasks and driver on a batch.
+"""Defines the tables of system logs and the work of tasks and driver on a batch.
 
     tasks    records ─▶ lines ─▶ masked ─┬▶ template known: entries, counts
                                          └▶ not known: left to the driver
     driver   those in the order of the log ─▶ templates learnt ─▶ entries, counts
 
-So templates do not depend on how records are distributed over tasks, and once a log's templates are
-known the driver has almost nothing to do.
+So the templates do not depend on how records are distributed over tasks. Once a log's templates are
+known, the driver has almost nothing to do.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ class LogsWork(NamedTuple):
         )
 
     def _known(self, entries: pl.DataFrame) -> pl.DataFrame:
-        """The template of each distinct masked message, null if none is known."""
+        """Return the template of each distinct masked message, or null if none is known."""
         # A log repeats few messages, so each is looked up once.
         distinct = entries.select("format", _MASKED).unique()
         found = [self.templates.find(*row) for row in distinct.iter_rows()]
         return distinct.with_columns(pl.Series("template", found, dtype=pl.String))
 
     def _learnt(self, left: pl.DataFrame) -> pl.DataFrame:
-        """The same, learnt in the order of the log."""
+        """Return the template of each distinct masked message, learnt in the order of the log."""
         distinct = left.select("format", _MASKED).unique(maintain_order=True)
         found = [self.templates.learn(*row) for row in distinct.iter_rows()]
         # For a template that became more general the newest text counts.
@@ -104,7 +104,7 @@ class LogsWork(NamedTuple):
 
 
 class SystemLogs(NamedTuple):
-    """Implements `step.Definition`. `formats`: in the order in which they are tried."""
+    """Implements `step.Definition`. `formats`: the formats in the order in which they are tried."""
 
     formats: tuple[Format, ...]
     name: str = "logs"
@@ -123,7 +123,7 @@ class SystemLogs(NamedTuple):
 
 
 def classify(records: pa.Table, seen: Positions, formats: tuple[Format, ...]) -> pl.DataFrame:
-    """Give every record its place, its fields, `received`, `reason` and `twice`."""
+    """Add to every record its place, its fields, `received`, `reason` and `twice`."""
     lines = mark_sent_twice(locate(records), seen)
     received = pl.Series(records["timestamp"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()))
     fields = parse_lines(lines["value"], lines["cut"], received, formats)
@@ -140,7 +140,7 @@ def _stamped(entries: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_texts(counts: pl.DataFrame, learnt: pl.DataFrame) -> pl.DataFrame:
-    """The part of table `templates` for the learnt templates, with these counts of lines."""
+    """Return the part of table `templates` for the learnt templates, with these counts of lines."""
     of_lines = counts.select("template", "lines", "first", "last")
     rows = learnt.drop(_MASKED).drop_nulls("template").unique("template")
     return rows.join(of_lines, on="template").select(TEMPLATES.names)

@@ -1,4 +1,4 @@
-"""The numbers behind the page of system logs, read from the tables at one moment."""
+"""Reads the numbers behind the page of system logs from the tables, all as of the same time."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ class Figures(NamedTuple):
 
     @property
     def known_systems(self) -> list[System]:
-        """Leave out raw lines, which have no format."""
+        """All systems except raw lines, which have no format."""
         return [each for each in self.systems if each.name != RAW]
 
 
 def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
-    """The figures of the tables as they are now; all zero before the first batch.
+    """Return the figures of the tables as they are now; all are zero before the first batch.
 
-    `show_addresses`: full addresses, everywhere; else only their networks.
+    `show_addresses`: shows full addresses everywhere instead of only their networks.
     """
     snapshot = Snapshot(tables, LOGS)
     mask = str if show_addresses else mask_addresses

@@ -1,11 +1,12 @@
-"""The formats of log lines: the built-in ones, and those of a user's file.
+"""The formats of log lines: the built-in formats, and the formats in a user's file.
 
     [[format]]
     name = "hadoop"
     pattern = "{time:%Y-%m-%d %H:%M:%S,%f} {level} [{thread}] {component}: {message}"
     zone = "Europe/Vienna"          # of times without an offset; UTC if it is left out
 
-A name may have several patterns; the first that matches a line counts, the user's before ours.
+A name may have several patterns. The first pattern that matches a line counts; the user's are tried
+first.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from barnabas.errors import ConfigError
 from barnabas_pipeline.logs.pattern import Pattern, compile_pattern
 
 RAW: Final = "raw"
-"""The format of lines that match no other."""
+"""The format of lines that match no other format."""
 _KEYS: Final = {"name", "pattern", "zone"}
 
 
@@ -60,7 +61,7 @@ _PYTHON_DEFAULT: Final = MappingProxyType({**_PYTHON, "component": r"[A-Za-z0-9_
 
 
 class _Known(NamedTuple):
-    """A built-in pattern; `fields` and `start` as for `compile_pattern`."""
+    """A built-in pattern; `fields` and `start` are used as in `compile_pattern`."""
 
     name: str
     pattern: str
@@ -167,7 +168,7 @@ _OTHERS: Final = (
 
 
 def known_formats() -> tuple[Format, ...]:
-    """The built-in formats."""
+    """Return the built-in formats."""
     return tuple(
         Format(each.name, compile_pattern(each.pattern, each.fields, each.start))
         for each in (*_SYSLOG, *_JAVA, *_OTHERS)
@@ -175,7 +176,10 @@ def known_formats() -> tuple[Format, ...]:
 
 
 def read_formats(path: Path) -> tuple[Format, ...]:
-    """The formats of a user's file. Raises `ConfigError` with the place of an error, `OSError`."""
+    """Return the formats of a user's file.
+
+    Raises `ConfigError` with the place of an error, or `OSError`.
+    """
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -6,8 +6,8 @@
     storage.log   HDFS       it has a new message from an hour before the end on
     notes.txt     none       lines of no format
 
-Each day has a line that is not UTF-8 and one of the 31st of February. Times start on a fixed
-Thursday in March, so that the result does not depend on the present time.
+Each day has a line that is not UTF-8 and a line dated 31 February. Times start on a fixed Thursday
+in March, so that the result does not depend on the present time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TRACE: Final = (
 
 
 def write_logs(directory: Path, lines: int, seed: int) -> None:
-    """Write files of `lines` lines in all, each atomically."""
+    """Write files with a total of `lines` lines, each atomically."""
     temporary = directory.with_name(f"{directory.name}.new")
     if temporary.exists():
         shutil.rmtree(temporary)
@@ -52,7 +52,7 @@ def write_logs(directory: Path, lines: int, seed: int) -> None:
 
 
 def generate(lines: int, seed: int) -> dict[str, list[bytes]]:
-    """The lines of each file."""
+    """Return the lines of each file."""
     source = random.Random(seed)
     writers = {
         "auth.log": _auth,
@@ -76,7 +76,7 @@ def generate(lines: int, seed: int) -> dict[str, list[bytes]]:
 
 
 def _moments(source: random.Random, count: int, busy: range, times: int) -> Iterator[float]:
-    """`count` times in seconds since the beginning; in `busy` they are `times` as dense."""
+    """Yield `count` times in seconds since the beginning; in `busy` they are `times` as dense."""
     dense = times * len(busy)
     for at in sorted(source.random() * (_SPAN_S - len(busy) + dense) for _ in range(count)):
         if at < busy.start:

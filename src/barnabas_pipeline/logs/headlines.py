@@ -1,7 +1,7 @@
-"""The figures at the head of the page of system logs: each is defined here, and nowhere else.
+"""Defines the figures at the head of the page of system logs, in this place only.
 
-Page, files and terminal have them from here. Each can be counted again from the tables below it,
-which are in the files next to the page; a test does so.
+The page, its files and the terminal all take them from here. Each can be recounted from the tables
+on the page, which are in the files next to it; a test does so.
 """
 
 from __future__ import annotations
@@ -23,32 +23,34 @@ class Headline(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """All numbers of the headlines, with the columns of the files that they are the sums of."""
+    """All numbers of the headlines, with the columns of the files from which they are summed."""
 
     entries: int
-    """Records that became rows of `entries`; `lines` of levels.csv."""
+    """Records that became rows of `entries`: the sum of `lines` in levels.csv."""
     formats: int
-    """Known formats among them: `raw` is none. The formats in levels.csv."""
+    """Known formats among them, excluding `raw`: the formats in levels.csv."""
     hosts: int
     """Hosts of entries: the rows of hosts.csv."""
     errors: int
-    """Entries of level ERROR or FATAL: `lines` of levels.csv."""
+    """Entries of level ERROR or FATAL: their `lines` in levels.csv."""
     templates: int
     """Rows of templates.csv."""
     new_templates: int
     """Rows of new_templates.csv."""
     bursts: int
-    """Bursts; simultaneous ones are one: the numbers in bursts.csv."""
+    """Bursts, where simultaneous bursts count once: the numbers in bursts.csv."""
     silent_components: int
     """Rows of silent_components.csv."""
     components: int
     """Components of each format: rows of components.csv."""
     failed_logins: int
-    """Refused passwords and keys; `failed` of ssh_logins.csv."""
+    """Refused passwords and keys: `failed` in ssh_logins.csv."""
     failed_addresses: int
-    """Addresses with at least one of them: rows of ssh_logins.csv in which `failed` is not 0."""
+    """Addresses with at least one failed login: rows of ssh_logins.csv in which `failed` is not
+    0.
+    """
     accepted_logins: int
-    """`accepted` of ssh_logins.csv."""
+    """Accepted attempts: `accepted` in ssh_logins.csv."""
     break_ins: int
     """Addresses that guessed and then got in: rows of ssh_guessing.csv with `entered_as`."""
     guessing_addresses: int
@@ -58,7 +60,7 @@ class Numbers(NamedTuple):
 
 
 def numbers(figures: Figures) -> Numbers:
-    """The numbers of these figures."""
+    """Return the numbers of these figures."""
     return Numbers(
         entries=figures.lines,
         formats=len(figures.known_systems),
@@ -79,7 +81,7 @@ def numbers(figures: Figures) -> Numbers:
 
 
 def headlines(figures: Figures) -> list[Headline]:
-    """The headlines in the order of the page."""
+    """Return the headlines in the order of the page."""
     of = numbers(figures)
     share = words.percent(of.errors, of.entries)
     rows = (
@@ -129,7 +131,7 @@ def _addresses(count: int) -> str:
 
 
 def summary(figures: Figures) -> list[tuple[str, str]]:
-    """A run's short summary for the terminal: labels and texts."""
+    """Return a run's short summary for the terminal, as pairs of label and text."""
     systems = ", ".join(f"{each.lines:,} {each.name}" for each in figures.systems)
     of = numbers(figures)
     lines = [

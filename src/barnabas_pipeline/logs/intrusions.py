@@ -1,4 +1,4 @@
-"""Intrusion attempts by SSH: addresses with many failed logins. Pure."""
+"""Finds intrusion attempts by SSH: addresses with many failed logins. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from barnabas_pipeline.logs.logins import ACCEPTED, FAILED, REFUSED
 
 LEAST_FAILURES: Final = 5
-"""In an hour: more than a user who mistypes a password has."""
+"""The failures in an hour: more than a user who mistypes a password has."""
 _NAMES: Final = 3
 
 
@@ -25,7 +25,7 @@ class Logins(NamedTuple):
 
 
 class Intruder(NamedTuple):
-    """An address that tried to guess passwords."""
+    """An address from which passwords were guessed."""
 
     address: str
     failures: int
@@ -38,7 +38,7 @@ class Intruder(NamedTuple):
 
 
 def failures(logins: pl.DataFrame) -> pl.DataFrame:
-    """The failed attempts in the merged table `logins`, each once."""
+    """Return the failed attempts in the merged table `logins`, each once."""
     by_sshd = logins.filter(pl.col("outcome") == FAILED)
     by_pam = logins.filter(pl.col("outcome") == REFUSED)
     # If sshd reports its failures, PAM's are the same attempts.
@@ -49,7 +49,7 @@ def failures(logins: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_address(logins: pl.DataFrame) -> list[Logins]:
-    """The attempts in the merged table `logins`, those of the most failures first."""
+    """Return the attempts in the merged table `logins`, sorted by failures, most first."""
     accepted = logins.filter(pl.col("outcome") == ACCEPTED)
     rows = (
         pl.concat(
@@ -71,7 +71,9 @@ def by_address(logins: pl.DataFrame) -> list[Logins]:
 
 
 def intruders(logins: pl.DataFrame) -> list[Intruder]:
-    """The intruders in the merged table `logins`: successful ones first, then by failures."""
+    """Return the intruders in the merged table `logins`: successful ones first, then by
+    failures.
+    """
     failed = failures(logins)
     accepted = logins.filter(pl.col("outcome") == ACCEPTED)
     hourly = failed.group_by("address", "hour").agg(pl.col("attempts").sum())

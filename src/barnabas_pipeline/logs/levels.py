@@ -9,7 +9,7 @@ from typing import Final
 import polars as pl
 
 LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
-"""The worst first."""
+"""All levels, worst first."""
 
 _APACHE_TRACES: Final = tuple(f"TRACE{number}" for number in range(1, 9))
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -23,7 +23,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 NAMES: Final = tuple(name for names in _NAMES.values() for name in names)
-"""All names of levels in lines, in capitals."""
+"""All names that levels have in lines, in capitals."""
 _BY_NAME: Final = {name: level for level, names in _NAMES.items() for name in names}
 # RFC 5424, table 2: emergency, alert, critical, error, warning, notice, informational, debug.
 _BY_SEVERITY: Final = dict(
@@ -32,11 +32,11 @@ _BY_SEVERITY: Final = dict(
 
 
 def level_of(name: pl.Expr) -> pl.Expr:
-    """The level for a line's `name` of it; null if that is not a level."""
+    """Return the level that a line's `name` stands for, or null if it is not a level."""
     return name.str.to_uppercase().replace_strict(_BY_NAME, default=None, return_dtype=pl.String)
 
 
 def level_of_priority(priority: pl.Expr) -> pl.Expr:
-    """The level of a syslog message, by the number in its first angle brackets."""
+    """Return the level of a syslog message, given by the number in its first angle brackets."""
     severity = priority.cast(pl.Int32, strict=False) % 8
     return severity.replace_strict(_BY_SEVERITY, default=None, return_dtype=pl.String)

@@ -1,7 +1,7 @@
-"""Parses many log lines into columns, by Polars.
+"""Parses many log lines into columns, with Polars.
 
-Each line has the first format that it matches. A line that matches none is `raw`, with its whole
-text as the message; a malformed line, or one with an impossible time, has a `reason`.
+Each line gets the first format that it matches. A line that matches none is `raw`, with its whole
+text as the message; a malformed line, or a line with an impossible time, has a `reason`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _PLAIN: Final = ("host", "component", "pid", "thread")
 def parse_lines(
     values: pl.Series, is_cut: pl.Series, received_us: pl.Series, formats: Sequence[Format]
 ) -> pl.DataFrame:
-    """A row of `SCHEMA` for each of `values` (binary); with a `reason` all else is null.
+    """Return a row of `SCHEMA` for each of `values` (binary); in a row with a `reason`, all else is
+    null.
 
     `is_cut`: true if a value is only the beginning of a longer line. `received_us`: the record's
     time, in microseconds since the epoch.
@@ -129,6 +130,6 @@ def _raw(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _filled(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with null in missing columns of `SCHEMA`."""
+    """Return the rows with null in the columns of `SCHEMA` that they lack."""
     missing = [pl.lit(None, kind).alias(n) for n, kind in SCHEMA.items() if n not in rows.columns]
     return rows.with_columns(missing).select("row", *SCHEMA.names())

@@ -28,8 +28,9 @@ _PAM: Final = (
 
 
 def logins(entries: pl.DataFrame) -> pl.DataFrame:
-    """The attempts in these entries, which have `hour`, `first`, `last` and `day`: schema
-    `LOGINS`, added up."""
+    """Return the attempts in these entries, which have `hour`, `first`, `last` and `day`, added
+    up in schema `LOGINS`.
+    """
     # Also `sshd-session`, from OpenSSH 9.8 on, and `sshd(pam_unix)` of older systems.
     ours = entries.filter(pl.col("component").str.starts_with("sshd"))
     found = ours.select(

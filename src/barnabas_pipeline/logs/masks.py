@@ -1,9 +1,9 @@
 """Masks the variable parts of messages: addresses, numbers, times, identifiers, paths.
 
 Masking first makes templates fast: a million lines become a few hundred distinct texts, and only
-those are processed one by one. What is not masked and differs in each message makes a template of
-each; what is masked and is not variable makes one template of two messages. So a mask needs a
-shape that words do not have: a number with a known unit, a hash with letters and digits.
+those are processed one by one. A variable part that is not masked makes a separate template of each
+message; a constant part that is masked merges two messages into one template. So a mask needs a
+shape that words do not have: a number with a known unit, or a hash with letters and digits.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _MASKS: Final = (
     (r"""(["'`])[A-Za-z_.-]+[0-9][A-Za-z0-9_.-]*(["'`])""", "${1}<id>$2"),
 )
 LONGEST: Final = 2_000
-"""Characters of a message that count for its template."""
+"""The number of characters of a message that count for its template."""
 
 
 def mask_variables(message: pl.Expr) -> pl.Expr:

@@ -1,12 +1,12 @@
-"""The notation for the lines of a log, in which users describe formats.
+"""The notation in which users describe the format of a log's lines.
 
     {time:%Y-%m-%d %H:%M:%S,%f} {level} [{thread}] {component}: {message}
 
-Names in braces are fields, a blank stands for one or more, and everything else for itself. `time`
-has its form after a colon, in the letters of `strptime`; `%f` is a fraction of a second, optional
-if no point or comma precedes it. `message` is the rest of the line and required. The fields `host`,
-`component`, `level`, `pid`, `thread` and `priority` (syslog's number) become columns; others are
-ignored. A line whose `level` is not in `levels.py` does not match.
+Names in braces are fields, a blank stands for one or more blanks, and everything else stands for
+itself. `time` is followed by a colon and its form, in the letters of `strptime`; `%f` is a fraction
+of a second, optional if no point or comma precedes it. `message` is the rest of the line and is
+required. The fields `host`, `component`, `level`, `pid`, `thread` and `priority` (syslog's number)
+become columns; others are ignored. A line whose `level` is not in `levels.py` does not match.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OF_TIME: Final = re.compile(r"%(.)|( +)|([^% ]+)")
 
 
 class Pattern(NamedTuple):
-    """A compiled pattern. `regex` has groups with names of `COLUMNS`."""
+    """A compiled pattern. The groups of `regex` are named as in `COLUMNS`."""
 
     regex: str
     columns: tuple[str, ...]
@@ -63,8 +63,8 @@ class Pattern(NamedTuple):
 def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = "") -> Pattern:
     """Compile a pattern. Raises `ConfigError` with the problem.
 
-    `fields`: regular expressions of fields that differ from the usual ones. `start`: one that
-    replaces the blanks before a message at the end of the pattern.
+    `fields`: regular expressions for fields that differ from the usual expressions. `start`: an
+    expression that replaces the blanks before a message at the end of the pattern.
     """
     parts: list[str] = []
     columns: list[str] = []

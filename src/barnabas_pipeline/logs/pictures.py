@@ -1,4 +1,4 @@
-"""The pictures of system logs."""
+"""Draws the pictures of system logs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ STYLES: Final = {
     "TRACE": "moved",
     NO_LEVEL: "plain",
 }
-"""Classes of the style sheet by level."""
+"""The classes in the style sheet, by level."""
 # The worst is at the bottom, where a small number is most visible.
 _ORDER: Final = (*LEVELS, NO_LEVEL)
 
 
 def levels(system: System) -> Markup:
-    """Lines of one format over time, stacked by level."""
+    """Draw the lines of one format over time, stacked by level."""
     moments = system.moments
     frame = Frame(170, bottom=24)
     ticks = peak_ticks([sum(each.by_level.values()) for each in moments])

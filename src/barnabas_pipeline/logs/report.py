@@ -1,7 +1,7 @@
 """Writes the page of system logs.
 
-`figures.py` has the numbers, `pictures.py` the pictures, `sheets.py` the files next to the page,
-and `templates/logs.html` the page.
+`figures.py` reads the numbers, `pictures.py` draws the pictures, `sheets.py` makes the files next
+to the page, and `templates/logs.html` is the page.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
 
 
 def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
-    """The page as HTML. `made`: the sheets of its files, which are in the folder `data` of the
-    page's links."""
+    """Return the page as HTML.
+
+    `made`: the sheets of its files, which are in the folder `data` of the page's links.
+    """
     systems = figures.known_systems  # raw lines have no times of their own
     nothing = "no known format" if figures.raw_lines else words.nothing(figures.accounts.read)
     begin = min((each.begin for each in systems), default=None)
@@ -86,7 +88,7 @@ def _incident(incident: Incident, figures: Figures) -> dict[str, object]:
 
 
 def _short(text: str) -> str:
-    """A template for people: shortened, and with repeated masks only once."""
+    """Return a template for people: shortened, and with repeated masks printed once."""
     runs = [(word, len(list(same))) for word, same in groupby(text.split())]
     parts = (
         f"{word} ×{count}" if count > 1 and word.startswith("<") else " ".join([word] * count)
@@ -106,7 +108,7 @@ def _between(begin: datetime, end: datetime) -> str:
 
 
 def _long(duration: timedelta) -> str:
-    """The duration, with two units at most."""
+    """Return the duration with at most two units."""
     minutes = int(duration / timedelta(minutes=1))
     if minutes < 60:
         return f"{minutes} min"

@@ -1,4 +1,4 @@
-"""The columns of the tables of system logs, as they are stored."""
+"""Defines the columns of the tables of system logs, as stored."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ ENTRIES: Final = pa.schema(
         ("offset", pa.int64()),
     ]
 )
-"""`more`: the lines after the first of a record, such as a stack trace. `time` is the line's own;
-for a line without one it is `received`."""
+"""`more`: the lines of a record after the first, such as a stack trace.
+
+`time` is the line's own time, or `received` if the line has none.
+"""
 MINUTES: Final = pa.schema(
     [
         ("minute", TIME),
@@ -68,8 +70,10 @@ TEMPLATES: Final = pa.schema(
         ("last", TIME),
     ]
 )
-"""`number`: the order in which the templates of all formats were learnt. `began`: the template's
-first masked message. Both are null in a part that only counts it."""
+"""`number`: the order in which the templates of all formats were learnt.
+
+`began`: the template's first masked message. Both are null in a part that only counts the template.
+"""
 TEMPLATE_MINUTES: Final = pa.schema(
     [("minute", TIME), ("template", pa.string()), *counts("lines"), ("day", pa.date32())]
 )

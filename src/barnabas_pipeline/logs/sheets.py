@@ -1,4 +1,4 @@
-"""The figures of system logs as files next to the page; times are UTC."""
+"""Arranges the figures of system logs as files next to the page; times are in UTC."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OF_TEMPLATE: Final = ("template", "format", "lines", "first", "last", "text")
 
 
 def sheets(figures: Figures) -> list[Sheet]:
-    """All figures of the page, some tables longer than on the page."""
+    """Return all figures of the page; some tables are longer than on the page."""
     return [
         Sheet("summary", ("figure", "total"), [*numbers(figures)._asdict().items()]),
         Sheet(

@@ -1,8 +1,9 @@
-"""Components that were busy and have fallen silent. Pure.
+"""Finds components that were busy and have fallen silent. Pure.
 
 A component is silent if so much time has passed since its last line that, at its former rate,
-dozens of lines are missing. One that only logs at the start of a system is not: it was not busy for
-long enough. Time ends with the newest line of the same format: the end of a log is not a silence.
+dozens of lines are missing. A component that only logs when a system starts is not silent: it was
+not busy for long enough. Time ends with the newest line of the same format, so the end of a log is
+not a silence.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Silence(NamedTuple):
 
 
 def silences(components: pl.DataFrame) -> list[Silence]:
-    """The silences in the merged table `components`, those with the most missing lines first."""
+    """Return the silences in the merged table `components`, the most missing lines first."""
     ends = components.group_by("format").agg(
         pl.col("first").min().alias("begin"), pl.col("last").max().alias("end")
     )

@@ -1,12 +1,12 @@
 """The templates of messages, learnt by Drain (He et al., ICWS 2017) in `drain3`.
 
-A template is a masked message in which variable words have become `<*>`. A known one is recognised
-without learning; only the driver learns, in the order of the log, so a template has one id in all
-tasks, indefinitely. The id is a hash of the format and the template's first message: the same log
-gives the same ids again.
+A template is a masked message in which variable words have become `<*>`. A known template is
+recognised without learning. Only the driver learns, in the order of the log, so a template always
+has the same id in all tasks. The id is a hash of the format and the template's first message: the
+same log gives the same ids again.
 
 Templates are rows of a table. Drain's search tree is rebuilt from them: it depends on each
-template's first message, and on their order.
+template's first message and on their order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from barnabas_pipeline.logs.token_tree import WILDCARD, TokenTree
 _log = logging.getLogger(__name__)
 
 MOST: Final = 5_000
-"""Templates of a format; lines that would need another one have none."""
+"""The number of templates of a format; lines that would need another template get none."""
 # Chosen on the labelled samples of four systems; see docs/system-logs.md.
 _DEPTH: Final = 5
 _SIMILARITY: Final = 0.7
@@ -52,15 +52,17 @@ class Templates:
             self._next_number = template.number + 1
 
     def find(self, format_name: str, masked: str) -> str | None:
-        """The id of the known template that a masked message matches; None if there is none."""
+        """Return the id of the known template that a masked message matches, or None if there is
+        none.
+        """
         known = self._of_format.get(format_name)
         found = None if known is None else known.find(masked)
         return None if found is None else found.id
 
     def learn(self, format_name: str, masked: str) -> Template | None:
-        """The template of a masked message, new or generalised if necessary.
+        """Return the template of a masked message, creating or generalising it if necessary.
 
-        None if there are `MOST` of its format and none matches.
+        Returns None if its format has `MOST` templates and none matches.
         """
         known = self._format(format_name)
         found = known.find(masked)
@@ -76,7 +78,7 @@ class Templates:
 
 
 class _OfFormat:
-    """The templates of one format: Drain's tree learns, the tree of words finds."""
+    """The templates of one format: Drain's tree learns them, and the tree of words finds them."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -88,7 +90,7 @@ class _OfFormat:
         return len(self._templates)
 
     def restore(self, template: Template) -> None:
-        """Add a template that was learnt after the present ones."""
+        """Add a template that was learnt after the present templates."""
         self._drain.clusters_counter += 1
         # The tree places a template by its first message, as when it was learnt; its present text
         # only counts from then on.
@@ -103,7 +105,7 @@ class _OfFormat:
         return None if found is None else self._templates[found]
 
     def learn(self, masked: str, number: int) -> Template:
-        """Learn a message that matches none. `number`: for the template, if it is new."""
+        """Learn a message that matches no template. `number`: for the template, if it is new."""
         cluster, _ = self._drain.add_log_message(masked)
         text = cluster.get_template()
         known = self._templates.get(cluster.cluster_id)

@@ -1,8 +1,8 @@
 """Converts the times in log lines to instants. Pure.
 
-Syslog's times have no year. It is the latest year by which the line is not after its receipt, with
-a day of tolerance for clock differences: a line of 31 December that is received in January is of
-the year before.
+Syslog's times have no year. The year is the latest in which the line is not later than its receipt,
+with a tolerance of one day for clock differences: a line of 31 December that is received in January
+belongs to the previous year.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _YEARS: Final = 5  # the 29th of February is at most this far back, except aroun
 
 
 def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> pl.Series:
-    """Microseconds since the epoch; null for an impossible time.
+    """Return microseconds since the epoch, or null for an impossible time.
 
-    `form`: in the letters of `strptime`. `zone`: of times without an offset.
+    `form`: in the letters of `strptime`. `zone`: the zone of times without an offset.
     """
     # A fraction of any length, and a decimal point for other separators.
     chrono = re.sub(r"[,.:]?%f", "%.f", form).replace("%d", "%e").replace("%H", "%k")

@@ -1,9 +1,9 @@
 """Finds the template that a message matches, in a tree of words. Pure.
 
-Drain searches by similarity, among all templates that begin alike, so its time grows with their
-number. To find an exact match, word for word, the words are enough: each leads to the next node,
-and with a wildcard to two of them. If several templates match, the one that shares the longest
-prefix with the message counts.
+Drain searches by similarity among all templates with the same beginning, so its time grows with
+their number. To find an exact match, word for word, the words are enough: each leads to the next
+node, and to a second one if there is a wildcard. If several templates match, the one that shares
+the longest prefix with the message counts.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class TokenTree:
         self._root: _Node = {}
 
     def add(self, words: Sequence[str], stands_for: int) -> None:
-        """Add a template; of two with the same words the smaller number stays."""
+        """Add a template. If two have the same words, the one with the smaller number is kept."""
         node = self._root
         for word in words:
             node = node.setdefault(word, {})
         node[_END] = min(stands_for, node.get(_END, stands_for))
 
     def remove(self, words: Sequence[str], stands_for: int) -> None:
-        """Remove a template. Its nodes stay: others may share them."""
+        """Remove a template. Its nodes stay, since others may share them."""
         node = self._root
         for word in words:
             node = node[word]
@@ -37,7 +37,7 @@ class TokenTree:
             del node[_END]
 
     def find(self, words: Sequence[str]) -> int | None:
-        """The number of the template that a message of these words matches."""
+        """Return the number of the template that a message with these words matches."""
         last = len(words)
         to_visit: list[tuple[_Node, int]] = [(self._root, 0)]
         while to_visit:

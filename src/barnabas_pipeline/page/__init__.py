@@ -1,1 +1,1 @@
-"""The shared parts of all pages: their frame, pictures, words, and the files next to them."""
+"""Holds what all pages share: their frame, pictures and words, and the files next to them."""

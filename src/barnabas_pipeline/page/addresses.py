@@ -1,10 +1,10 @@
-"""Masks network addresses in texts that get shared: only their networks stay. Pure.
+"""Masks network addresses in texts that will be shared: only their networks remain. Pure.
 
     198.51.100.23                 198.51.100.x         the first 24 of 32 bits
     2001:db8:85a3::8a2e:370:7334  2001:db8:85a3::x     the first 48 of 128
 
-Malformed lines are often cut within an address, so the beginning of one counts as well. A text that
-only looks like an address, such as a version of four numbers, loses its end, too.
+Malformed lines are often cut within an address, so the beginning of an address is masked as well. A
+text that only looks like an address, such as a version of four numbers, also loses its end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def mask_addresses(text: str) -> str:
 
 
 def mask_column(texts: pl.Series) -> pl.Series:
-    """The same for many; null stays null."""
+    """Mask the addresses in many texts; null stays null."""
     suspect = texts.filter(texts.str.contains(_SUSPECT).fill_null(False)).unique()
     known = {text: mask_addresses(text) for text in suspect}
     return texts.replace(list(known), list(known.values())) if known else texts

@@ -1,4 +1,4 @@
-"""Axes for the pictures: round numbers, and round times of day."""
+"""Computes axes for the pictures: round numbers, and round times of day."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _A_MONDAY = datetime.fromisoformat("2001-01-01")  # without zone, as all times h
 
 
 def round_ticks(largest: float, most: int = 4) -> list[float]:
-    """0 and up to `most` round numbers above it, the last of them not below `largest`."""
+    """Return 0 and up to `most` round numbers above it, the last at least `largest`."""
     if largest <= 0:
         return [0, 1]
     size = 10.0**-6
@@ -36,7 +36,9 @@ def round_ticks(largest: float, most: int = 4) -> list[float]:
 
 
 def time_ticks(begin: datetime, end: datetime, most: int = 14) -> list[tuple[datetime, str]]:
-    """Up to `most` times between `begin` and `end` (both without zone), with their labels."""
+    """Return up to `most` times between `begin` and `end` (both without zone), with their
+    labels.
+    """
     span_s = (end - begin).total_seconds()
     coarsest_s = _TIME_STEPS_S[-1] * (int(span_s // (_TIME_STEPS_S[-1] * most)) + 1)
     step_s = next((s for s in _TIME_STEPS_S if span_s / s <= most), coarsest_s)
@@ -59,7 +61,7 @@ def _label(at: datetime, step_s: int) -> str:
 
 
 def short(number: float) -> str:
-    """A number for an axis: 950, 1.2k, 30k, 4M."""
+    """Format a number for an axis: 950, 1.2k, 30k, 4M."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(number) >= limit:
             return f"{number / limit:.1f}".rstrip("0").rstrip(".") + unit

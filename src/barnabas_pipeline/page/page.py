@@ -1,7 +1,7 @@
 """Renders one self-contained page of HTML, which needs neither a network nor a script.
 
-A pipeline has a template of its own, which extends `base.html` (the style sheet and the frame) and
-uses `parts.html`, both in the folder `templates` next to this file.
+Each pipeline has a template that extends `base.html` (the style sheet and the frame) and uses
+`parts.html`, both in the folder `templates` next to this file.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ class PageOptions(NamedTuple):
     """The options of a page."""
 
     made_at: datetime
-    """The time of the page, with its zone."""
+    """When the page was made, with the time zone."""
     refresh_s: int | None = None
-    """Seconds after which an open page reloads itself; None: never."""
+    """Seconds after which an open page reloads itself, or None for never."""
     show_addresses: bool = False
-    """Print full network addresses, not only their networks."""
+    """Prints full network addresses instead of only their networks."""
 
 
 def render(package: str, template: str, options: PageOptions, values: Mapping[str, object]) -> str:
-    """The page as HTML. `package`: has the folder `templates` in which `template` is."""
+    """Return the page as HTML.
+
+    `package`: the package whose folder `templates` contains `template`.
+    """
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("barnabas_pipeline.page")]),
         autoescape=True,

@@ -1,9 +1,9 @@
-"""The frame of a page's pictures, drawn as SVG: sharp at any size, with a tooltip on every mark.
+"""Draws the frame of a page's pictures as SVG: sharp at any size, with a tooltip on every mark.
 
 A picture is as wide as its place on the page, and only its shapes are stretched: all x are shares
-of the width (0 to 1), all y and all text are in pixels, so a label has the same size on a telephone
-as on a wide screen. Colours are classes, which the page's style sheet defines for light and dark
-screens.
+of the width (0 to 1), while all y and all text are in pixels, so a label has the same size on a
+phone as on a wide screen. Colours are classes, which the page's style sheet defines for light and
+dark screens.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STRETCHED: Final = 1000  # the largest x of a path
 
 
 class Frame(NamedTuple):
-    """The area of the data in a picture; everything in pixels."""
+    """The area of the data in a picture; all values are in pixels."""
 
     height: float
     left: float = 46
@@ -45,7 +45,7 @@ class Frame(NamedTuple):
 
 
 def picture(frame: Frame, title: str, marks: Sequence[Markup]) -> Markup:
-    """The whole picture; `title` is for screen readers."""
+    """Return the whole picture; `title` is for screen readers."""
     return Markup(
         '<div class="picture"><svg role="img" aria-label="{}" style="height:{:.0f}px;'
         'margin:0 {:.0f}px 0 {:.0f}px;width:calc(100% - {:.0f}px)">{}</svg></div>'
@@ -60,26 +60,26 @@ def picture(frame: Frame, title: str, marks: Sequence[Markup]) -> Markup:
 
 
 def text(x: float, y: float, words: str, style: str, *, dx: float = 0) -> Markup:
-    """`dx`: pixels to the right of x."""
+    """Draw a text. `dx`: pixels to the right of x."""
     return Markup('<text class="{}" x="{}" y="{:.1f}" dx="{:.0f}">{}</text>').format(
         style, _percent(x), y, dx, words
     )
 
 
 def across(y: float, style: str) -> Markup:
-    """A line from the left to the right."""
+    """Draw a line from left to right."""
     return Markup('<line class="{}" x1="0" x2="100%" y1="{:.1f}" y2="{:.1f}"/>').format(style, y, y)
 
 
 def down(x: float, top: float, bottom: float, style: str) -> Markup:
-    """A line from the top to the bottom."""
+    """Draw a line from top to bottom."""
     return Markup('<line class="{}" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(
         style, _percent(x), _percent(x), top, bottom
     )
 
 
 def grid(frame: Frame, ticks: Sequence[float]) -> Iterator[Markup]:
-    """Lines across, with their numbers on the left."""
+    """Draw lines across, with their numbers on the left."""
     for tick in ticks:
         y = frame.y(tick, ticks[-1])
         yield across(y, "axis" if tick == 0 else "grid")
@@ -87,7 +87,7 @@ def grid(frame: Frame, ticks: Sequence[float]) -> Iterator[Markup]:
 
 
 def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
-    """Vertical lines at round times; fewer of them if there is less room."""
+    """Draw vertical lines at round times, and fewer of them if there is less room."""
     for density, most in _DENSITIES:
         for at, label in time_ticks(begin, end, most):
             x = (at - begin) / (end - begin)
@@ -97,7 +97,9 @@ def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
 
 
 def time_span(times: Sequence[datetime], step: timedelta) -> tuple[datetime, datetime]:
-    """The time span of intervals that begin at these times; an arbitrary one if there are none."""
+    """Return the time span of intervals that begin at these times, or an arbitrary span if there
+    are none.
+    """
     if not times:
         nothing = datetime.fromisoformat("2001-01-01")  # without zone, as all times here
         return nothing, nothing + step
@@ -105,14 +107,16 @@ def time_span(times: Sequence[datetime], step: timedelta) -> tuple[datetime, dat
 
 
 class Intervals:
-    """Intervals of equal width side by side, and shapes over them."""
+    """Draws intervals of equal width side by side, and shapes over them."""
 
     def __init__(self, frame: Frame, count: int) -> None:
         self._frame = frame
         self._width = 1 / max(1, count)
 
     def area(self, tops: Sequence[float], bottoms: Sequence[float] | None, style: str) -> Markup:
-        """Filled between two lines, given by their y; `bottoms` None is the floor."""
+        """Fill the area between two lines, given by their y; if `bottoms` is None, the lower
+        line is the floor.
+        """
         if not tops:
             return Markup("")
         floor = [self._frame.floor] * len(tops)
@@ -122,11 +126,11 @@ class Intervals:
         return self._shape(f"M{path}Z", style)
 
     def bars(self, tops: Sequence[float], floor: float, style: str) -> Markup:
-        """Columns from `floor` up; one path for all."""
+        """Draw columns from `floor` up, all in one path."""
         return self.columns(tops, [floor] * len(tops), style)
 
     def columns(self, tops: Sequence[float], bottoms: Sequence[float], style: str) -> Markup:
-        """Columns between two lines, for stacking; one path for all."""
+        """Draw columns between two lines, for stacking, all in one path."""
         wide = self._width * _STRETCHED
         gap = min(1.0, wide * 0.15)
         path = "".join(
@@ -166,7 +170,7 @@ class Intervals:
 
 
 def heat_map(heat: Sequence[Sequence[float]], unit: str, title: str) -> Markup:
-    """A number for each hour of the week: rows from Monday on, of 24 each."""
+    """Draw a number for each hour of the week: one row of 24 hours per day, from Monday on."""
     cell = 27.0
     frame = Frame(7 * cell + 28, left=38, right=2, top=2)
     largest = max((value for row in heat for value in row), default=0) or 1
@@ -191,7 +195,7 @@ def heat_map(heat: Sequence[Sequence[float]], unit: str, title: str) -> Markup:
 
 
 def histogram(rows: Sequence[tuple[str, int]], unit: str, title: str) -> Markup:
-    """Columns with their counts on top, for few categories in a given order."""
+    """Draw columns with their counts on top, for a few categories in a given order."""
     frame = Frame(217, left=0, right=0, top=22, bottom=42)
     largest = max((count for _, count in rows), default=0) or 1
     slot = 1 / max(1, len(rows))
@@ -219,12 +223,12 @@ def histogram(rows: Sequence[tuple[str, int]], unit: str, title: str) -> Markup:
 
 
 def peak_ticks(values: Sequence[float]) -> list[float]:
-    """Round numbers from 0 to the largest of these or just above it."""
+    """Return round numbers from 0 to the largest of these or just above it."""
     return round_ticks(max(values, default=0))
 
 
 def _without_weekday(label: str) -> str:
-    """Tue 3 Mar: 3 Mar."""
+    """Shorten "Tue 3 Mar" to "3 Mar"."""
     return label.split(" ", 1)[1] if label.count(" ") == 2 else label
 
 

@@ -1,4 +1,5 @@
-"""A page's figures as files next to it: a CSV file for each table of figures, and all as JSON.
+"""Writes a page's figures as files next to it: a CSV file for each table of figures, and a JSON
+file with all.
 
 A text from a client (a path, a referrer, a user agent) may begin like a formula, which a
 spreadsheet would compute: in the CSV files such a text has an apostrophe before it.
@@ -36,7 +37,7 @@ class Sheet(NamedTuple):
 
 
 def folder_of(path: Path) -> Path:
-    """The folder with the files of the page at this path."""
+    """Return the folder with the files of the page at this path."""
     return path.with_name(f"{path.stem}-data")
 
 
@@ -50,7 +51,7 @@ def write(path: Path, sheets: Sequence[Sheet], options: PageOptions) -> None:
 
 
 def csv_of(sheet: Sheet) -> str:
-    """The sheet as CSV, with a header."""
+    """Return the sheet as CSV, with a header."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(sheet.columns)
@@ -59,7 +60,7 @@ def csv_of(sheet: Sheet) -> str:
 
 
 def json_of(sheets: Sequence[Sheet], options: PageOptions) -> str:
-    """An object with a list of objects for each sheet."""
+    """Return an object with a list of objects for each sheet."""
     rows = {
         sheet.name: [dict(zip(sheet.columns, row, strict=True)) for row in sheet.rows]
         for sheet in sheets

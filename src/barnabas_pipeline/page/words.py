@@ -11,7 +11,7 @@ def number(value: float) -> str:
 
 
 def percent(part: float, whole: float = 1.0) -> str:
-    """The percentage of the whole; a dash if that is 0."""
+    """Format the percentage of the whole, or a dash if the whole is 0."""
     if not whole:
         return "–"
     ratio = part / whole
@@ -19,13 +19,13 @@ def percent(part: float, whole: float = 1.0) -> str:
 
 
 def share(value: float, all_values: Iterable[float]) -> str:
-    """A bar's relative length, for a style sheet."""
+    """Format a bar's relative length for a style sheet."""
     largest = max(all_values, default=0) or 1
     return f"{value / largest:.1%}"
 
 
 def change(new: float, old: float) -> str:
-    """The relative change."""
+    """Format the relative change."""
     if not old:
         return "new" if new else "± 0%"
     ratio = new / old - 1
@@ -33,7 +33,7 @@ def change(new: float, old: float) -> str:
 
 
 def points(new: float, old: float) -> str:
-    """The difference of two shares, in percentage points."""
+    """Format the difference of two shares, in percentage points."""
     difference = 100 * (new - old)
     if abs(difference) < 0.05:
         return "± 0 points"
@@ -51,7 +51,7 @@ def duration(seconds: float) -> str:
 
 
 def interval(step: timedelta) -> str:
-    """For "hits per ...": hour, 6 hours, day."""
+    """Format an interval for "hits per ...": hour, 6 hours, day."""
     seconds = int(step.total_seconds())
     for unit, name in ((604_800, "week"), (86_400, "day"), (3600, "hour"), (60, "minute")):
         if seconds % unit == 0:
@@ -73,7 +73,7 @@ def size(size_bytes: float) -> str:
 
 
 def period(begin: datetime | None, end: datetime | None, nothing: str = "nothing yet") -> str:
-    """A period, from one day to the other."""
+    """Format a period, from its first day to its last."""
     if begin is None or end is None:
         return nothing
     if begin.date() == end.date():
@@ -86,12 +86,12 @@ def period(begin: datetime | None, end: datetime | None, nothing: str = "nothing
 
 
 def nothing(records: int) -> str:
-    """A page's heading without a period, after so many records."""
+    """Return a page's heading when there is no period, after this many records."""
     return "nothing valid" if records else "nothing yet"
 
 
 def span(at: datetime, step: timedelta) -> str:
-    """The interval that begins then, for a tooltip."""
+    """Format the interval that begins at this time, for a tooltip."""
     day = f"{at:%A}, {at.day} {at:%B %Y}"
     if step >= timedelta(days=1):
         return day
@@ -99,7 +99,7 @@ def span(at: datetime, step: timedelta) -> str:
 
 
 def days(length: timedelta) -> str:
-    """A length in days, as in "the last 7 days"."""
+    """Format a length in days, as in "the last 7 days"."""
     count = length // timedelta(days=1)
     if count:
         return "day" if count == 1 else f"{count} days"
@@ -107,17 +107,17 @@ def days(length: timedelta) -> str:
 
 
 def zones(offsets_minutes: Iterable[int]) -> str:
-    """Time zones by their offsets: UTC+01:00 and UTC+02:00."""
+    """Format time zones by their offsets: UTC+01:00 and UTC+02:00."""
     return " and ".join(map(_zone, offsets_minutes))
 
 
 def short_moment(at: datetime) -> str:
-    """A time without its zone: 14 March, 18:22."""
+    """Format a time without its zone: 14 March, 18:22."""
     return f"{at.day} {at:%B, %H:%M}"
 
 
 def moment(at: datetime) -> str:
-    """A time with its zone."""
+    """Format a time with its zone."""
     return f"{at.day} {at:%B %Y, %H:%M:%S} {at.tzname() or ''}".rstrip()
 
 

@@ -1,1 +1,1 @@
-"""Delta tables as a sink: tasks write Parquet files, the driver commits them to the table's log."""
+"""Writes to Delta tables: tasks write Parquet files, the driver commits them to the table's log."""

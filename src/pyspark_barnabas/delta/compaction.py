@@ -1,9 +1,9 @@
 """Merges small files of a table into large ones, in one commit; the rows do not change.
 
-Not by `deltalake`'s own `optimize`: version 1.6.6 commits two concurrent ones both, and every row
-is in the table twice. Here a commit that lost a race is checked again: it is repeated only if all
-files that it removes are still in the table, so of two concurrent ones only one is done, and an
-overwrite in between stays complete.
+It does not use `deltalake`'s own `optimize`: if two run concurrently, version 1.6.6 commits both,
+and every row is in the table twice. Here a commit that lost a race is checked again and repeated
+only if all files that it removes are still in the table. So only one of two concurrent compactions
+takes effect, and an overwrite in between stays complete.
 """
 
 from __future__ import annotations
@@ -47,11 +47,14 @@ class Compacted(NamedTuple):
 
 
 class CompactionLost(BarnabasError):
-    """Other writers changed the files meanwhile; the table was not changed."""
+    """Other writers have changed the files meanwhile; this compaction did not change the table."""
 
 
 class _Small(NamedTuple):
-    """A file of the table. `path` is its real path; the log has it with its `%` encoded again."""
+    """A small file of the table.
+
+    `path` is its real path; in the log its `%` characters are encoded again.
+    """
 
     path: str
     size_bytes: int
@@ -61,10 +64,10 @@ class _Small(NamedTuple):
 def compact(
     options: DeltaOptions, merge: Callable[[pa.Table], pa.Table] | None = None
 ) -> Compacted:
-    """Merge small files. `merge`: combines the rows of several files of one partition; None: keep
-    them. The result must mean the same to readers of the table.
+    """Merge small files. `merge`: combines the rows of several files of one partition; None keeps
+    them as they are. The result must mean the same to readers of the table.
 
-    Raises `CompactionLost`, and `ConfigError` if there is no table or it is not one of ours.
+    Raises `CompactionLost`, or `ConfigError` if there is no table or another program created it.
     """
     table = existing_table(options)
     refuse_demands(table)
@@ -101,9 +104,12 @@ def _small_files(table: DeltaTable) -> list[_Small]:
 
 
 def _texts(values: pa.Array, name: str, paths: Sequence[str]) -> Sequence[str | None]:
-    """A column's partition values as the log has them. `deltalake` returns only what it makes of
-    them, so the directories show which instants are marked as UTC: Spark reads the others
-    differently, and those of earlier versions of this sink may be wrong."""
+    """Return a column's partition values as the log has them.
+
+    `deltalake` returns only its own parsed values, so the directories show which instants are
+    marked as UTC: Spark reads unmarked instants differently, and those written by earlier versions
+    of this sink may be wrong.
+    """
     texts: list[str | None] = partition_texts(values, name).to_pylist()
     if not pa.types.is_timestamp(values.type) or values.type.tz is None:
         return texts
@@ -115,7 +121,7 @@ def _texts(values: pa.Array, name: str, paths: Sequence[str]) -> Sequence[str | 
 
 
 def _bins(files: Sequence[_Small]) -> Iterator[list[_Small]]:
-    """Groups of files to merge, each of one partition; a file is in one group at most."""
+    """Yield groups of files to merge, each within one partition; a file is in at most one group."""
     by_key: dict[Key, list[_Small]] = {}
     for file in files:
         by_key.setdefault(file.key, []).append(file)

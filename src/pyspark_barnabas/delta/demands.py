@@ -1,4 +1,5 @@
-"""A table's demands on its writers, which this sink meets or refuses before a row is written.
+"""Checks a table's demands on its writers, which this sink meets or rejects before a row is
+written.
 
 Demands are features of the table's protocol (Delta's protocol, "Table Features"), properties of the
 table, and metadata of columns.
@@ -39,7 +40,9 @@ _OF_COLUMNS: Final = ("delta.invariants", "delta.generationExpression", "delta.i
 
 
 def refuse_demands(table: DeltaTable, *, overwrite: bool = False) -> None:
-    """Raises `ConfigError` for demands of the table on its writers that this one does not meet."""
+    """Raise `ConfigError` if the table has demands on its writers that this writer does not
+    meet.
+    """
     refuse_features(table)
     settings = table.metadata().configuration
     constraints = sorted(name for name in settings if name.startswith("delta.constraints."))
@@ -63,7 +66,7 @@ def refuse_demands(table: DeltaTable, *, overwrite: bool = False) -> None:
 
 
 def refuse_features(table: DeltaTable) -> None:
-    """The same for the table's protocol alone."""
+    """Raise `ConfigError` if the table's protocol alone has such demands."""
     protocol = table.protocol()
     features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
     missing = missing_features(protocol.min_writer_version, features)
@@ -75,7 +78,7 @@ def refuse_features(table: DeltaTable) -> None:
 
 
 def missing_features(writer_version: int, features: Collection[str]) -> list[str]:
-    """List what a table of this protocol needs and this sink lacks."""
+    """Return what a table with this protocol needs and this sink lacks."""
     if writer_version > _NEWEST:
         return [f"writer version {writer_version}"]
     if writer_version == _IDENTITY:
@@ -84,7 +87,7 @@ def missing_features(writer_version: int, features: Collection[str]) -> list[str
 
 
 def _demands(path: str, node: Any) -> Iterator[tuple[str, str]]:
-    """Columns with their demands, anywhere in the schema's JSON."""
+    """Yield columns with their demands, anywhere in the schema's JSON."""
     if isinstance(node, list):
         for each in node:
             yield from _demands(path, each)

@@ -1,7 +1,8 @@
-"""A task of the Delta sink: writes Arrow batches to Parquet files, one per partition of the table.
+"""Writes Arrow batches to Parquet files in a task of the Delta sink, one file per partition of the
+table.
 
-A file has a random name, in a directory named by its partition. By the protocol the partition in
-the table's log counts, but Polars uses the directory. Files without a commit are invisible, and
+A file has a random name, in a directory named after its partition. In the protocol the partition in
+the table's log counts, but Polars uses the directory. Files without a commit are invisible and are
 removed by a vacuum.
 """
 
@@ -35,7 +36,7 @@ Key = tuple[str | None, ...]
 
 
 class DataFile(NamedTuple):
-    """A Parquet file that was written and not committed."""
+    """A Parquet file that has been written but not committed."""
 
     path: str  # from the table's root
     size_bytes: int
@@ -46,10 +47,10 @@ class DataFile(NamedTuple):
 
 
 class FileWriter:
-    """Writes one task's files. Raises `ConfigError` for rows that cannot be in the table.
+    """Writes one task's files. Raises `ConfigError` if a row cannot be in the table.
 
-    `required`: columns that may not be null. `is_strict`: so are fields within some; if not,
-    everything in a file may be null, which is what readers expect of it.
+    `required`: columns that may not be null. `is_strict`: some columns have fields that may not be
+    null either; if False, everything in a file may be null, as readers expect.
     """
 
     def __init__(
@@ -95,12 +96,12 @@ class FileWriter:
         return [file.finish() for file in self._open.values()]
 
     def discard(self) -> None:
-        """Remove the files written, best effort: they will not be committed."""
+        """Remove the files written, if possible: they will not be committed."""
         for file in self._open.values():
             file.discard()
 
     def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[Key, pa.Array | None]]:
-        """Each partition with a mask of its rows; no mask: all of them."""
+        """Yield each partition with a mask of its rows; without a mask, all rows belong to it."""
         if not batch.num_rows:
             return
         if not self._partition_by:
@@ -158,7 +159,7 @@ class PartitionFile:
         return int(rows.nbytes)
 
     def flush(self) -> int:
-        """Write the waiting rows as one row group; returns their bytes."""
+        """Write the waiting rows as one row group; returns their size in bytes."""
         written, self.waiting_bytes = self.waiting_bytes, 0
         if self._waiting:
             rows = _fitting(pa.Table.from_batches(self._waiting), self._schema)
@@ -202,7 +203,7 @@ class PartitionFile:
 
 
 def _fitting(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows in a file's schema."""
+    """Return the rows in a file's schema."""
     if not any(is_strict(field.type) for field in schema):
         return rows if rows.schema.equals(schema) else rows.cast(schema)
     return pa.Table.from_arrays(
@@ -230,8 +231,9 @@ def _directory(name: str, value: str | None) -> str:
 
 
 def partition_texts(column: pa.Array, name: str) -> pa.Array:
-    """A partition column's values as the log has them (Delta's protocol, "Partition Value
-    Serialization"). Raises `ConfigError` for values that it cannot have."""
+    """Return a partition column's values as the log has them (Delta's protocol, "Partition Value
+    Serialization"). Raises `ConfigError` for values that it cannot have.
+    """
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         # By the protocol an empty text is null.
@@ -246,8 +248,9 @@ def partition_texts(column: pa.Array, name: str) -> pa.Array:
 
 
 def _instants(column: pa.Array, name: str) -> pa.Array:
-    """An instant in UTC, and marked as such: without the mark, Spark reads it as a time of its own
-    session's zone. A time without a zone as it is."""
+    """Return an instant in UTC, marked as UTC: without the mark, Spark reads it in its session's
+    time zone. A time without a zone is returned unchanged.
+    """
     # A cast to a type without a zone gives the time in UTC, whichever zone the column is shown in.
     texts = _within_years(column.cast(pa.timestamp("us")), name).cast(pa.string())
     if column.type.tz is None:
@@ -256,8 +259,9 @@ def _instants(column: pa.Array, name: str) -> pa.Array:
 
 
 def without_mark(instant: str) -> str:
-    """The text of an instant as `deltalake` and older versions of this sink write it: in UTC
-    without saying so."""
+    """Return the text of an instant as `deltalake` and older versions of this sink write it: in
+    UTC, but not marked as UTC.
+    """
     return instant.replace("T", " ").removesuffix("Z")
 
 

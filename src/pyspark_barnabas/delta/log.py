@@ -1,8 +1,8 @@
-"""The retention of a Delta table's log.
+"""Manages the retention of a Delta table's log.
 
-The cost of listing the log grows with it, and each commit lists it. So a table that many
-micro-batches are written to needs checkpoints, and older log entries removed. Every version stays
-readable that is not older than the newest checkpoint before the retention's end.
+The cost of listing the log grows with its length, and each commit lists it. So a table that many
+micro-batches are written to needs checkpoints, and old log entries must be removed. Every version
+stays readable that is not older than the newest checkpoint before the retention's end.
 """
 
 from __future__ import annotations
@@ -15,21 +15,24 @@ _RETENTION: Final = "delta.logRetentionDuration"
 
 
 def configuration(options: DeltaOptions) -> dict[str, str | None]:
-    """The configuration of a new table: `deltalake` keeps 30 days unless the option is set."""
+    """Return the configuration of a new table: `deltalake` keeps 30 days unless the option is
+    set.
+    """
     hours = options.log_retention_hours
     return {} if hours is None else {_RETENTION: f"interval {hours} hours"}
 
 
 def hook(options: DeltaOptions) -> Any:
-    """The hook for `deltalake`: after each hundredth commit, a checkpoint and the cut."""
+    """Return the hook for `deltalake`: a checkpoint and the cut after each hundredth commit."""
     from deltalake import PostCommitHookProperties
 
     return PostCommitHookProperties(cleanup_expired_logs=None if options.cuts_log else False)
 
 
 def cut(options: DeltaOptions, version: int | None = None) -> None:
-    """Write a checkpoint, of this version or the newest, and remove log entries beyond the table's
-    retention that no version after a checkpoint needs."""
+    """Write a checkpoint of this version, or of the newest, and remove the log entries beyond
+    the table's retention that no version after a checkpoint needs.
+    """
     from deltalake import DeltaTable
 
     storage = dict(options.storage)

@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
 
 def once(path: str, **options: str) -> Callable[[DataFrame, int], None]:
-    """A function for `foreachBatch` that appends each micro-batch to a table, once.
+    """Return a function for `foreachBatch` that appends each micro-batch to a table once.
 
-        df.writeStream.foreachBatch(once("/tables/events", partitionBy="day")).start()
+                df.writeStream.foreachBatch(once("/tables/events", partitionBy="day")).start()
 
-    `options`: those of `format("barnabas.delta")`. Call the returned function from a function of
-    your own to write to several tables: each of them has every micro-batch once, but they do not
-    change together. Call it for each micro-batch, even one without rows: a missing number counts as
-    lost. Not for Spark Connect, which does not name the query to a function for `foreachBatch`.
+    `options`: the options of `format("barnabas.delta")`. To write to several tables, call the
+    returned function from your own function: each table gets every micro-batch once, but they do
+    not change together. Call it for each micro-batch, even if it has no rows: a missing number
+    counts as lost. It does not work with Spark Connect, which does not give the query's id to a
+    `foreachBatch` function.
     """
 
     def write(batch: DataFrame, batch_id: int) -> None:
@@ -39,7 +40,7 @@ def once(path: str, **options: str) -> Callable[[DataFrame, int], None]:
 
 
 def _query(batch: DataFrame) -> str:
-    """The id of the query whose micro-batch this is. Raises `ConfigError`."""
+    """Return the id of the query that this micro-batch belongs to. Raises `ConfigError`."""
     try:
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
     except PySparkAttributeError:

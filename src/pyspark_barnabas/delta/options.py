@@ -1,4 +1,4 @@
-"""The options of `format("barnabas.delta")`, with Delta's names where it has them."""
+"""Parses the options of `format("barnabas.delta")`, using Delta's names where it has them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class DeltaOptions(NamedTuple):
 
 
 def delta_options(given: Mapping[str, str]) -> DeltaOptions:
-    """Raises `ConfigError` naming the option."""
+    """Parse the options. Raises `ConfigError` naming the option."""
     options = GivenOptions(given)
     refuse_others("barnabas.delta", options.names(), _NAMES, _STORAGE)
     path = options.get("path")

@@ -1,7 +1,7 @@
-"""A query's progress in a table, by Delta's application transactions. Pure.
+"""Tracks a query's progress in a table with Delta's application transactions. Pure.
 
-A commit of a query has two: its application's, with the number of the micro-batch as version, and
-one that also names the query, so that another query under the same application is detected.
+A query's commit has two: one for its application, with the number of the micro-batch as version,
+and one that also names the query, so that another query under the same application is detected.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from pyspark_barnabas.token import NotExactlyOnce
 
 
 class Progress(NamedTuple):
-    """The versions of an application, and of a query of it, in a table; None: none."""
+    """The versions of an application, and of one of its queries, in a table; None if there is
+    none.
+    """
 
     application: int | None = None
     query: int | None = None
@@ -22,12 +24,12 @@ class Progress(NamedTuple):
 
 
 def query_application(app_id: str, query: str) -> str:
-    """The name of the transaction that names the query, too."""
+    """Return the name of the transaction that names the query, too."""
     return f"{app_id}#{query}"
 
 
 class MicroBatch(NamedTuple):
-    """A micro-batch to commit. `begins`: the user states that all earlier ones are there."""
+    """A micro-batch to commit. `begins`: the user states that all earlier ones are in the table."""
 
     app_id: str
     query: str
@@ -79,7 +81,9 @@ def is_committed(found: Progress, wanted: MicroBatch) -> bool:
 
 
 def is_committed_job(found: Progress, app_id: str, version: int, begins: int | None = None) -> bool:
-    """The same for a batch job with a version: it is skipped unless it is newer, as in Delta."""
+    """Return whether a batch job with a version is in the table: as in Delta, it is skipped
+    unless its version is newer.
+    """
     if found.application is None or version > found.application:
         return False
     return not found.is_restored or _of_restored(app_id, version, begins)

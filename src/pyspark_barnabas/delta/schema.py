@@ -1,4 +1,4 @@
-"""Delta's column types, and whether rows match an existing table.
+"""Maps Delta's column types and checks whether rows match an existing table.
 
 Nested types are checked, too, and every error has the full path: `items.element.price`,
 `prices.value.currency`, with Delta's own names for the parts of an array or a map.
@@ -47,7 +47,7 @@ Path = tuple[str, ...]  # from a column to a field within it
 
 
 class Difference(NamedTuple):
-    """A column or a nested field that only the rows or only the table have."""
+    """A column or a nested field that only the rows, or only the table, have."""
 
     path: Path
     is_new: bool
@@ -58,7 +58,10 @@ class Difference(NamedTuple):
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Spark's columns in Arrow. Raises `ConfigError` for one that has no Arrow type."""
+    """Return the Arrow schema for Spark's columns.
+
+    Raises `ConfigError` if a column has no Arrow type.
+    """
     for field in schema:
         try:
             to_arrow_schema(StructType([field]), timezone="UTC")
@@ -68,7 +71,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def check_types(schema: pa.Schema) -> None:
-    """Raises `ConfigError` for duplicate names and for types that Delta lacks."""
+    """Raise `ConfigError` for duplicate names and for types that Delta lacks."""
     _check_fields("", list(schema))
 
 
@@ -107,7 +110,7 @@ def _no_such_type(path: str, kind: object) -> ConfigError:
 
 
 def check_partitioning(schema: pa.Schema, partition_by: Sequence[str]) -> None:
-    """Raises `ConfigError` for columns that cannot be partition columns."""
+    """Raise `ConfigError` for columns that cannot be partition columns."""
     for name in partition_by:
         if name not in schema.names:
             raise ConfigError(f"there is no column {name!r} to partition by")
@@ -119,19 +122,19 @@ def check_partitioning(schema: pa.Schema, partition_by: Sequence[str]) -> None:
 
 
 def nullable_schema(schema: pa.Schema) -> Schema:
-    """The schema of a new table: everything may be null, as with Delta's own writer."""
+    """Return the schema of a new table: everything may be null, as with Delta's own writer."""
     from deltalake import Schema
 
     return Schema.from_arrow(nullable(schema))
 
 
 def nullable(schema: pa.Schema) -> pa.Schema:
-    """The columns, in which everything may be null."""
+    """Return the columns with everything in them nullable."""
     return pa.schema([_nullable(field) for field in schema])
 
 
 def is_strict(kind: pa.DataType) -> bool:
-    """A type is strict if a field within it may not be null."""
+    """Return whether a field within this type may not be null."""
     inner = [kind.field(at) for at in range(kind.num_fields)]
     if pa.types.is_map(kind):  # what Arrow has it of may never be null
         inner = [kind.key_field.with_nullable(True), kind.item_field]
@@ -153,10 +156,10 @@ def _nullable_type(kind: pa.DataType) -> pa.DataType:
 
 
 def new_fields(table: DeltaTable, schema: pa.Schema, *, merge: bool) -> list[Any]:
-    """Columns that the table lacks, or of which it lacks a field, for its `add_columns`.
+    """Return columns that the table lacks, or of which it lacks a field, for its `add_columns`.
 
-    Raises `ConfigError` if rows do not match: another type, a new column or field if not `merge`,
-    one that is missing or may be null although the table's may not.
+    Raises `ConfigError` if rows do not match: a type differs, a column or field is new without
+    `merge`, or a column is missing or may be null although the table's may not.
     """
     from deltalake import Schema
 

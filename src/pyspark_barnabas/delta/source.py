@@ -1,4 +1,7 @@
-"""`format("barnabas.delta")`, for writing. `deltalake`, DuckDB and Polars read such tables."""
+"""Implements `format("barnabas.delta")`, for writing.
+
+`deltalake`, DuckDB and Polars read such tables.
+"""
 
 from __future__ import annotations
 

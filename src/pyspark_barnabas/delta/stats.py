@@ -1,8 +1,9 @@
-"""A data file's statistics in a table's log: row count, least and greatest values, nulls.
+"""Computes a data file's statistics for a table's log: row count, minimum and maximum values,
+nulls.
 
-Readers skip files by them, so a value that cannot be exact is left out (Delta's protocol, "Per-file
-Statistics"). A column without bounds has no number of nulls either: deltalake 1.6.6 reads missing
-bounds next to such a number as an empty range, and finds no row.
+Readers use them to skip files, so a value that cannot be exact is left out (Delta's protocol,
+"Per-file Statistics"). A column without bounds has no null count either: deltalake 1.6.6 reads
+missing bounds next to a null count as an empty range, and finds no row.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _GREATEST: Final = {"FLOAT": "3.4028234663852886e38", "DOUBLE": "1.7976931348623
 
 
 def statistics(metadata: pq.FileMetaData) -> str:
-    """The statistics as JSON, from the footer of a Parquet file."""
+    """Return the statistics as JSON, from the footer of a Parquet file."""
     least: dict[str, str] = {}
     greatest: dict[str, str] = {}
     nulls: dict[str, str] = {}
@@ -58,12 +59,14 @@ def statistics(metadata: pq.FileMetaData) -> str:
 
 
 def _object(values: dict[str, str]) -> str:
-    """A JSON object of values that are JSON already, so that a decimal keeps all its digits."""
+    """Return a JSON object of values that are already JSON, so that a decimal keeps all its
+    digits.
+    """
     return "{" + ", ".join(f"{json.dumps(name)}: {text}" for name, text in values.items()) + "}"
 
 
 def _lower(value: Any) -> str | None:
-    """A lower bound in JSON; None: there is none."""
+    """Return a lower bound in JSON, or None if there is none."""
     if isinstance(value, str):
         return json.dumps(value[:_LONGEST])
     if isinstance(value, datetime.datetime):
@@ -72,7 +75,7 @@ def _lower(value: Any) -> str | None:
 
 
 def _upper(value: Any, physical_type: str) -> str | None:
-    """An upper bound in JSON; None: there is none."""
+    """Return an upper bound in JSON, or None if there is none."""
     if isinstance(value, str):
         if len(value) <= _LONGEST:
             return json.dumps(value)
@@ -97,7 +100,9 @@ def _exact(value: Any) -> str | None:
 
 
 def _milliseconds(value: datetime.datetime, *, up: bool) -> str:
-    """The time in milliseconds, as in the protocol; an upper bound must not be below a value."""
+    """Return the time in milliseconds, as in the protocol; an upper bound must not be below a
+    value.
+    """
     micros = value.microsecond % 1000
     if micros and up:
         value += datetime.timedelta(microseconds=1000 - micros)

@@ -1,4 +1,4 @@
-"""The storage of a table's files: a directory, or an object store through `deltalake`."""
+"""Accesses the storage of a table's files: a directory, or an object store through `deltalake`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def open_table(options: DeltaOptions) -> DeltaTable | None:
-    """The present table; None: there is none yet.
+    """Open the present table; returns None if it does not exist.
 
-    Raises `BarnabasError` for one that `deltalake` cannot read.
+    Raises `BarnabasError` if `deltalake` cannot read it.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
@@ -36,7 +36,10 @@ def open_table(options: DeltaOptions) -> DeltaTable | None:
 
 
 def existing_table(options: DeltaOptions) -> DeltaTable:
-    """The table. Raises `ConfigError` if there is none, and `BarnabasError` as `open_table`."""
+    """Open the table.
+
+    Raises `ConfigError` if it does not exist, or `BarnabasError` as `open_table` does.
+    """
     parts = urlsplit(options.path)
     is_local = parts.scheme in ("", "file")
     path = Path(url2pathname(parts.path) if parts.scheme else options.path)
@@ -48,7 +51,7 @@ def existing_table(options: DeltaOptions) -> DeltaTable:
 
 
 def filesystem(options: DeltaOptions) -> pa_fs.FileSystem:
-    """The file system, rooted at the table; creates a missing directory."""
+    """Return the file system, rooted at the table; creates a missing directory."""
     parts = urlsplit(options.path)
     if parts.scheme in ("", "file"):
         root = Path(url2pathname(parts.path) if parts.scheme else options.path).absolute()

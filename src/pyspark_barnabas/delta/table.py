@@ -1,4 +1,4 @@
-"""A Delta table for the sink's driver: creates, checks and commits to it (through `deltalake`)."""
+"""Creates, checks and commits to a Delta table in the sink's driver, through `deltalake`."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _ROWS: Final = "barnabas.rows"
 
 
 class CommitLost(BarnabasError):
-    """Nothing was committed, and these files cannot be any more: the batch must run again."""
+    """Nothing was committed, and these files can no longer be: the batch must run again."""
 
 
 class Layout(NamedTuple):
-    """A table's layout, for tasks."""
+    """The layout of a table, for tasks."""
 
     partition_by: tuple[str, ...]  # partition columns
     required: frozenset[str] = frozenset()  # columns that may not be null
@@ -60,17 +60,17 @@ class Layout(NamedTuple):
 
 
 class Table:
-    """One table, opened again for each operation: other writers may have changed it."""
+    """One table, reopened for each operation because other writers may have changed it."""
 
     def __init__(self, options: DeltaOptions) -> None:
         self._options = options
 
     def open(self) -> DeltaTable | None:
-        """The present table; None: there is none yet."""
+        """Open the present table; returns None if it does not exist."""
         return open_table(self._options)
 
     def check(self, schema: pa.Schema, *, overwrite: bool = False) -> Layout:
-        """Raises `ConfigError` if rows of this schema cannot be written."""
+        """Raise `ConfigError` if rows with this schema cannot be written."""
         check_types(schema)
         table = self.open()
         if table is None:
@@ -87,12 +87,12 @@ class Table:
     def commit(
         self, schema: pa.Schema, files: Sequence[DataFile], *, overwrite: bool, query: str | None
     ) -> bool:
-        """Add the files in one commit; False: it was committed before.
+        """Add the files in one commit; returns False if it was committed before.
 
-        `query`: that of a stream, whose progress is checked strictly; None for a batch job, which
-        is skipped if its version is not newer, as with Delta's own writer.
+        `query`: the query of a stream, whose progress is checked strictly; None for a batch job,
+        which is skipped if its version is not newer, as with Delta's own writer.
 
-        Raises `NotExactlyOnce`, `ConfigError` for a schema that does not match, `CommitLost`.
+        Raises `NotExactlyOnce`, `ConfigError` if a schema does not match, or `CommitLost`.
         """
         from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -130,7 +130,7 @@ class Table:
         )
 
     def _is_newer(self, table: DeltaTable | None) -> bool:
-        """Another commit has changed the table since it was opened."""
+        """Return whether another commit has changed the table since it was opened."""
         now = self.open()
         before, after = (None if each is None else each.version() for each in (table, now))
         return after != before
@@ -150,7 +150,7 @@ class Table:
         return is_committed(found, MicroBatch(app_id, query, version, _rows(files), begins))
 
     def _check_empty(self) -> None:
-        """Raises `ConfigError` for a directory with other files: a vacuum would remove them."""
+        """Raise `ConfigError` if the directory has other files, which a vacuum would remove."""
         own = [f"{name}=" for name in self._options.partition_by]
         for info in filesystem(self._options).get_file_info(pa_fs.FileSelector("")):
             name = info.base_name
@@ -169,7 +169,7 @@ class Table:
             )
 
     def _check_files(self, table: DeltaTable | None, files: Sequence[DataFile]) -> None:
-        """Raises `CommitLost` if the files do not belong to the table (any more)."""
+        """Raise `CommitLost` if the files do not, or no longer, belong to the table."""
         partition_by = self._options.partition_by if table is None else _layout(table).partition_by
         if any(tuple(file.partition_values) != partition_by for file in files):
             raise CommitLost(
@@ -242,8 +242,10 @@ class Table:
         return CommitProperties(said, max_commit_retries=0, app_transactions=transactions)
 
     def _tidy(self, table: DeltaTable, before: int) -> None:
-        """Compact, vacuum and checkpoint if due. `before`: the version before the commit, which
-        stands even if this fails."""
+        """Compact, vacuum and checkpoint if due.
+
+        `before`: the version before the commit. The commit stands even if this fails.
+        """
         every = (self._options.compact_every, self._options.vacuum_every)
         if every == (None, None):
             return

@@ -1,4 +1,4 @@
-"""Removes files of a table that no version within its retention needs."""
+"""Removes the files of a table that no version within its retention needs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 def vacuum(
     table: DeltaTable, retain_hours: int | None = None, *, dry_run: bool = False
 ) -> list[str]:
-    """The files removed, or to be removed; `retain_hours`: None for the table's own retention, by
-    its property delta.deletedFileRetentionDuration, and a week without one.
+    """Remove the files and return them; with `dry_run`, only return them. `retain_hours`: None uses
+    the table's own retention, set by its property delta.deletedFileRetentionDuration, or a week
+    without it.
 
-    Raises `ConfigError` for a table with files of a kind that `deltalake` may take for unneeded.
+    Raises `ConfigError` if the table has files of a kind that `deltalake` may take for unneeded.
     """
     refuse_features(table)
     return table.vacuum(retain_hours, dry_run, enforce_retention_duration=False, full=True)

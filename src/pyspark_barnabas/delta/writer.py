@@ -1,7 +1,7 @@
 """The Delta sink's writers, called by Spark's tasks and Spark's driver.
 
-A stream's micro-batch is one commit, recognised by the query's id and the batch's number if it is
-repeated. A task that runs twice writes its files twice; those that no message names are not
+A stream's micro-batch is one commit; if it is repeated, the query's id and the batch's number
+identify it. A task that runs twice writes its files twice; files that no message names are not
 committed.
 """
 
@@ -70,7 +70,7 @@ class DeltaWriter(_Writer, DataSourceArrowWriter):
         self._commit(self._options, messages, self._options.query)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing to do: a vacuum removes files without a commit."""
+        """Do nothing: a vacuum removes files without a commit."""
 
 
 class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
@@ -92,4 +92,4 @@ class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
             self._commit(options, messages, query)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing to do, as in `DeltaWriter`; also, the outcome of a commit may be unknown."""
+        """Do nothing, as in `DeltaWriter`; also, the outcome of a commit may be unknown."""

@@ -1,7 +1,7 @@
 """`python -m simulation --seed N [--seeds COUNT]`: runs seeds, reports what failed and why.
 
-A seed that fails is made smaller and its story is printed. A rule that nothing was judged by is a
-failure too, over as many seeds as should have met it.
+A failing seed is reduced and its story is printed. A rule that had nothing to judge over enough
+seeds is a failure, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SEEDS_FOR_EVERY_RULE = 50
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code: 0 if every seed held."""
+    """Run the seeds and return the exit code: 0 if every seed held."""
     simulator = Simulator(
         "python -m simulation",
         run=lambda seed: run(draw(seed)),
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """The totals of all runs."""
+    """Return the totals of all runs."""
     judged: Counter[str] = Counter()
     for outcome in outcomes:
         judged.update(outcome.judged)
@@ -52,7 +52,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def unjudged_rules(outcomes: Sequence[Outcome]) -> list[str]:
-    """Rules that proved nothing, where there were seeds enough for each."""
+    """Return the rules that proved nothing although there were enough seeds for each."""
     if len(outcomes) < _SEEDS_FOR_EVERY_RULE:
         return []
     return [name for name in RULES if not any(each.judged[name] for each in outcomes)]

@@ -1,7 +1,7 @@
-"""The rules that hold after every step; each is judged where it could have been broken.
+"""Checks the rules that hold after every step; each is judged where it could have been broken.
 
-A rule counts how often it had something to judge, for one that never had proves nothing. What
-breaks a rule ends the run with a Violation that names it.
+A rule counts how often it had something to judge, because a rule that never did proves nothing. A
+broken rule ends the run with a Violation that names it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Checks:
-    """All rules of one run, and what they have judged."""
+    """All rules of one run, and how often each has judged something."""
 
     __slots__ = (
         "_broker_epochs",
@@ -65,11 +65,11 @@ class Checks:
         return self._cluster.options.is_unclean_allowed or self.is_unclean_requested
 
     def history(self, name: TopicPartition) -> History:
-        """The history of the topic that has the name now."""
+        """Return the history of the topic that currently has the name."""
         return self._history(name, self._cluster.topics.get(name.topic, b""))
 
     def of(self, hosted: Hosted) -> History:
-        """The history of the replica's topic; another one may have its name by now."""
+        """Return the history of the replica's topic; another topic may by now have its name."""
         return self._history(hosted.name, hosted.log.topic_id)
 
     def _history(self, name: TopicPartition, topic_id: bytes) -> History:
@@ -80,7 +80,7 @@ class Checks:
         return history
 
     def judge(self, rule: str, holds: bool, text: str, *values: object) -> None:
-        """Count it, and end the run if it does not hold."""
+        """Count a judgement, and end the run if the rule does not hold."""
         self.judged[rule] += 1
         if not holds:
             raise Violation(rule, text.format(*values))
@@ -101,7 +101,7 @@ class Checks:
         self._registered_doubtful[broker.broker_id] = broker.disk.may_have_lost
 
     def opened(self, hosted: Hosted) -> None:
-        """A replica begins its life, with what its disk has."""
+        """Judge what a replica finds on its disk when its life begins."""
         watermark = hosted.partition.high_watermark
         self._in_log(hosted, watermark)
         self._watermarks[hosted.broker.broker_id, hosted.name] = watermark
@@ -171,7 +171,7 @@ class Checks:
             )
 
     def deleted(self, hosted: Hosted) -> None:
-        """A leader has deleted what is below its log's start."""
+        """Record that a leader has deleted the records below its log's start."""
         history = self.of(hosted)
         history.deleted_below = max(history.deleted_below, hosted.log.log_start_offset)
 
@@ -227,7 +227,7 @@ class Checks:
             self._regained(hosted, history)
 
     def _complete(self, hosted: Hosted, history: History, epoch: int) -> None:
-        """The leader of the newest epoch has every record that is not allowed to be lost."""
+        """Judge that the leader of the newest epoch has every record that may not be lost."""
         end = hosted.log.log_end_offset
         missing = history.first_missing(hosted.log, 0, len(history.committed))
         self.judge(
@@ -248,13 +248,13 @@ class Checks:
         )
 
     def _regained(self, hosted: Hosted, history: History) -> None:
-        """What was lost is committed again by a leader that had it below its HW all the time."""
+        """Commit lost records again if a leader has had them below its HW all the time."""
         known, watermark = len(history.committed), hosted.partition.high_watermark
         if watermark > known:
             self._committed(hosted, history, known, watermark)
 
     def _is_legal(self, hosted: Hosted, offset: int) -> bool:
-        """Whether nothing that was promised keeps this record from being lost."""
+        """Return whether losing this record breaks no promise."""
         history, options = self.of(hosted), self._cluster.options
         entry = history.committed[offset]
         if self._is_unclean_allowed and hosted.log.has_lost:
@@ -277,7 +277,7 @@ class Checks:
         )
 
     def advanced(self, hosted: Hosted) -> None:
-        """A replica's HW has risen."""
+        """Judge a replica whose HW has risen."""
         partition, log = hosted.partition, hosted.log
         history, broker_id = self.of(hosted), hosted.broker.broker_id
         watermark = partition.high_watermark
@@ -314,7 +314,9 @@ class Checks:
         )
 
     def _committed(self, hosted: Hosted, history: History, start: int, end: int) -> None:
-        """A leader has made these visible; every replica that may be elected, or was, has them."""
+        """Judge records that a leader has made visible: every replica that can be, or was,
+        elected has them.
+        """
         log, broker_id = hosted.log, hosted.broker.broker_id
         entries = log.entries[max(start - log.base, 0) : end - log.base]
         wrong = history.commit(
@@ -481,7 +483,7 @@ class Checks:
     def _joined(
         self, history: History, state: StateNode, before: StateNode, *, is_leaders: bool
     ) -> None:
-        """Those that join the ISR have every committed record."""
+        """Judge that the replicas joining the ISR have every committed record."""
         name = history.name
         for member in state.isr:
             is_joining = state.leader_epoch == before.leader_epoch and member not in before.isr
@@ -496,7 +498,7 @@ class Checks:
                 self._has(history, member, 0, len(history.committed))
 
     def _is_by_leader(self, state: StateNode, before: StateNode, session_id: int) -> bool:
-        """Whether a leader below version 2.7 has written another ISR."""
+        """Return whether a leader below version 2.7 has written a different ISR."""
         leader = self._cluster.brokers.get(state.leader)
         return (
             state.leader in self._cluster.options.isr_writers
@@ -506,7 +508,9 @@ class Checks:
         )
 
     def _may_leave_isr(self, before: StateNode) -> bool:
-        """Unclean elections are allowed, or the only member may have lost records."""
+        """Return whether unclean elections are allowed, or the only ISR member may have lost
+        records.
+        """
         if self._is_unclean_allowed:
             return True
         if len(before.isr) != 1:
@@ -518,7 +522,7 @@ class Checks:
     # --- clients ---------------------------------------------------------------------------------
 
     def promised(self, hosted: Hosted, offset: int) -> None:
-        """A leader answers a producer that asked for acks=all."""
+        """Judge an answer of a leader to a producer that asked for acks=all."""
         self.promises += 1
         history = self.of(hosted)
         if history.is_forked or hosted.partition.leader_epoch < history.reset_epoch:
@@ -538,7 +542,7 @@ class Checks:
         )
 
     def read(self, name: TopicPartition, topic_id: bytes, entries: Sequence[Entry]) -> None:
-        """A consumer has read these, of the topic with that id."""
+        """Judge what a consumer has read from the topic with this id."""
         history = self._history(name, topic_id)
         committed = history.committed
         for entry in () if history.is_forked else entries:
@@ -558,7 +562,7 @@ class Checks:
                 self.topics.is_in(history, entry)
 
     def latest(self, name: TopicPartition, before: int, offset: int) -> None:
-        """A client got the latest offset, and had got another one before."""
+        """Judge the latest offset that a client received against the previous one."""
         self.judge(
             "hw monotonic",
             offset >= before or self.history(name).is_forked,

@@ -1,4 +1,6 @@
-"""A simulated cluster: machines with disks, the brokers that live on them, the ways between."""
+"""A simulated cluster: machines with disks, the brokers that run on them, and the connections
+between them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _FIRST_PRODUCER_ID = 1_000_000  # above all that producers without an id give th
 
 
 class Cluster:
-    """Everything that there is, but the clients."""
+    """Everything in a run except the clients."""
 
     __slots__ = (
         "_producer_ids", "_topics_made", "brokers", "checks", "configs", "disks", "ensemble",
@@ -49,7 +51,7 @@ class Cluster:
         self.ensemble.do([*base, cluster_id], 0)
 
     def create_topics(self) -> None:
-        """Write their nodes, as an administrator would."""
+        """Write the topics' nodes, as an administrator would."""
         options = self.options
         for number in range(options.topics):
             self.create_topic(f"t{number}")
@@ -60,7 +62,7 @@ class Cluster:
             self._create_topic(GROUP_TOPIC, 1, copies, 2)
 
     def create_topic(self, name: str) -> None:
-        """With an id that no other topic has had."""
+        """Create a topic with an id that no other topic has had."""
         options = self.options
         self._create_topic(
             name, options.partitions, options.replication_factor, options.min_insync_replicas
@@ -84,7 +86,9 @@ class Cluster:
         )
 
     def request_deletion(self, name: str) -> bool:
-        """Have a topic deleted; whether it was there, and its deletion not requested before."""
+        """Request deletion of a topic; returns False if it does not exist or its deletion was
+        already requested.
+        """
         if self.ensemble.tree.read(layout.topic_path(name)) is None:
             return False
         try:
@@ -94,13 +98,13 @@ class Cluster:
         return True
 
     def has_topic(self, name: str) -> bool:
-        """Whether there is any trace of it."""
+        """Return whether there is any trace of the topic."""
         read = self.ensemble.tree.read
         paths = (layout.topic_path(name), layout.delete_topic_path(name))
         return any(read(path) is not None for path in paths)
 
     def new_producer_id(self) -> int:
-        """One that has not been given out before."""
+        """Return a producer id that has not been given out before."""
         self._producer_ids += 1
         return _FIRST_PRODUCER_ID + self._producer_ids
 
@@ -121,7 +125,7 @@ class Cluster:
 
     @property
     def controller(self) -> SimBroker | None:
-        """A broker that is the controller as far as it knows."""
+        """A broker that believes it is the controller."""
         for broker in self.brokers.values():
             if broker.controller.is_active:
                 return broker
@@ -138,7 +142,9 @@ class Cluster:
         broker.start()
 
     def kill(self, broker_id: int, *, loses_power: bool = False) -> bool:
-        """The process is gone at this event; with its machine's power, what was not flushed too."""
+        """End the process at this event; if its machine loses power, unflushed data is lost,
+        too.
+        """
         broker = self.brokers.get(broker_id)
         if broker is not None:
             self.ended(broker)
@@ -150,7 +156,9 @@ class Cluster:
         return broker is not None
 
     def are_all_in_sync(self) -> bool:
-        """Whether every partition has a leader whose ISR is all of its replicas, and all run."""
+        """Return whether all replicas are running and every partition has a leader with all
+        replicas in its ISR.
+        """
         led = [
             hosted
             for broker in self.brokers.values()
@@ -169,7 +177,7 @@ class Cluster:
         )
 
     def ended(self, broker: SimBroker) -> None:
-        """A process is over."""
+        """Record that a broker's process has ended."""
         broker.life.is_over = True
         broker.loop.put_away()
         broker.session.silent()
@@ -178,7 +186,7 @@ class Cluster:
         self.network.gone(broker.broker_id)
 
     def pause(self, broker_id: int, for_ms: int) -> None:
-        """It does nothing for a while, and does not know of it."""
+        """Stop a broker for a while; it does not know that it was stopped."""
         broker = self.brokers.get(broker_id)
         if broker is None:
             return

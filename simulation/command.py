@@ -1,7 +1,8 @@
-"""The command line of a simulator: runs seeds, reports what failed and why, and what was never met.
+"""The command line of a simulator: runs seeds, and reports what failed and why, and what never
+occurred.
 
-A seed that fails is made smaller, and its story is printed. What was never met, over as many seeds
-as should have met it, is a failure too.
+A failing seed is reduced and its story is printed. If something never occurs over enough seeds,
+that is a failure, too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Outcome(Protocol):
 
     @property
     def story(self) -> str:
-        """Empty if all was well."""
+        """The story of the run, empty if all was well."""
         ...
 
 
@@ -28,19 +29,19 @@ Ran = TypeVar("Ran", bound=Outcome)
 
 
 class Simulator(NamedTuple, Generic[Ran]):
-    """One of them, for the command line."""
+    """Describes a simulator for the command line."""
 
     prog: str
     run: Callable[[int], Ran]
     shrink: Callable[[Ran], Ran]
     forget_story: Callable[[Ran], Ran]
-    """Thousands of stories are too much to keep."""
+    """Drops the story of a run, because thousands of stories take too much memory."""
     summary: Callable[[Sequence[Ran]], str]
     never_met: Callable[[Sequence[Ran]], list[str]]
 
 
 def run_seeds(simulator: Simulator[Ran], arguments: Sequence[str] | None) -> int:
-    """Returns the exit code: 0 if every seed held."""
+    """Run the seeds and return the exit code: 0 if every seed held."""
     parser = argparse.ArgumentParser(prog=simulator.prog)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--seeds", type=int, default=1, help="so many, one after the other")

@@ -1,7 +1,7 @@
-"""A simulated broker's answers to the controller on another broker, in the wire's own types.
+"""A simulated broker's answers to the controller on another broker, in the types of the protocol.
 
-A request reaches a broker with what the wire carries of it, and nothing else: topics' configs come
-from the metadata store, and epochs of brokers not at all.
+A request brings a broker only what the protocol carries: topics' configs come from the metadata
+store, and epochs of brokers do not arrive at all.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Ordered = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
 
 class ControlPlane:
-    """One broker's."""
+    """Answers the controller's requests for one broker."""
 
     __slots__ = ("_broker",)
 
@@ -45,7 +45,7 @@ class ControlPlane:
         self._broker = broker
 
     def answer(self, request: ApiRequest) -> Message:
-        """Carry a request out, and return what the wire has for an answer."""
+        """Carry a request out, and return the response of the protocol."""
         message, version = request.message, request.version
         if isinstance(message, FetchRequest):
             return self._log_ends(message)
@@ -83,7 +83,7 @@ class ControlPlane:
         return control_plane_wire.stop_replica_response(codes)
 
     def _log_ends(self, message: FetchRequest) -> FetchResponse:
-        """The answer to a debugging consumer, for an offset beyond the end of all logs."""
+        """Return the answer to a debugging consumer, for an offset beyond the end of all logs."""
         return FetchResponse(
             responses=[
                 FetchableTopicResponse(

@@ -1,8 +1,8 @@
 """The coordinators of a simulated broker: the real shards on the partitions that it leads.
 
-Shards, loading and machine are those of a broker; what they use of a replica is `state_replica`.
+Shards, loading and machine are a real broker's; what they use of a replica is in `state_replica`.
 Before the first record of a transaction a partition's leader asks the coordinator (KIP-890, part
-1), and a marker that comes meanwhile makes the answer worthless, as in `verifier`.
+1); a marker that arrives meanwhile invalidates the answer, as in `verifier`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ _CONFIG = TransactionConfig(max_timeout_ms=60_000, abort_interval_ms=400)
 
 
 class MarkerWriting:
-    """Writes the ends of transactions to the partitions' leaders, each until it is there."""
+    """Writes the ends of transactions to the partitions' leaders, retrying each until it is
+    written.
+    """
 
     __slots__ = ("_broker",)
 
@@ -92,7 +94,7 @@ class MarkerWriting:
     async def _write(
         self, shard: Shard[Transactions], markers: Markers, name: TopicPartition
     ) -> None:
-        """Retry until it is written, or is left to another coordinator."""
+        """Retry until the marker is written or is left to another coordinator."""
         broker, retry_ms = self._broker, _FIRST_RETRY_MS
         owner = Owner(markers.producer_id, markers.producer_epoch)
         request = WriteMarker(name, owner, markers.is_commit, markers.coordinator_epoch)
@@ -135,11 +137,11 @@ class MarkerWriting:
 
 
 def _write_nothing() -> None:
-    """A simulated log is written when it is appended to."""
+    """Do nothing: a simulated log is written when it is appended to."""
 
 
 class Refusal:
-    """Why a shard has not asked its machine, or could not keep what that decided."""
+    """Says why a shard has not asked its machine, or could not keep the machine's decision."""
 
     __slots__ = ("code",)
 
@@ -152,13 +154,13 @@ class Refusal:
 
 
 class _Guard:
-    """A verified producer in one partition, until a marker or an append ends that."""
+    """A verified producer in one partition, valid until a marker or an append ends it."""
 
     __slots__ = ()
 
 
 class Coordinators:
-    """All of one broker, and its leaders' questions to others'."""
+    """All coordinators of one broker, and its leaders' requests to other brokers' coordinators."""
 
     __slots__ = ("_broker", "_groups", "_guards", "_transactions")
 
@@ -195,13 +197,13 @@ class Coordinators:
     # --- partitions that come and go -------------------------------------------------------------
 
     def on_leading(self, hosted: Hosted) -> None:
-        """This broker leads a partition in a new epoch."""
+        """Start coordinating: this broker leads a partition in a new epoch."""
         shards = self._shards_of(hosted)
         if shards is not None:
             self._broker.loop.call(shards.take, StateReplica(hosted))
 
     def on_left(self, hosted: Hosted) -> None:
-        """This broker no longer leads a partition, or cannot reach it."""
+        """Stop coordinating: this broker no longer leads a partition, or cannot reach it."""
         shards = self._shards_of(hosted)
         if shards is not None:
             self._broker.loop.call(shards.drop, hosted.name.partition)
@@ -288,7 +290,7 @@ class Coordinators:
         reply(Verified(codes[name]))
 
     def produce(self, hosted: Hosted, request: Produce, reply: Reply) -> None:
-        """A transaction's record: appended if its coordinator expects it."""
+        """Handle a record of a transaction: append it if its coordinator expects it."""
         if self.is_open(hosted, request):
             hosted.produce(request, reply)
         else:
@@ -315,7 +317,7 @@ class Coordinators:
             reply(Produced(NotEnoughReplicas.code))
 
     async def _ask(self, request: Produce) -> Verified | None:
-        """The coordinator's answer; None if there is none."""
+        """Return the coordinator's answer, or None if there is none."""
         broker = self._broker
         assert request.transactional_id is not None
         topic = broker.image.topics.get(TRANSACTION_TOPIC)
@@ -335,7 +337,9 @@ class Coordinators:
         return answer
 
     def is_open(self, hosted: Hosted, request: Produce) -> bool:
-        """Whether the log itself is the proof: the producer has a transaction open there."""
+        """Return whether the log itself is the proof, because the producer has an open
+        transaction in it.
+        """
         known = hosted.log.producers.get(request.producer)
         return (
             known is not None
@@ -344,5 +348,5 @@ class Coordinators:
         )
 
     def ended(self, name: TopicPartition, producer_id: int) -> None:
-        """A marker of this producer has its place in the log."""
+        """Forget the verified producer: a marker for it has its place in the log."""
         self._guards.pop((name, producer_id), None)

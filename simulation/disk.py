@@ -1,8 +1,8 @@
-"""The disk of a broker's machine: logs of entries, and the small files beside them.
+"""The disk of a broker's machine: logs of entries, and the small files next to them.
 
-A log is a list of entries of which a prefix is flushed. A process that is killed loses nothing, for
-the page cache is the machine's; a machine that loses power keeps the flushed prefix and any part
-of the rest. The epochs are the log's own class, without its file.
+A log is a list of entries of which a prefix is flushed. A killed process loses nothing, because the
+page cache belongs to the machine; a machine that loses power keeps the flushed prefix and any part
+of the rest. The epochs use the log's own class, without its file.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from barnabas.types import TopicPartition
 NO_PRODUCER = -1
 
 PLAIN, IN_TRANSACTION, COMMITS, ABORTS, STATE = range(5)
-"""The kinds of entry: a record, a transaction's record, its end, or a coordinator's records."""
+"""The kinds of entry: a record, a record in a transaction, a commit, an abort, and a
+coordinator's records.
+"""
 
 
 class Entry(NamedTuple):
-    """A batch of one record; `value` is unlike any other's, but that markers and states have none.
+    """A batch of one record. Its `value` is unique, except that markers and states have none.
 
-    `sequence` of a marker is its coordinator's epoch. `payload`: a coordinator's records.
+    The `sequence` of a marker is its coordinator's epoch. `payload`: a coordinator's records.
     """
 
     offset: int
@@ -44,7 +46,7 @@ class Entry(NamedTuple):
 
 
 class _Epochs(LeaderEpochs):
-    """Kept in memory: what a crash leaves of them is rebuilt from the entries."""
+    """Keeps epochs in memory: after a crash they are rebuilt from the remaining entries."""
 
     __slots__ = ()
 
@@ -96,7 +98,7 @@ class SimLog:
         return offset
 
     def append_entries(self, entries: Sequence[Entry]) -> None:
-        """Append as a follower: entries have their offsets and epochs already."""
+        """Append as a follower: the entries already have their offsets and epochs."""
         for entry in entries:
             if self.epochs.latest != entry.epoch:
                 self.epochs.assign(entry.epoch, entry.offset)
@@ -108,7 +110,7 @@ class SimLog:
         return self.entries[first : min(first + limit, end - self.base)]
 
     def aborted_in(self, start: int, end: int) -> tuple[AbortedTransaction, ...]:
-        """The transactions that a reader of committed records skips in this range."""
+        """Return the transactions in this range that a reader of committed records skips."""
         return tuple(
             AbortedTransaction(each.producer_id, each.first_offset)
             for each in self.aborted
@@ -116,7 +118,7 @@ class SimLog:
         )
 
     def truncate(self, offset: int) -> list[Entry]:
-        """Let the log end there; returns what is gone."""
+        """End the log at this offset; returns the removed entries."""
         keep = max(offset - self.base, 0)
         gone = self.entries[keep:]
         del self.entries[keep:]
@@ -129,18 +131,18 @@ class SimLog:
         return gone
 
     def forget_producers(self) -> None:
-        """Nothing is known of them any more."""
+        """Forget everything about the producers."""
         self.producers = Producers()
         self.aborted = []
 
     def start_at(self, offset: int) -> None:
-        """Forget everything and begin there."""
+        """Forget everything and begin at this offset."""
         self.truncate(self.base)
         self.base = self.log_start_offset = self.flushed = offset
         self.epochs.truncate_from_end(0)
 
     def raise_start(self, offset: int) -> None:
-        """Delete the entries below."""
+        """Delete the entries below this offset."""
         gone = max(0, min(offset - self.base, len(self.entries)))
         if gone:
             del self.entries[:gone]
@@ -149,7 +151,9 @@ class SimLog:
         self.log_start_offset = max(self.log_start_offset, self.base)
 
     def lose_power(self, random: Random) -> int:
-        """Only what was flushed is sure to stay; returns how many entries are gone."""
+        """Keep the flushed entries and perhaps some of the others; returns how many entries are
+        gone.
+        """
         known = self.epochs.entries
         gone = self.truncate(
             random.randint(min(self.flushed, self.log_end_offset), self.log_end_offset)
@@ -181,7 +185,7 @@ class SimLog:
 
 
 def header_of(entry: Entry) -> BatchHeader:
-    """The entry as the producers' state takes it."""
+    """Return the entry in the form that the producers' state takes."""
     attributes = TRANSACTIONAL if entry.kind == IN_TRANSACTION else 0
     return BatchHeader(
         entry.offset, 0, entry.epoch, 2, 0, attributes, 0, 0, 0,
@@ -190,7 +194,7 @@ def header_of(entry: Entry) -> BatchHeader:
 
 
 class Disk:
-    """One machine's files; they outlive every process on it."""
+    """One machine's files; they outlive every process that runs on it."""
 
     __slots__ = ("has_failed", "high_watermarks", "is_full", "logs", "may_have_lost")
 
@@ -202,7 +206,7 @@ class Disk:
         self.may_have_lost = False  # power failed, and a controller may not know it yet
 
     def empty(self) -> None:
-        """There is a new one in its place."""
+        """Replace the disk with a new one."""
         self.may_have_lost = True
         self.high_watermarks.clear()
         for log in self.logs.values():

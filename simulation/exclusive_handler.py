@@ -1,4 +1,4 @@
-"""A handler for a run that hears all that the code under it logs, and lets nothing else hear it."""
+"""A handler for a run that receives everything that the code in it logs, and passes nothing on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class ExclusiveHandler(logging.Handler):
-    """Takes the place of all other handlers of Barnabas while it is entered."""
+    """Replaces all other handlers of Barnabas while it is entered."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)

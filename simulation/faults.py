@@ -1,4 +1,4 @@
-"""Faults, and the requests of operators; each fault undoes itself after its time."""
+"""Injects faults and makes operators' requests; each fault is undone after its time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOOK_EVERY_MS = 120
 
 
 class Faults:
-    """Carries out a plan; `done` counts what was not in vain."""
+    """Carries out a plan; `done` counts the faults that took effect."""
 
     __slots__ = ("_cluster", "done")
 
@@ -85,7 +85,9 @@ class Faults:
             self._start_later(broker_id, fault.for_ms)
 
     def _break_disk(self, fault: Fault) -> None:
-        """Repaired after a while, and seen when the broker is started again."""
+        """Break or fill a disk; it is repaired after a while, as the broker sees when it is
+        restarted.
+        """
         cluster, broker_id = self._cluster, fault.first
         broker = cluster.brokers.get(broker_id)
         if broker is None:
@@ -109,7 +111,7 @@ class Faults:
             self._start_later(broker_id, _BOUNCE_MS)
 
     def _delete_topic(self, fault: Fault) -> None:
-        """Delete one, and create another one with its name when it is gone."""
+        """Delete a topic, and create another with its name once it is gone."""
         cluster = self._cluster
         names = sorted({each.topic for each in cluster.partitions})
         name = names[fault.for_ms % len(names)]
@@ -238,6 +240,6 @@ class Faults:
 
 
 async def _ignoring_refusal(ask: Callable[[], Awaitable[object]]) -> None:
-    """Operators look for themselves what came of it."""
+    """Ignore a refusal: operators check the outcome themselves."""
     with suppress(NotController):
         await ask()

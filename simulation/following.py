@@ -1,7 +1,7 @@
 """The fetchers of a simulated broker: one loop for each leader that it follows.
 
-A fetch asks for every partition that the broker follows there; what comes back goes to the follower
-machine of each, whose steps are carried out here.
+A fetch asks a leader for every partition that the broker follows there. Each partition's part of
+the answer goes to its follower machine, whose steps are carried out here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BACKOFF_MS = 60
 
 
 class Fetchers:
-    """All that this broker follows."""
+    """All fetchers of this broker."""
 
     __slots__ = ("_broker", "_sleeping")
 
@@ -42,7 +42,7 @@ class Fetchers:
         self._sleeping: dict[int, Promise[None]] = {}  # by leader: loops that have begun
 
     def follow(self, leader: int) -> None:
-        """There is something to fetch from this leader."""
+        """Start or wake the loop that fetches from this leader."""
         promise = self._sleeping.get(leader)
         if promise is not None:
             promise.resolve(None)
@@ -128,7 +128,9 @@ class Fetchers:
 
 
 def _moved_back(hosted: Hosted) -> None:
-    """After the next crash what is written here instead would pass for committed."""
+    """Lower the checkpoint: after the next crash, what replaces the removed records would pass
+    for committed.
+    """
     checkpointed = hosted.broker.disk.high_watermarks
     end_offset = hosted.log.log_end_offset
     checkpointed[hosted.name] = min(checkpointed.get(hosted.name, 0), end_offset)

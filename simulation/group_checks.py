@@ -1,8 +1,8 @@
-"""Committed offsets of groups: none is lost, and a member that was replaced commits nothing.
+"""Checks groups' committed offsets: none is lost, and a replaced member commits nothing.
 
-One member of each generation commits, and each commit has a larger offset than all before. So what
-a generation finds is at least the largest offset that was acknowledged in an earlier one: less
-means that it was lost, or that an earlier member has overwritten it.
+One member of each generation commits, and each commit has a larger offset than all before it. So a
+generation finds at least the largest offset that was acknowledged in an earlier one: less means
+that it was lost, or that an earlier member has overwritten it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class GroupChecks:
         self._acknowledged: dict[str, dict[int, int]] = {}  # the largest offset by generation
 
     def next_offset(self, group_id: str) -> int:
-        """Larger than all that the group has committed or tried to."""
+        """Return an offset larger than all that the group has committed or tried to commit."""
         offset = self._last[group_id] = self._last.get(group_id, 0) + 1
         return offset
 
     def acknowledged(self, group_id: str, generation: int, offset: int) -> None:
-        """A commit of that generation was acknowledged."""
+        """Record that a commit of this generation was acknowledged."""
         largest = self._acknowledged.setdefault(group_id, {})
         largest[generation] = max(largest.get(generation, 0), offset)
 
     def fetched(self, group_id: str, generation: int, offset: int) -> None:
-        """A member of that generation has read the committed offset."""
+        """Judge the committed offset that a member of this generation has read."""
         if self.is_suspended:
             return
         earlier = self._acknowledged.get(group_id, {})
@@ -54,7 +54,7 @@ class GroupChecks:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether coordinators may have forgotten offsets, legally."""
+        """Whether coordinators may legally have forgotten offsets."""
         cluster = self._cluster
         history = cluster.checks.history(TopicPartition(GROUP_TOPIC, 0))
         return bool(history.resets or history.is_forked)

@@ -1,7 +1,8 @@
 """The truth about one partition: everything that was ever committed, and its leaders.
 
-Committed is what a leader's high watermark has passed. It grows, and shrinks only where a loss was
-legal: by an unclean election that was allowed, or where the disks themselves have forgotten.
+A record is committed once a leader's high watermark has passed it. The committed part grows, and
+shrinks only where a loss was legal: by an unclean election that was allowed, or where the disks
+themselves have lost records.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from simulation.disk import IN_TRANSACTION, NO_PRODUCER, PLAIN, Entry, SimLog
 
 
 class History:
-    """One partition's, of the topic with this id."""
+    """The history of one partition of the topic with this id."""
 
     __slots__ = (
         "committed",
@@ -63,7 +64,9 @@ class History:
         return max(self.leaders, default=-1)
 
     def first_missing(self, log: SimLog, start: int, end: int) -> int | None:
-        """The first committed offset in this range that the log does not have as it is."""
+        """Return the first committed offset in this range at which the log lacks the entry or
+        has a different one.
+        """
         committed, base = self.committed, log.base
         start = max(start, base, self.deleted_below)
         if start >= end:
@@ -77,7 +80,8 @@ class History:
         return None
 
     def commit(self, entries: list[Entry], *, has_epochs_again: bool) -> str | None:
-        """These come next; what is wrong with their sequence numbers, if anything is.
+        """Commit these entries next; returns what is wrong with their sequence numbers, if
+        anything.
 
         `has_epochs_again`: coordinators have forgotten which epochs they gave to producers.
         """
@@ -103,9 +107,10 @@ class History:
         return None
 
     def _goes_on_after_loss(self, entry: Entry, end: int) -> bool:
-        """Whether it follows what its producer lost, and leaders may have forgotten the producer.
+        """Return whether an entry follows its producer's lost records, and leaders may have
+        forgotten the producer.
 
-        Its records below were deleted: a log that began anew there knows nothing of it.
+        Its earlier records were deleted: a log that began after them does not know the producer.
         """
         lost = self.lost_sequences.get((entry.producer, entry.producer_epoch))
         if lost is None or entry.sequence != lost + 1:
@@ -114,10 +119,11 @@ class History:
         return all(each.producer != entry.producer for each in known)
 
     def deleted_again(self, base: int) -> list[Entry]:
-        """The entries that a leader whose log begins there had deleted before the others lost them.
+        """Return the entries that a leader whose log begins at `base` deleted before the others
+        lost them.
 
-        It counts as committed once more, and as deleted: no log has it, and the next offset that
-        is given is above it.
+        They count as committed once more, and as deleted: no log has them, and the next offset that
+        is given out is above them.
         """
         known = len(self.committed)
         if not known < base <= self.deleted_before_loss:
@@ -127,7 +133,9 @@ class History:
         return [lost[offset] for offset in range(known, base) if offset in lost]
 
     def lose(self, offset: int, epoch: int) -> int:
-        """What was committed from here on is gone, and nothing is to blame; returns how much."""
+        """Remove the committed records from this offset on, whose loss is legal; returns how
+        many there were.
+        """
         gone = self.committed[offset:]
         del self.committed[offset:]
         self.resets += 1

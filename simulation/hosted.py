@@ -1,7 +1,7 @@
-"""One replica on one simulated broker: its log, its machines, and the requests that wait.
+"""One replica on one simulated broker: its log, its machines, and the requests waiting for it.
 
-It does what the machines decide and nothing else: serves producers, consumers and followers while
-it leads, and tells the checkers of every step.
+It does only what the machines decide: it serves producers, consumers and followers while it leads,
+and reports every step to the checkers.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _PRODUCE_TIMEOUT_MS = 2500
 
 
 class Waiting(NamedTuple):
-    """A producer that has asked for acks=all."""
+    """A producer's request with acks=all that is waiting."""
 
     offset: int
     deadline_ms: int
@@ -69,15 +69,17 @@ class Waiting(NamedTuple):
 
 
 class Awaiting(NamedTuple):
-    """A callback on this broker for when the high watermark has passed an offset."""
+    """A callback on this broker for the time when the high watermark has passed an offset."""
 
     offset: int
     go_on: Callable[[bool], None]
-    """Gets whether it did; False: this broker leads no longer, or in another epoch."""
+    """Called with True once it has, or with False if this broker no longer leads, or leads in
+    another epoch.
+    """
 
 
 class Hosted:
-    """A replica and what is going on with it."""
+    """A replica and the work that is under way on it."""
 
     __slots__ = (
         "awaiting",
@@ -141,7 +143,7 @@ class Hosted:
         self.stopped()
 
     def stopped(self) -> None:
-        """Every client that waits must look for another leader."""
+        """Answer all waiting clients, which must look for another leader."""
         self.broker.coordinators.on_left(self)
         awaiting, self.awaiting = self.awaiting, []
         for one in awaiting:
@@ -180,7 +182,9 @@ class Hosted:
                 self.waiting.append(each)
 
     def await_offset(self, offset: int, go_on: Callable[[bool], None]) -> None:
-        """Call back when the high watermark has passed it, or never will on this broker."""
+        """Call back when the high watermark has passed the offset, or when it never will on this
+        broker.
+        """
         if offset < self.partition.high_watermark:
             go_on(True)
         else:
@@ -202,7 +206,7 @@ class Hosted:
         reply(Produced(0, offset))
 
     def expire(self) -> None:
-        """Time has passed: for the ISR, and for the requests that wait."""
+        """Act on time that has passed: for the ISR, and for waiting requests."""
         if not self.partition.is_leader:
             return
         now_ms = self.broker.now_ms
@@ -252,7 +256,7 @@ class Hosted:
         self.handle(effects)
 
     def _check_leads(self, leader_epoch: int = NO_EPOCH) -> None:
-        """Raises the error for a client or follower that is wrong about the leader."""
+        """Raise the error for a client or follower that is wrong about the leader."""
         if not self.partition.is_leader:
             raise NotLeaderOrFollower(str(self.name))
         self.partition.check_leader_epoch(leader_epoch)
@@ -270,10 +274,10 @@ class Hosted:
         return effects
 
     def _duplicate(self, entry: Entry) -> int:
-        """Where this record is already, or -1; raises the producer's error.
+        """Return where this record already is, or -1; raises the producer's error.
 
-        A producer that is not known has to begin at 0: stricter than a broker, so that a gap is
-        never taken for what retention has left.
+        An unknown producer must begin at 0. This is stricter than a broker, so that a gap is never
+        mistaken for the result of retention.
         """
         if entry.producer == NO_PRODUCER:
             return -1
@@ -287,7 +291,7 @@ class Hosted:
         return -1
 
     def write_marker(self, request: WriteMarker, reply: Reply) -> None:
-        """The end of a transaction, as a coordinator has decided it."""
+        """Write the end of a transaction, as a coordinator has decided it."""
         partition, owner = self.partition, request.owner
         try:
             self._check_leads()
@@ -335,7 +339,7 @@ class Hosted:
         return ReadAnswer(0, entries, high_watermark, log.log_start_offset, aborted)
 
     def epoch_end(self, request: AskEpochEnd) -> EpochEndAnswer:
-        """Where the newest epoch up to the wanted one ends here (KIP-320)."""
+        """Return where the newest epoch up to the requested one ends in this log (KIP-320)."""
         try:
             self._check_leads(request.leader_epoch)
         except KafkaError as error:
@@ -343,7 +347,9 @@ class Hosted:
         return EpochEndAnswer(0, self.log.epoch_end_offset(request.wanted_epoch)[1])
 
     def bounds(self, request: AskLatest) -> Bounds:
-        """Earliest and latest; a new leader keeps silent until its HW is in its own epoch."""
+        """Return the earliest and latest offsets; a new leader withholds them until its HW is in
+        its own epoch.
+        """
         partition, log = self.partition, self.log
         try:
             self._check_leads(request.leader_epoch)
@@ -357,11 +363,13 @@ class Hosted:
         return Bounds(0, log.log_start_offset, latest, partition.leader_epoch)
 
     def is_latest_uncertain(self) -> bool:
-        """An older leader may have shown more than this one knows to be committed so far."""
+        """Return whether an older leader may have shown more than this leader knows to be
+        committed.
+        """
         return self.partition.high_watermark < self.partition.epoch_start_offset
 
     def delete_records(self) -> None:
-        """Everything that consumers may see goes."""
+        """Delete all records that consumers may see."""
         self.log.raise_start(self.partition.high_watermark)
         self.partition.on_log_start_moved(self.log.log_start_offset)
         self.broker.cluster.checks.deleted(self)
@@ -369,7 +377,9 @@ class Hosted:
     # --- followers -------------------------------------------------------------------------------
 
     def fetched(self, request: Fetch, wanted: Wanted, *, is_first: bool) -> FetchedPart:
-        """A follower's fetch; it counts for the HW when it comes, not when it is answered."""
+        """Take a follower's fetch; it counts for the HW when it arrives, not when it is
+        answered.
+        """
         partition, log, sent = self.partition, self.log, wanted.sent
         try:
             if not partition.is_leader or request.replica not in partition.replicas:
@@ -410,18 +420,20 @@ class Hosted:
         return None
 
     def end(self) -> EpochEnd:
-        """Its newest epoch, and its LEO; where records were deleted the epoch is known still."""
+        """Return its newest epoch and its LEO; the epoch stays known after records have been
+        deleted.
+        """
         return EpochEnd(self.log.latest_epoch, self.log.log_end_offset)
 
     def wake(self) -> None:
-        """Parked fetches may have something to bring home."""
+        """Answer parked fetches, which may now return something."""
         parked, self.parked = self.parked, []
         for each in parked:
             each.answer()
 
 
 class Parked:
-    """A follower's fetch that found nothing."""
+    """A follower's fetch that found nothing and waits."""
 
     __slots__ = ("_broker", "_is_done", "_reply", "_request")
 

@@ -1,7 +1,8 @@
-"""ISRs that a simulated leader writes itself, as below inter.broker.protocol.version 2.7 (RE-9).
+"""Writes ISRs as a simulated leader, as below inter.broker.protocol.version 2.7 (RE-9).
 
-It writes the partition's state node on the version that it knows, and announces what it has written
-a while later; a controller learns of it by that, or when a write of its own is overtaken.
+It writes the partition's state node on the version that it knows, and announces the write a while
+later. A controller learns of the write from the announcement, or when one of its own writes is
+overtaken.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _RETRY_MS = 200
 
 
 class IsrWriter:
-    """One broker's."""
+    """Writes the ISRs of one broker."""
 
     __slots__ = ("_broker", "_changed")
 
@@ -33,7 +34,9 @@ class IsrWriter:
         self._changed: dict[TopicPartition, None] = {}  # and not announced yet
 
     async def write(self, hosted: Hosted, proposal: IsrProposal) -> IsrAnswer | None:
-        """Write it, and return a controller's answer; None if the store does not answer."""
+        """Write the ISR and return the answer that a controller would give; None if the store
+        does not answer.
+        """
         name, session = hosted.name, self._broker.session
         isr = tuple(member.broker_id for member in proposal.isr)
         state = layout.StateNode(

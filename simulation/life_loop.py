@@ -1,8 +1,8 @@
-"""An event loop for asyncio over the world's heap: a broker's own shells run on it unchanged.
+"""An asyncio event loop over the world's heap: a broker's own shells run on it unchanged.
 
 Each life has a loop. Its callbacks are events of that life: they end with it, wait while it is
-paused, and happen in the order in which they were made. It has timers, futures and tasks, and
-nothing else: no sockets or signals, and what is meant for a thread happens a little later.
+paused, and happen in the order in which they were scheduled. It has timers, futures and tasks, and
+nothing else: no sockets or signals; work meant for a thread happens a little later.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class LifeLoop(asyncio.AbstractEventLoop):
         return self._name
 
     def start(self, work: Coroutine[Any, Any, object]) -> None:
-        """Let a coroutine run, beginning at the present instant."""
+        """Run a coroutine, beginning at the present instant."""
         self.create_task(work)
 
     def call(self, action: Callable[..., object], *values: object) -> None:
-        """Call it now, as if it were a callback of this loop."""
+        """Call the action now, as if it were a callback of this loop."""
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(self)
         try:
@@ -47,8 +47,9 @@ class LifeLoop(asyncio.AbstractEventLoop):
             asyncio._set_running_loop(before)
 
     def put_away(self) -> None:
-        """No event of this loop happens any more: close what has not begun, which Python would
-        warn of."""
+        """Close the coroutines that have not begun, about which Python would warn: no event of
+        this loop will happen.
+        """
         for work in self._tasks.values():
             if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
                 work.close()
@@ -92,7 +93,7 @@ class LifeLoop(asyncio.AbstractEventLoop):
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """It is passed over when its time comes."""
+        """Do nothing: the timer is skipped when its time comes."""
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
@@ -115,7 +116,7 @@ class LifeLoop(asyncio.AbstractEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: object, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        """A little later, in no thread."""
+        """Run the function a little later, without a thread."""
         outcome: asyncio.Future[T] = self.create_future()
 
         def finish() -> None:
@@ -127,7 +128,9 @@ class LifeLoop(asyncio.AbstractEventLoop):
         return outcome
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """An error in a callback ends the run; one that no caller has retrieved does not."""
+        """End the run on an error in a callback, but not on an error that no caller has
+        retrieved.
+        """
         if "handle" in context:
             self._world.fail(context["exception"])
 
@@ -138,7 +141,7 @@ class LifeLoop(asyncio.AbstractEventLoop):
             self.call(handle._run)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        """No shell lets an error out of a task that it does not expect."""
+        """End the run if a task failed: no shell lets an expected error out of a task."""
         self._tasks.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -146,7 +149,7 @@ class LifeLoop(asyncio.AbstractEventLoop):
 
 
 def loop_of(world: World, life: Life, name: str) -> LifeLoop:
-    """The loop of a life; `name` is what the story calls it."""
+    """Return the loop of a life; `name` is its name in the story."""
     loop = LifeLoop(world, life, name)  # type: ignore[abstract]  # it lacks what nothing here uses
     world.loops.append(loop)
     return loop

@@ -1,4 +1,4 @@
-"""The classes that a run is made of; a test puts a broken one in a place to see it found."""
+"""The classes that a run is made of; a test replaces one with a broken class to see it found."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class Machines(NamedTuple):
     groups: Callable[..., Groups] = Groups
     transactional: Callable[..., TransactionalProducer] = TransactionalProducer
     has_late_control: bool = False
-    """Whether a request of the controller may arrive after later ones, by a connection that was
-    given up: UpdateMetadata and StopReplica have no fence against it within a controller
-    epoch, nor has a transaction's marker one within its producer's epoch."""
+    """Whether a controller's request may arrive after later ones, over an abandoned connection.
+
+    Within a controller epoch, UpdateMetadata and StopReplica are not fenced against it; within its
+    producer's epoch, neither is a transaction's marker.
+    """

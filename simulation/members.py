@@ -1,7 +1,8 @@
-"""Members of consumer groups: they join, and the one that gets the partition commits its position.
+"""Members of consumer groups: they join, and the member that gets the partition commits its
+position.
 
-A member whose commit is not answered starts again with another id, as a consumer that is restarted:
-what it has sent may arrive late, and is refused once there is another generation.
+A member whose commit is not answered starts again with another id, like a consumer that is
+restarted: its requests may arrive late, and are refused once there is another generation.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _MINE = b"commits"
 
 
 class GroupMember(Client):
-    """One member after the other, with one id at a time."""
+    """Plays one member after another, with one id at a time."""
 
     __slots__ = ("_generation", "_group_id", "_is_mine", "_member_id", "has_stopped", "is_stopping")
 
@@ -176,7 +177,7 @@ class GroupMember(Client):
         self._generation = -1
 
     async def _ask(self, request: Message, tries: int = 3) -> Message | None:
-        """The coordinator's answer; None if there is none."""
+        """Return the coordinator's answer, or None if there is none."""
         name = TopicPartition(GROUP_TOPIC, 0)
         is_stale = False
         for _ in range(tries):

@@ -1,9 +1,9 @@
-"""The metadata store of a simulated cluster: one tree, a session for each broker.
+"""The metadata store of a simulated cluster: one tree, with a session for each broker.
 
-Reads are answered at once, commits take their time; their answer may be lost, and then their
-outcome is unknown. A session that is silent for its timeout expires, and its ephemeral nodes go;
-the broker learns of it when it is back, and of a new session before its controller does. Watches
-fire late, once, and stand for every change until then.
+Reads are answered immediately, commits take their time; the answer to a commit may be lost, and
+then its outcome is unknown. A session that is silent for its timeout expires, and its ephemeral
+nodes are removed; the broker learns of this when it is back, and of a new session before its
+controller does. Watches fire late and once, and stand for every change until then.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _SLOW_WATCH_MS = 900
 
 
 class CommitListener(Protocol):
-    """Checks every commit; `session_id` is its author's."""
+    """Checks every commit; `session_id` is the session that made it."""
 
     def committed(self, session_id: int, effects: Sequence[Effect], tree: Tree) -> None: ...
 
 
 class Ensemble:
-    """The servers as one: they do not fail, but the ways to them do."""
+    """All servers as one: they do not fail, but the connections to them do."""
 
     __slots__ = ("_watches", "is_flaky", "listener", "next_session_id", "tree", "world")
 
@@ -48,7 +48,7 @@ class Ensemble:
         self._watches: dict[str, list[tuple[Session, Callable[[], None]]]] = {}
 
     def do(self, operations: Sequence[Operation], session_id: int) -> list[str | int]:
-        """Commit at once; raises MetadataError."""
+        """Commit immediately. Raises MetadataError."""
         stage = self.tree.stage(operations, session_id)
         if stage.effects:
             self.tree.merge(stage)
@@ -57,7 +57,7 @@ class Ensemble:
         return stage.results
 
     def expire(self, session_id: int) -> None:
-        """The session is over: its nodes go in one commit."""
+        """End the session: its nodes are removed in one commit."""
         gone = self.tree.ephemeral_paths(session_id)
         if gone:
             self.do([Delete(path) for path in gone], session_id)
@@ -76,7 +76,7 @@ class Ensemble:
 
 
 class Session(MetadataStore):
-    """One broker's client of the store, through all the sessions of one life."""
+    """One broker's client of the store, with all the sessions of one life."""
 
     __slots__ = (
         "_cuts",
@@ -113,8 +113,9 @@ class Session(MetadataStore):
         return SessionState.SUSPENDED if self._cuts else SessionState.CONNECTED
 
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        """Called for a session that has expired later than the seam promises, so that a zombie gets
-        its chance, and for one that is connected again."""
+        """Register a callback for two states: a session that expired later than the seam
+        promises, so that a zombie gets its chance, and a session that is reconnected.
+        """
         self._listeners.append(callback)
 
     async def read(self, path: str) -> Znode | None:
@@ -141,19 +142,21 @@ class Session(MetadataStore):
         self._ensemble.watch(self, path, callback)
 
     async def close(self) -> None:
-        """The session ends at once."""
+        """End the session immediately."""
         self._ensemble.expire(self._session_id)
         self._session_id = -1
 
     def changed(self, callback: Callable[[], None]) -> None:
-        """A watch has fired; while the store is out of reach it waits."""
+        """Fire a watch; while the store is out of reach, the watch waits."""
         if self._cuts:
             self._missed.append(callback)
         else:
             callback()
 
     def silent(self) -> None:
-        """The servers get nothing from it any more: killed, paused or cut off."""
+        """Record that the servers no longer receive anything from it: it was killed, paused or
+        cut off.
+        """
         self._silences += 1
         if self._silences == 1:
             world = self._ensemble.world
@@ -161,7 +164,7 @@ class Session(MetadataStore):
             world.at(self.timeout_ms, None, self._look, world.now_ms, self._session_id)
 
     def reachable(self) -> None:
-        """One reason less for silence."""
+        """Remove one reason for silence."""
         self._silences -= 1
         if self._silences or self.life.is_over:
             return
@@ -176,7 +179,7 @@ class Session(MetadataStore):
             self._tell(SessionState.CONNECTED)
 
     def cut_off(self) -> None:
-        """The process goes on, and does not reach the servers."""
+        """Cut the process off from the servers while it goes on."""
         self._cuts += 1
         self.silent()
 
@@ -185,7 +188,7 @@ class Session(MetadataStore):
         self.reachable()
 
     def expire(self) -> None:
-        """The servers give the session up, for whatever reason."""
+        """Make the servers end the session, for whatever reason."""
         if self._session_id > 0:
             self._ensemble.expire(self._session_id)
             self._session_id = -1
@@ -193,7 +196,7 @@ class Session(MetadataStore):
                 self._renew()
 
     def _renew(self) -> None:
-        """A new session; users of the old one are notified a little later."""
+        """Open a new session; users of the old one are notified a little later."""
         self._open()
         world = self._ensemble.world
         world.at(int(world.random.random() * 300), self.life, self._tell, SessionState.EXPIRED)

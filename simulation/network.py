@@ -1,8 +1,8 @@
-"""Connections between processes: delay, cuts in one direction, resets, answers that never come.
+"""Connections between processes: delays, cuts in one direction, resets, answers that never arrive.
 
-What a connection delivers it delivers in order and once, as TCP does. When it breaks, the
-requester learns that there will be no answer, but not whether the request arrived: it may still
-arrive later, after requests on the connection that took its place.
+A connection delivers in order and once, as TCP does. When it breaks, the requester learns that
+there will be no answer, but not whether the request arrived: it may still arrive later, after
+requests on the connection that replaced it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ class Process(Protocol):
 
 
 class Network:
-    """The processes, and which ways are cut. Names are numbers: brokers' ids, clients < 0."""
+    """The processes and the cut directions.
+
+    Names are numbers: brokers' ids, or below 0 for clients.
+    """
 
     __slots__ = ("_connections", "cuts", "processes", "slow", "world")
 
@@ -43,7 +46,7 @@ class Network:
     def connect(
         self, source: int, life: Life, target: int, *, may_be_late: bool = True
     ) -> Connection:
-        """`may_be_late`: what was under way when it broke may still arrive."""
+        """Open a connection. `may_be_late`: what was under way when it broke may still arrive."""
         made = Connection(self, source, life, target)
         made.may_be_late = may_be_late
         self._connections = [each for each in self._connections if not each.life.is_over]
@@ -57,22 +60,23 @@ class Network:
         self.cuts[source, target] -= 1
 
     def reset(self, name: int) -> None:
-        """Break every connection from and to this process."""
+        """Break every connection to and from this process."""
         for connection in self._connections:
             if name in (connection.source, connection.target):
                 connection.break_off()
 
     def stall(self, source: int, for_ms: int) -> None:
-        """One of the next requests of this process stands still on its way, and what follows it.
+        """Delay one of the next requests of this process on its way, and everything after it.
 
-        Only on the present connections: a client that gives one up and asks again is faster.
+        Only the present connections are affected: a client that gives one up and asks again is
+        faster.
         """
         for connection in self._connections:
             if connection.source == source:
                 connection.stall(self.world.random.randrange(_STALLS_WITHIN), for_ms)
 
     def gone(self, name: int) -> None:
-        """The process has ended: its peers notice by a reset, or by a timeout."""
+        """Remove a process that has ended; its peers notice by a reset or a timeout."""
         self.processes.pop(name, None)
         for connection in self._connections:
             if connection.target == name:
@@ -97,7 +101,7 @@ class _Call:
 
 
 class _Pipe:
-    """One direction of a connection: first in, first out, each not before it is due."""
+    """One direction of a connection: first in, first out, and nothing arrives before it is due."""
 
     __slots__ = ("_deliver", "_is_retrying", "_last_due_ms", "_queue", "_stall", "_way", "network")
 
@@ -113,7 +117,7 @@ class _Pipe:
         self._stall: tuple[int, int] | None = None
 
     def stall(self, after: int, for_ms: int) -> None:
-        """So many more are let through."""
+        """Let this many more through before the delay."""
         self._stall = (after, for_ms)
 
     def send(self, first: Any, second: Any) -> None:
@@ -150,7 +154,7 @@ class _Pipe:
 
 
 class Connection:
-    """Requests in order, answers as they come. It opens itself again after a break."""
+    """Carries requests in order, and answers as they come. It reopens itself after a break."""
 
     __slots__ = ("_is_watched", "_network", "_out", "_pending", "life", "may_be_late", "source",
                  "target")  # fmt: skip
@@ -165,7 +169,7 @@ class Connection:
         self._out, self._pending = self._open()
 
     def call(self, request: Any, timeout_ms: int) -> Promise[Any]:
-        """The answer, or None if the connection broke before it came."""
+        """Return the answer, or None if the connection broke before it arrived."""
         world = self._network.world
         call = _Call(request, world.now_ms + timeout_ms)
         self._pending.append(call)
@@ -174,16 +178,16 @@ class Connection:
         return call.promise
 
     def stall(self, after: int, for_ms: int) -> None:
-        """After so many requests the next one stands still, and what follows it."""
+        """Let this many requests through, then delay the next one and everything after it."""
         self._out.stall(after, for_ms)
 
     def close(self) -> None:
-        """Closed by its user: as if it broke, if anything is under way."""
+        """Close the connection on the user's behalf: it breaks if anything is under way."""
         if self._pending and not self.life.is_over:
             self.break_off()
 
     def break_off(self) -> None:
-        """No answer comes any more. What was under way may arrive all the same."""
+        """End the waiting for answers. What was under way may still arrive."""
         pending, out = self._pending, self._out
         self._out, self._pending = self._open()
         if not self.may_be_late or self._network.world.chance(0.5):

@@ -1,4 +1,6 @@
-"""The options of a run: drawn from the seed (a swarm), and short enough for one line of text."""
+"""The options of a run: drawn from the seed (swarm testing), and short enough for one line of
+text.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,9 @@ _FIRST_WITH_EMPTIED = 900_000
 
 
 class Fault(NamedTuple):
-    """Something that happens to the cluster at a time, and for how long; `first` and `second` are
-    brokers, where it is about any."""
+    """Something that happens to the cluster at a certain time and for a certain duration;
+    `first` and `second` are brokers if it concerns any.
+    """
 
     at_ms: int
     kind: str
@@ -51,7 +54,7 @@ class Fault(NamedTuple):
 
 
 class Options(NamedTuple):
-    """One run."""
+    """The options of one run."""
 
     seed: int
     brokers: int = 3
@@ -67,7 +70,7 @@ class Options(NamedTuple):
     transactional: int = 0
     transaction_partitions: int = 1
     members: int = 0
-    """Of consumer groups, of which there are half as many."""
+    """The number of members of consumer groups; there are half as many groups."""
     consumers: int = 1
     pause_between_writes_ms: int = 60
     faults_end_at_ms: int = 20_000
@@ -76,7 +79,7 @@ class Options(NamedTuple):
     faults: tuple[Fault, ...] = ()
 
     def text(self) -> str:
-        """All but the faults."""
+        """Return all options except the faults."""
         return (
             f"{self.brokers} brokers, {self.topics} x {self.partitions} partitions, "
             f"RF {self.replication_factor}, min ISR {self.min_insync_replicas}, unclean election "
@@ -87,7 +90,7 @@ class Options(NamedTuple):
 
 
 def draw(seed: int) -> Options:
-    """The options of a seed; the run itself has dice of its own."""
+    """Draw the options for a seed; the run itself has separate dice."""
     random = Random(f"options {seed}")
     brokers = random.choice((3, 3, 3, 4, 5))
     replication_factor = random.choice((3, 3, 3, 3, 2, 2, 1))
@@ -145,7 +148,9 @@ def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) ->
 
 
 def _draw_config_changes(random: Random, options: Options) -> Iterator[Fault]:
-    """Where there is a choice: less than at the beginning would promise less."""
+    """Draw config changes if min.insync.replicas can be raised: a value below the initial one
+    would weaken the promise.
+    """
     if options.replication_factor == options.min_insync_replicas or random.random() < 0.5:
         return
     at_ms = 1000
@@ -154,7 +159,7 @@ def _draw_config_changes(random: Random, options: Options) -> Iterator[Fault]:
 
 
 def _draw_emptied(random: Random, options: Options) -> Iterator[Fault]:
-    """Most come in vain, for all has to be in sync."""
+    """Draw emptied disks; most have no effect, because all replicas must be in sync."""
     if random.random() < 0.5:
         return
     for _ in range(random.choice((2, 4, 8))):
@@ -164,10 +169,11 @@ def _draw_emptied(random: Random, options: Options) -> Iterator[Fault]:
 
 
 def _draw_stalls(random: Random, end_ms: int) -> Iterator[Fault]:
-    """Most last longer than a client's patience with one call, or it would not ask again.
+    """Draw stalls; most last longer than a client's patience with one call, since otherwise it
+    would not ask again.
 
-    Without them hardly one EndTxn in a hundred runs comes so late that it could end the
-    next transaction (KIP-890).
+    Without them hardly one EndTxn in a hundred runs arrives so late that it could end the next
+    transaction (KIP-890).
     """
     gap_ms = random.choice((2000, 5000))
     at_ms = 1000 + int(random.expovariate(1 / gap_ms))

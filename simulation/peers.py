@@ -1,8 +1,8 @@
 """Connections from a simulated controller to the other brokers, over the world's network.
 
-They have what the real channels use (`controller.peer_connection`). A connection is made at once
-and without a handshake, for all brokers have the same versions; whether the peer is there shows
-with the first request.
+They offer what the real channels use (`controller.peer_connection`). A connection is made
+immediately and without a handshake, because all brokers have the same versions; the first request
+shows whether the peer exists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTROLLER = "controller"
 
 
 class SimChannel:
-    """A connection until it breaks, or is closed."""
+    """A connection, until it breaks or is closed."""
 
     __slots__ = ("_connection", "_peer", "_timeout_ms", "is_open")
 
@@ -56,7 +56,7 @@ class SimChannel:
 
 
 class SimPeers:
-    """The connections of one life of a broker; one that was closed is used again."""
+    """The connections of one life of a broker; a closed one is used again."""
 
     __slots__ = ("_broker", "_connections")
 

@@ -1,4 +1,4 @@
-"""The rules of the small simulation, and the error by which a broken one ends a run."""
+"""The error by which a broken rule of the small simulation ends a run."""
 
 from __future__ import annotations
 

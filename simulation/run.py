@@ -1,4 +1,4 @@
-"""One run: faults first, then quiet, in which everything has to come back.
+"""Makes one run: faults first, then quiet, in which everything must recover.
 
 safety      every step is checked while faults happen and clients write
 liveness    faults have ended: a leader for each partition, every replica in sync, equal logs
@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
 
 
 def run(options: Options, machines: Machines | None = None) -> Outcome:
-    """The same outcome for the same options, on any machine."""
+    """Run the simulation; the same options give the same outcome on any machine."""
     cluster = Cluster(options, machines or Machines())
     faults = Faults(cluster)
     counts = Counts()
@@ -126,7 +126,7 @@ def _run(cluster: Cluster, counts: Counts) -> None:
 
 
 def _heal(cluster: Cluster) -> None:
-    """Faults that still go on end by themselves; brokers that are down are started."""
+    """Undo the faults that do not end by themselves, and start the brokers that are down."""
     cluster.world.tell("no more faults")
     for broker_id, disk in cluster.disks.items():
         disk.is_full = False
@@ -138,7 +138,9 @@ def _heal(cluster: Cluster) -> None:
 
 
 def what_is_missing(cluster: Cluster) -> str | None:
-    """The first thing that keeps the cluster from being well, in words; None if it is well."""
+    """Return the first thing that keeps the cluster from being well, in words, or None if it is
+    well.
+    """
     if len(cluster.brokers) < len(cluster.disks):
         return f"only brokers {list(cluster.brokers)} run"
     for topic in cluster.topics:
@@ -158,7 +160,9 @@ def what_is_missing(cluster: Cluster) -> str | None:
 
 
 def _missing_config(cluster: Cluster, topic: str) -> str | None:
-    """Whether the controller, and every broker that hosts it, has the topic's config."""
+    """Say where the topic's config is missing, at the controller or at a broker that hosts it;
+    None if nowhere.
+    """
     config, controller = cluster.configs[topic], cluster.controller
     if controller is None:
         return "no broker is the controller"

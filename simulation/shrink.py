@@ -1,4 +1,4 @@
-"""Makes a failing run smaller while the same rule still breaks: a story with nothing beside it."""
+"""Reduces a failing run while the same rule still breaks, to a story with nothing superfluous."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulation.run import Outcome, run
 
 
 def shrink(failed: Outcome, machines: Machines | None = None, tries: int = 120) -> Outcome:
-    """The smallest failing run that was found; at most so many are tried."""
+    """Return the smallest failing run found after at most `tries` runs."""
     assert failed.violation is not None
     rule = failed.violation.rule
     smallest = failed

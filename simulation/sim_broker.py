@@ -1,8 +1,8 @@
-"""One life of a simulated broker: from its start to its crash; its disk outlives it.
+"""One life of a simulated broker, from its start to its crash; its disk outlives it.
 
 Its controller is the real one, shell and machine, on the life's event loop. It hosts the real
-machines of partitions and is their shell, as small as it can be: it carries out what a controller
-decides, serves and fetches, and sends its leaders' ISR proposals to the controller.
+machines of partitions and is their shell, kept minimal: it carries out a controller's decisions,
+serves and fetches, and sends its leaders' ISR proposals to the controller.
 """
 
 from __future__ import annotations
@@ -184,11 +184,13 @@ class SimBroker:
 
     @property
     def epoch(self) -> int:
-        """The broker epoch of its registration; -1 before the first."""
+        """The broker epoch of its registration; -1 before the first registration."""
         return self.view.broker_epoch
 
     def latest_epoch_of(self, name: TopicPartition) -> int:
-        """The latest leader epoch in the log of a partition, which the metadata may have lost."""
+        """Return the latest leader epoch in the log of a partition, which the metadata may have
+        lost.
+        """
         log = self.disk.logs.get(name)
         return -1 if log is None else log.latest_epoch
 
@@ -232,7 +234,9 @@ class SimBroker:
             reply(self._control_plane.answer(request))
 
     def _tick(self) -> None:
-        """Housekeeping: the ISR by time, what producers wait for, checkpoints, write-back."""
+        """Do housekeeping: time limits of the ISR and of waiting producers, checkpoints,
+        write-back.
+        """
         options, world = self.cluster.options, self.cluster.world
         self._ticks += 1
         for hosted in tuple(self.hosted.values()):
@@ -343,8 +347,10 @@ class SimBroker:
         self.cluster.world.at(request.max_wait_ms, self.life, parked.answer)
 
     def log_end(self, name: TopicPartition, leader_epoch: int) -> tuple[int, EpochEnd | None]:
-        """An error, or the end of its log. Refused in an earlier epoch: an older leader's log still
-        grows."""
+        """Return an error, or the end of its log.
+
+        A request in an earlier epoch is refused, since an older leader's log still grows.
+        """
         hosted = self.hosted.get(name)
         if hosted is None:
             return self._missing(name), None
@@ -368,7 +374,9 @@ class SimBroker:
     # --- the controller's word -------------------------------------------------------------------
 
     async def _deliver(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
-        """From this broker's own controller, which another one may have deposed by then."""
+        """Deliver a request from this broker's own controller, which another may have deposed by
+        then.
+        """
         answer = self.carry_out(request)
         if answer.error_code:
             raise StaleControllerEpoch(f"there has been epoch {self.controller_epoch}")
@@ -404,7 +412,7 @@ class SimBroker:
         return ControlAnswer(0)
 
     def stop_replica(self, name: TopicPartition, delete: bool) -> int:
-        """Host it no longer; an error code."""
+        """Stop hosting a partition; returns an error code."""
         is_there = name in self.disk.logs and not self.disk.has_failed
         if name in self.offline and not is_there:
             return KafkaStorageError.code  # it will be there when the disk is back
@@ -428,7 +436,7 @@ class SimBroker:
     # --- the disk --------------------------------------------------------------------------------
 
     def fail_disk(self, reason: str) -> None:
-        """Its log directory is out of reach, and every partition in it, until the next start."""
+        """Make its log directory, with every partition in it, unreachable until the next start."""
         if self.disk.has_failed:
             return
         self.disk.has_failed = True
@@ -449,15 +457,18 @@ class SimBroker:
             self.cluster.world.tell("broker {} has not reported it: {}", self.broker_id, error)
 
     def _placed(self, name: TopicPartition) -> None:
-        """Once losses are known of every partition, neither this registration need warn of them any
-        more nor the next one."""
+        """Withdraw the loss warning once the losses of every partition are known: neither this
+        registration nor the next one needs it.
+        """
         self._unplaced.pop(name, None)
         if not self._unplaced and self.disk.may_have_lost:
             self.disk.may_have_lost = False
             self.loop.start(self.controller.withdraw_loss_warning())
 
     def _set_strays_aside(self, request: LeaderAndIsr) -> None:
-        """Logs of topics that were deleted, and created again, without this broker's notice."""
+        """Set aside the logs of topics that were deleted and recreated without this broker's
+        notice.
+        """
         for state in request.partitions:
             name = state.topic_partition
             log = self.disk.logs.get(name)
@@ -473,7 +484,7 @@ class SimBroker:
             self.disk.high_watermarks.pop(name, None)
 
     def _lead_or_follow(self, state: PartitionState) -> int:
-        """Host it as the controller has decided; an error code."""
+        """Host a partition as the controller has decided; returns an error code."""
         name, partition = state.topic_partition, state.partition
         hosted = self.hosted.get(name)
         if hosted is None:
@@ -522,7 +533,7 @@ class SimBroker:
         self.cluster.world.start(self.life, self._propose(hosted, proposal))
 
     async def _propose(self, hosted: Hosted, proposal: IsrProposal) -> None:
-        """Retry until it is answered, or the partition has gone on without it."""
+        """Retry until the proposal is answered, or the partition has gone on without it."""
         world = self.cluster.world
         while True:
             answer = await self._ask_for_isr(hosted, proposal)
@@ -550,7 +561,9 @@ class SimBroker:
         return answer
 
     async def leave(self) -> None:
-        """Controlled shutdown: the leaders move first, if there is a controller to move them."""
+        """Shut down in a controlled way: leadership moves first, if there is a controller to
+        move it.
+        """
         network, world = self.cluster.network, self.cluster.world
         for _ in range(_SHUTDOWN_TRIES):
             connection = network.connect(self.broker_id, self.life, self.image.controller_id)

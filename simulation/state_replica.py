@@ -1,7 +1,7 @@
 """The leader's replica of an internal topic's partition, for the real shards of a coordinator.
 
 A batch of a coordinator becomes one entry of the simulated log, so it takes one offset and has one
-record. It is written at once: a simulated log stages nothing.
+record. It is written immediately: a simulated log stages nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Appended(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Some batches, as a broker would have them in its file."""
+    """A few batches, in the form that a broker's file would have."""
 
     data: bytes
 
@@ -38,11 +38,11 @@ class Slice(NamedTuple):
         return self.data
 
     def release(self) -> None:
-        """There is no file."""
+        """Do nothing: there is no file."""
 
 
 class StateLog:
-    """The entries of a log as batches."""
+    """Presents the entries of a log as batches."""
 
     __slots__ = ("_hosted",)
 

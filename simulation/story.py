@@ -1,4 +1,4 @@
-"""The story of a run in words, by which to find out why it failed."""
+"""Tells the story of a run in words, to show why it failed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulation.world import Line
 
 
 def tell(options: Options, lines: Iterable[Line], last: int) -> str:
-    """The options, the faults, and the last lines."""
+    """Return the options, the faults and the last lines."""
     text = [f"seed {options.seed}: {options.text()}", "faults:"]
     for fault in options.faults:
         text.append(
@@ -27,7 +27,7 @@ def words(line: Line) -> str:
 
 
 def digest(lines: Iterable[Line]) -> str:
-    """The same for the same story."""
+    """Return a digest, the same for the same story."""
     sum_ = hashlib.sha256()
     for line in lines:
         sum_.update(words(line).encode())

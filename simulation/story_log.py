@@ -1,4 +1,4 @@
-"""The real shells' log lines in a run: part of its story; one that reports a bug ends it."""
+"""Adds the real shells' log lines to the story of a run; a line that reports a bug ends the run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class StoryLog(ExclusiveHandler):
-    """Writes them into the story of a world.
+    """Writes log lines into the story of a world.
 
-    An error that is logged with a traceback is one that the shell has caught and did not expect.
+    If an error is logged with a traceback, the shell has caught it but did not expect it.
     """
 
     def __init__(self, world: World) -> None:

@@ -1,4 +1,6 @@
-"""Topics that go, and others that get their names: nothing of the one is in the other."""
+"""Checks topics that are deleted and topics that get their names: no record of one is in the
+other.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,14 @@ class TopicChecks:
         self._meant_for: dict[int, bytes] = {}  # the topic of each value
 
     def sends(self, value: int, topic_id: bytes) -> None:
-        """A producer is going to write this to the topic of that id."""
+        """Record that a producer is going to write this value to the topic with this id."""
         self._meant_for[value] = topic_id
 
     def replicas_of(self, name: TopicPartition) -> Sequence[int]:
         return self._assigned.get(name.topic, {}).get(name.partition, ())
 
     def is_in(self, history: History, entry: Entry) -> None:
-        """The entry is in a log of a topic whose name another one had before."""
+        """Judge an entry in the log of a topic whose name another topic had before."""
         if entry.value in self._meant_for:
             self._cluster.checks.judge(
                 "namesake",
@@ -61,18 +63,18 @@ class TopicChecks:
             self._assigned[topic] = layout.decode_topic(topic, effect.data).replicas
 
     def _is_to_go(self, topic: str) -> None:
-        """Every broker with a replica deletes it when it learns of that."""
+        """Expect every broker with a replica to delete it when it learns of the deletion."""
         topic_id = self._cluster.topics.get(topic)
         for history in self._cluster.checks.histories.values():
             if history.topic_id == topic_id:
                 history.is_forked = True
 
     def is_being_deleted(self, topic: str) -> bool:
-        """Whether its deletion has been requested, and is not complete."""
+        """Return whether its deletion has been requested and is not complete."""
         return self._cluster.ensemble.tree.read(layout.delete_topic_path(topic)) is not None
 
     def _deleted(self, topic: str, tree: Tree) -> None:
-        """The request for its deletion was removed, the last of its nodes."""
+        """Judge a deletion whose request, the last of the topic's nodes, has been removed."""
         judge = self._cluster.checks.judge
         paths = (layout.topic_path(topic), layout.topic_config_path(topic))
         left = [path for path in paths if tree.read(path) is not None]

@@ -1,7 +1,7 @@
-"""Topics' own configs in a simulated cluster: as the store has them, and how brokers follow them.
+"""Topics' own configs in a simulated cluster: how the store keeps them and how brokers follow them.
 
-A change is announced by a node, as Kafka's tools do it; each broker watches for those, and the
-one that is controller passes them on to its term.
+A change is announced by a node, as Kafka's tools do it. Each broker watches for these nodes, and
+the broker that is the controller passes them on to its term.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MIN_ISR = "min.insync.replicas"
 
 
 class TopicConfigs(dict[str, Mapping[str, str]]):
-    """By topic, as the store has them at the moment."""
+    """The configs by topic, as the store currently has them."""
 
     def __init__(self, ensemble: Ensemble) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class TopicConfigs(dict[str, Mapping[str, str]]):
         return {} if node is None else layout.decode_config(path, node.data)
 
     def alter(self, topic: str, config: Mapping[str, str]) -> None:
-        """Write it and announce it, as an administrator does; raises NoNode."""
+        """Write a config and announce it, as an administrator does. Raises NoNode."""
         entity = config_changes.entity(config_changes.TOPICS, topic)
         operations: list[Operation] = [
             Set(config_changes.config_path(entity), layout.encode_config(config)),
@@ -45,7 +45,7 @@ class TopicConfigs(dict[str, Mapping[str, str]]):
 
 
 class ConfigWatch:
-    """One broker's."""
+    """Watches the configs for one broker."""
 
     __slots__ = ("_broker", "_configs", "_has_changed", "_is_started")
 
@@ -56,11 +56,11 @@ class ConfigWatch:
         self._is_started = False
 
     def skip_past_changes(self) -> None:
-        """Watch for what changes while the controller may be reading the topics."""
+        """Watch for changes while the controller may be reading the topics."""
         self._broker.session.watch(config_changes.CHANGES, self._changed)
 
     def start(self) -> None:
-        """The topics have been loaded: take up what has changed since."""
+        """Apply what has changed since the topics were loaded."""
         self._is_started = True
         self._apply()
         if self._has_changed:
@@ -72,7 +72,7 @@ class ConfigWatch:
         )
 
     def _changed(self) -> None:
-        """Some config has changed: read all of them, for notifications are deleted in time."""
+        """Read all configs after a change, because notifications are deleted after a while."""
         self._broker.session.watch(config_changes.CHANGES, self._changed)
         if not self._is_started:
             self._has_changed = True
@@ -81,7 +81,7 @@ class ConfigWatch:
         self._tell_all()
 
     def _tell_all(self) -> None:
-        """Whether this broker knows the topic yet or not: its controller may."""
+        """Report every topic, whether or not this broker knows it yet: its controller may."""
         node = self._broker.cluster.ensemble.tree.read(layout.TOPIC_CONFIGS)
         for topic in () if node is None else sorted(node.children):
             self._broker.loop.start(self._tell_controller(topic))

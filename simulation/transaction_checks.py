@@ -1,8 +1,8 @@
-"""Transactions: their producers' attempts and outcomes, and the view of committed readers.
+"""Checks transactions: their producers' attempts and outcomes, and the view of committed readers.
 
-A transaction's outcome is what its producer was answered; where it got no answer after it had asked
-for a commit, either is right, but whole. Where the log of the coordinators, or a partition, lost
-records legally (no disk has them any more) nothing is judged that depends on them.
+A transaction's outcome is what its producer was answered. If it got no answer after asking for a
+commit, either outcome is right, but it must be whole. If the coordinators' log, or a partition,
+legally lost records (no disk has them any longer), nothing that depends on them is judged.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _NEXT: dict[_Status, tuple[_Status, ...]] = {
     _Status.CompleteCommit: (_Status.Ongoing, _Status.Empty),
     _Status.CompleteAbort: (_Status.Ongoing, _Status.Empty),
 }
-"""The states that may follow each other in the log of the coordinators."""
+"""The states that may follow each state in the log of the coordinators."""
 
 
 class Outcome(Enum):
-    """A transaction's outcome, as far as its producer knows."""
+    """The outcome of a transaction, as far as its producer knows."""
 
     OPEN = "open"
     ASKED = "asked to be committed"
@@ -57,7 +57,9 @@ class Tried:
         self.transactional_id = transactional_id
         self.outcome = Outcome.OPEN
         self.places: dict[int, tuple[TopicPartition, bytes, int]] = {}
-        """Its values: to which partition of which topic, and at which offset (-1: unknown)."""
+        """Its values: for each, the partition and topic id it was written to, and its offset (-1
+        if unknown).
+        """
 
     def __str__(self) -> str:
         return f"transaction {self.number} of {self.transactional_id} ({self.outcome.value})"
@@ -85,7 +87,7 @@ class TransactionChecks:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether coordinators may have forgotten what they decided, legally."""
+        """Whether coordinators may legally have forgotten what they decided."""
         cluster = self._cluster
         if not cluster.options.transactional:
             return False
@@ -98,7 +100,7 @@ class TransactionChecks:
     # --- the log of the coordinators -------------------------------------------------------------
 
     def committed(self, entries: Iterable[Entry]) -> None:
-        """These records of coordinators are below the high watermark."""
+        """Record that these records of coordinators are below the high watermark."""
         for entry in entries:
             for key, value in entry.payload:
                 record = decode_transaction_record(key, value)
@@ -121,7 +123,7 @@ class TransactionChecks:
     # --- readers ---------------------------------------------------------------------------------
 
     def read(self, name: TopicPartition, entries: Sequence[Entry]) -> None:
-        """A reader of committed records was given these."""
+        """Judge what a reader of committed records was given."""
         history = self._cluster.checks.history(name)
         # Where a partition has lost what was acknowledged, that may have been a marker: what is
         # left of its transaction is ended by its producer's next one.
@@ -141,7 +143,9 @@ class TransactionChecks:
     # --- at the end ------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Nothing is open any more: each transaction is there as a whole, or not at all."""
+        """Judge the end, when nothing is open: each transaction is visible as a whole, or not at
+        all.
+        """
         if self.is_suspended:
             return
         seen = self._seen()
@@ -162,7 +166,9 @@ class TransactionChecks:
             self._cluster.checks.judge("transaction", is_right, "{}: it has {}", tried, found)
 
     def _is_judged(self, name: TopicPartition, topic_id: bytes, offset: int) -> bool:
-        """Whether the record must be there if it was committed, and was not deleted since."""
+        """Return whether a record, if it was committed, must exist, not having been deleted
+        since.
+        """
         history = self._cluster.checks.history(name)
         if history.topic_id != topic_id or history.resets or history.is_forked:
             return False
@@ -182,7 +188,7 @@ class TransactionChecks:
         return seen
 
     def open_in(self, name: TopicPartition) -> str | None:
-        """The transactions that keep readers of committed records from the end of a partition."""
+        """Return what keeps readers of committed records from the end of a partition, or None."""
         history = self._cluster.checks.history(name)
         if self.is_suspended or history.resets or history.is_forked or history.stored is None:
             return None
@@ -193,7 +199,7 @@ class TransactionChecks:
 
 
 def committed_of(entries: Sequence[Entry], aborted: Sequence[AbortedTransaction]) -> list[Entry]:
-    """The records that a reader of committed ones shows (KIP-98)."""
+    """Return the records that a reader of committed records shows (KIP-98)."""
     ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
     aborting: dict[int, None] = {}
     found = []

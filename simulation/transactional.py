@@ -1,7 +1,7 @@
 """Transactional producers, some of which share an id: each fences the other when it begins.
 
-Like our client, one that does not know the outcome of a record aborts and takes its next epoch, so
-that what arrives late belongs to no transaction. It does so as well when it had to ask the
+Like our client, a producer that does not know the outcome of a record aborts and takes its next
+epoch, so that late requests belong to no transaction. It also does so if it had to ask the
 coordinator more than once: transactions of the first kind have one epoch, so an EndTxn that arrives
 late would end the next one.
 """
@@ -58,7 +58,7 @@ _GONE = (ProducerFenced.code, InvalidProducerEpoch.code, InvalidProducerIdMappin
 
 
 class TransactionalProducer(Client):
-    """One transaction after the other, until it is stopped."""
+    """Makes one transaction after another, until it is stopped."""
 
     __slots__ = ("_counts", "_id", "_is_in_doubt", "_owner", "_sequences", "_timeout_ms",
                  "has_stopped", "is_stopping")  # fmt: skip
@@ -88,7 +88,7 @@ class TransactionalProducer(Client):
         self.has_stopped = True
 
     async def _write(self) -> None:
-        """One transaction, of a few records here and there."""
+        """Write one transaction with a few records in several partitions."""
         random, names = self.cluster.world.random, self.cluster.partitions
         tried = self.cluster.checks.transactions.begin(self._id)
         for _ in range(random.randint(1, _MOST_RECORDS)):
@@ -103,7 +103,9 @@ class TransactionalProducer(Client):
     # --- the coordinator -------------------------------------------------------------------------
 
     async def identify(self) -> bool:
-        """Take the id, or its next epoch if it has one; whether it has."""
+        """Take the id, or its next epoch if it already has the id; returns whether that
+        succeeded.
+        """
         owner = self._owner or Owner(-1, -1)
         request = InitProducerIdRequest(
             transactional_id=self._id,
@@ -123,7 +125,7 @@ class TransactionalProducer(Client):
         return self._owner is not None
 
     async def add(self, name: TopicPartition) -> bool:
-        """The transaction is going to write there."""
+        """Add a partition that the transaction will write to."""
         assert self._owner is not None
         topic = AddPartitionsToTxnTopic(name=name.topic, partitions=[name.partition])
         request = AddPartitionsToTxnTransaction(
@@ -139,7 +141,7 @@ class TransactionalProducer(Client):
         return not _code(answer)
 
     async def end(self, tried: Tried, *, is_commit: bool) -> None:
-        """Commit or abort, and learn the outcome, if there is an answer."""
+        """Commit or abort, and record the outcome, if there is an answer."""
         assert self._owner is not None
         if not is_commit:
             tried.outcome = Outcome.ABORTED
@@ -164,11 +166,13 @@ class TransactionalProducer(Client):
             await self.end_doubts()
 
     async def end_doubts(self) -> None:
-        """Whatever may still be under way is to be refused when it arrives."""
+        """Take the next epoch, so that anything still under way is refused when it arrives."""
         await self.identify()
 
     async def _ask(self, request: Message) -> tuple[Message | None, int]:
-        """The answer, and how often it may have been carried out; None if there is none."""
+        """Return the answer (None if there is none), and how often the request may have been
+        carried out.
+        """
         world, options = self.cluster.world, self.cluster.options
         partition = partition_of(self._id, options.transaction_partitions)
         name = TopicPartition(TRANSACTION_TOPIC, partition)
@@ -196,7 +200,9 @@ class TransactionalProducer(Client):
     # --- partitions ------------------------------------------------------------------------------
 
     async def send(self, tried: Tried, name: TopicPartition, *, adds: bool = True) -> bool:
-        """Whether the record is in the transaction; if not, it has to be aborted."""
+        """Send a record; returns whether it is in the transaction, which otherwise must be
+        aborted.
+        """
         if adds and not await self.add(name):
             return False
         assert self._owner is not None

@@ -45,12 +45,12 @@ PYTHONPATH=$kept exec {python} "$@"
 def python_for_workers() -> str:
     """Return the value for `PYSPARK_PYTHON`, to set before the session is created.
 
-                    os.environ["PYSPARK_PYTHON"] = python_for_workers()
+                        os.environ["PYSPARK_PYTHON"] = python_for_workers()
 
-        It is for workers on this machine. It is this interpreter itself if the archive is not the
+            It is for workers on this machine. It is this interpreter itself if the archive is not the
     installed version (another `SPARK_HOME`), on Windows, or if no script can be written.
 
-    If a session would fail for lack of Java, logs a warning with the line that helps.
+    If a session would fail for lack of Java, warns, with the line that helps.
     """
     if (problem := missing_java(os.environ)) is not None:
         warnings.warn(problem, stacklevel=2)
@@ -71,8 +71,8 @@ def _package() -> Path:
 
 
 def _is_installed(python: str) -> bool:
-    """Return whether a new interpreter finds, without the archive, the PySpark that we use, and
-    Spark's archive is the one of that PySpark.
+    """Return whether a new interpreter finds the PySpark that we use without the archive, and
+    Spark would use that PySpark's archive.
     """
     home = os.environ.get("SPARK_HOME")
     if home is not None and Path(home).resolve() != _package().resolve():

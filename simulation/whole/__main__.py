@@ -1,7 +1,7 @@
 """`python -m simulation.whole --seed N [--seeds COUNT]`: whole brokers, from seeds.
 
-A seed that fails is made smaller (fewer faults), and its story is printed. A rule that nothing was
-judged by, or an event that never came, is a failure too, over as many seeds as should have met it.
+A failing seed is reduced to fewer faults, and its story is printed. If a rule judges nothing, or an
+event never occurs, over enough seeds, that is a failure, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SEEDS_FOR_EVERY_RULE = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code: 0 if every seed held."""
+    """Run the seeds and return the exit code: 0 if every seed held."""
     simulator = Simulator(
         "python -m simulation.whole",
         run=lambda seed: run(draw(seed)),
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """What all of it amounted to."""
+    """Return the totals of all runs."""
     judged: Counter[str] = Counter()
     events: Counter[str] = Counter()
     faults: Counter[str] = Counter()
@@ -56,10 +56,10 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def never_met(outcomes: Sequence[Outcome]) -> list[str]:
-    """`unjudged`, where there were seeds enough for each rule.
+    """Return `unjudged`, if there were enough seeds for each rule.
 
-    The first plan is run once more without its faults: where they come often no leader stays, and
-    only where one does has acks=1 a promise.
+    The first plan is run once more without its faults: where faults are frequent no leader lasts,
+    and acks=1 promises something only where a leader lasts.
     """
     if len(outcomes) < _SEEDS_FOR_EVERY_RULE:
         return []
@@ -69,7 +69,7 @@ def never_met(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def unjudged(outcomes: Sequence[Outcome]) -> list[str]:
-    """Rules and events that were never met."""
+    """Return the rules and events that never occurred."""
     drilled = {RULE_OF_DRILL[drill.kind] for each in outcomes for drill in each.plan.drills}
     idle = set(RULE_OF_DRILL.values()) - drilled
     rules = [

@@ -1,6 +1,6 @@
-"""What all clients of the workload have in common: a name, and one life after the other.
+"""The base of all clients of the workload: a name, and one life after another.
 
-Each life has a producer or a consumer of its own, or both.
+Each life has its own producer, consumer or both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simulation.whole.history import Read, Stretch
 
 
 class Actor(ABC):
-    """One of the clients."""
+    """One client of the workload."""
 
     def __init__(self, around: Environment, name: str, random: Random) -> None:
         self.name = name
@@ -27,7 +27,7 @@ class Actor(ABC):
 
     @abstractmethod
     async def run(self) -> None:
-        """Return when it is done, after all were asked to stop."""
+        """Run the client; returns when it is done, after all have been asked to stop."""
 
     @property
     def _who(self) -> str:
@@ -35,14 +35,14 @@ class Actor(ABC):
         return f"{self.name}.{self._lives}"
 
     def _notes(self, stretch: Stretch, records: Iterable[ConsumerRecord]) -> None:
-        """What was polled."""
+        """Record the polled records."""
         for record in records:
             name = TopicPartition(record.topic, record.partition)
             self._around.history.reads(stretch, name, Read(record.offset, record.value or b""))
 
 
 async def has_started(client: Producer | Consumer, around: Environment, random: Random) -> bool:
-    """Start it; False, after a rest, if no broker can be reached."""
+    """Start the client; returns False, after a rest, if no broker can be reached."""
     try:
         await client.start()
     except Unreachable:

@@ -1,12 +1,12 @@
 """`python -m simulation.whole.alone --seed N [--seeds COUNT]`: one broker that keeps its metadata.
 
 It has two log directories, with a copy of its journal in each. An operator creates, changes and
-deletes topics and writes a few records; the broker stops or dies, between two turns or at any
-change of its disks, with its machine or without; then one directory is damaged: a bit of its
-journal or of its snapshot reads wrong, one of these files is gone, or all that was in it. The next
-start has to know all that was acknowledged, and to keep each record whose directory was spared.
-Before that the disk of the same directory may be full or broken for a while: then the other copy
-alone has what is acknowledged.
+deletes topics and writes a few records. The broker stops or dies, between two turns or at any
+change of its disks, with or without its machine. Then one directory is damaged: a bit of its
+journal or snapshot reads wrong, or one of these files or everything in the directory is gone. The
+next start must know everything that was acknowledged, and keep each record whose directory was
+spared. Before that, the disk of the same directory may be full or broken for a while: then only the
+other copy has what is acknowledged meanwhile.
 """
 
 from __future__ import annotations
@@ -63,22 +63,24 @@ class Round(NamedTuple):
     operations: int
     end: str
     at_change: int
-    """Of the disk, counted from the first operation: for what ends in a turn."""
+    """The change of the disk, counted from the first operation, at which a broker that ends in a
+    turn dies.
+    """
     damage: str
     directory: Path
     spoiled: int
-    """How the same directory's disk fails meanwhile: an errno, or 0."""
+    """The errno with which the same directory's disk fails meanwhile, or 0."""
     after_bytes: int
 
 
 class Plan(NamedTuple):
-    """One run."""
+    """The plan of one run."""
 
     seed: int
     rounds: tuple[Round, ...]
 
     def text(self) -> str:
-        """All of it."""
+        """Return the whole plan."""
         return "\n".join(
             f"  {each.operations} operations, {each.end} (change {each.at_change}), then "
             f"{each.damage} in {each.directory}"
@@ -88,7 +90,7 @@ class Plan(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a run; the story is empty if all was well."""
+    """The outcome of a run; the story is empty if all was well."""
 
     plan: Plan
     broken: tuple[str, ...]
@@ -98,7 +100,7 @@ class Outcome(NamedTuple):
 
 
 class _Topic:
-    """What the operator knows of a topic."""
+    """The operator's knowledge of a topic."""
 
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
@@ -184,7 +186,9 @@ class _Run:
             self.broker.kill()
 
     async def _start(self) -> None:
-        """Once in a while it dies in its start, at any change of the disk, and starts again."""
+        """Start the broker, which sometimes dies during its start, at any change of the disk,
+        and is restarted.
+        """
         for number in range(_STARTS):
             if number < 2 and self.random.random() < 0.3:
                 end = self.random.choice(("kill", "power"))
@@ -202,7 +206,7 @@ class _Run:
         raise AssertionError("the broker never starts")
 
     def _damage(self, made: Round) -> None:
-        """The copy in the other directory has everything."""
+        """Damage one directory; the copy in the other has everything."""
         if made.damage == "emptied":
             self._forget_what_lies_in(made.directory)
             self.files.empty(made.directory)
@@ -366,7 +370,7 @@ class _Run:
 
 
 def draw(seed: int) -> Plan:
-    """The plan of a seed."""
+    """Draw the plan of a seed."""
     random = Random(f"alone plan {seed}")
     rounds = [
         Round(
@@ -384,7 +388,7 @@ def draw(seed: int) -> Plan:
 
 
 def run(plan: Plan) -> Outcome:
-    """The same outcome for the same plan, on any machine."""
+    """Run the plan; the same plan gives the same outcome on any machine."""
     play = _Run(plan)
     loop = play.room.loop
     try:
@@ -407,7 +411,7 @@ def run(plan: Plan) -> Outcome:
 
 
 def shrink(failed: Outcome) -> Outcome:
-    """With as few rounds as it still fails with."""
+    """Reduce a failing run to as few rounds as it still fails with."""
     smallest = failed
     for number in reversed(range(len(failed.plan.rounds))):
         rounds = smallest.plan.rounds
@@ -418,7 +422,7 @@ def shrink(failed: Outcome) -> Outcome:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """What all of it amounted to."""
+    """Return the totals of all runs."""
     done: Counter[str] = Counter()
     for outcome in outcomes:
         done.update(outcome.done)
@@ -428,14 +432,14 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def never_met(outcomes: Sequence[Outcome]) -> list[str]:
-    """Ends and damages that did not come, where there were seeds enough for them."""
+    """Return the ends and damages that never occurred, if there were enough seeds for them."""
     if len(outcomes) < len(DAMAGES) * len(ENDS):
         return []
     return [kind for kind in (*ENDS, *DAMAGES) if not any(each.done.get(kind) for each in outcomes)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code: 0 if every seed held."""
+    """Run the seeds and return the exit code: 0 if every seed held."""
     simulator = Simulator(
         "python -m simulation.whole.alone",
         run=lambda seed: run(draw(seed)),

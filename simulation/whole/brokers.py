@@ -1,7 +1,8 @@
-"""Machines with a broker each: started, stopped, killed, cut off from power, stood still.
+"""Machines with a broker each: started, stopped, killed, cut off from power, paused.
 
-A machine keeps its name, its files and its dice over all of this; each start is a new process, and
-each power cut a new boot. The broker is `broker.server.Server` as it is, in a life of its own.
+A machine keeps its name, its files and its dice through all of this; each start is a new process,
+and each power cut is followed by a new boot. The broker is an unchanged `broker.server.Server`, in
+its own life.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from simulation.whole.strike import Strike
 PORT: Final = 9092
 DATA: Final = Path("/data")
 SECOND_DATA: Final = Path("/data2")
-"""Another log directory, where `log.dirs` names it."""
+"""The second log directory, if `log.dirs` names it."""
 
 _MEMORY_BYTES = 1 << 30
 _QUICK: Final[Mapping[str, str]] = MappingProxyType(
@@ -58,7 +59,7 @@ _QUICK: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class MachineRoom(NamedTuple):
-    """What the machines of a run share."""
+    """The resources that the machines of a run share."""
 
     loop: VirtualLoop
     network: Network
@@ -69,14 +70,14 @@ class MachineRoom(NamedTuple):
 
     @classmethod
     def of(cls, seed: int, *, max_virtual_ms: int = 600_000) -> MachineRoom:
-        """All of it out of one seed; the caller that opens it closes its loop."""
+        """Create all of it from one seed; the caller that opens it closes its loop."""
         loop = VirtualLoop(seed, max_virtual_ms=max_virtual_ms)
         store = SimStore(Random(f"store {seed}"))
         return cls(loop, Network(loop, seed), store, seed)
 
 
 class SimBroker:
-    """One machine, and the broker that runs on it or does not."""
+    """One machine, and the broker that may be running on it."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class SimBroker:
         *,
         is_alone: bool = False,
     ) -> None:
-        """`is_alone`: it keeps its metadata in its log directories."""
+        """`is_alone`: the broker keeps its metadata in its log directories."""
         self._loop = room.loop
         self._network = room.network
         self._store = room.store
@@ -110,26 +111,28 @@ class SimBroker:
         self.server: Server | None = None
         self.session: SimSession | None = None
         self.finds_ahead_ms = 0
-        """How far the calendar that its next start finds is in front of true time."""
+        """How far the calendar found by its next start is ahead of true time."""
         self.unfounded: list[str] = []
-        """Why its broker could not go on, though nothing was wrong with its disk."""
+        """The reasons why its broker could not go on although nothing was wrong with its disk."""
         self._network.host(self.host)
         files.measure(room.loop.spend)
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a process; it may be paused, or still starting."""
+        """Return whether there is a process, which may be paused or still starting."""
         return self.life is not None and not self.life.is_over
 
     @property
     def is_serving(self) -> bool:
-        """Whether its start is over, and its stop has not begun; it may be paused."""
+        """Return whether its start is over and its stop has not begun; it may be paused."""
         return self.is_running and self._is_started
 
     async def start(self) -> None:
-        """A new process, and the machine is switched on if it is not. Returns when it serves;
-        raises what the start raises (ConfigError while there is no metadata store), and LifeOver if
-        it is killed before."""
+        """Start a new process, switching the machine on if necessary.
+
+        Returns when the broker serves; raises what the start raises (ConfigError while there is no
+        metadata store), or LifeOver if it is killed before.
+        """
         assert not self.is_running, f"{self.host} runs already"
         self.starts += 1
         self.set_calendar(self.finds_ahead_ms)
@@ -154,8 +157,10 @@ class SimBroker:
         life.start(self._end_when_it_fails(life, server))
 
     async def stop(self) -> None:
-        """A clean stop, which gives away first what this broker leads. Whatever it raises is the
-        end of the process, too."""
+        """Stop cleanly, first giving away what this broker leads.
+
+        If this raises anything, the process ends as well.
+        """
         life, server = self._running()
         self._is_started = False
         life.budget_us = 0
@@ -166,11 +171,13 @@ class SimBroker:
                 life.kill()
 
     def kill(self) -> None:
-        """`kill -9`: what it has written stays, its kernel closes its connections."""
+        """Kill the process, as `kill -9` does: what it has written stays, and its kernel closes
+        its connections.
+        """
         self._running()[0].kill()
 
     def power_cut(self) -> None:
-        """The machine is off, and what its disk did not have yet may be gone."""
+        """Switch the machine off; what is not on its disk yet may be lost."""
         self.boots += 1
         self._network.power_off(self.host)
         self.files.power_cut(self._outage)
@@ -178,9 +185,10 @@ class SimBroker:
             self.life.kill()
 
     def strike(self, operations: int, befall: Callable[[], object], begins_with: str = "") -> None:
-        """Have it die in the middle of a turn, at so many changes of its disk from now on, or from
-        a name on that ends with `begins_with`; if none runs by then, the next one. `befall` is to
-        `kill` it, or to cut its power."""
+        """Make it die in the middle of a turn, at this many changes of its disk from now on, or
+        from the time when something gets a name that ends with `begins_with`. If no process runs
+        by then, the next one dies. `befall` kills it or cuts its power.
+        """
 
         def fall() -> None:
             assert CURRENT.get() is self.life, f"somebody else works on the files of {self.host}"
@@ -190,7 +198,9 @@ class SimBroker:
         self.files.strike(Strike(operations, self._torn, fall, begins_with))
 
     def pause(self, for_ms: int) -> None:
-        """SIGSTOP, and SIGCONT so much later; `resume` may come first, another pause prolong it."""
+        """Pause it, as SIGSTOP does, and resume it after this time; `resume` may come first, and
+        another pause may prolong it.
+        """
         life, _ = self._running()
         life.pause()
         until_us = self._loop.now_us + 1000 * for_ms
@@ -206,7 +216,7 @@ class SimBroker:
             self._loop.resume(life)
 
     def set_calendar(self, ahead_ms: int) -> None:
-        """How far the machine's is in front of true time, from now until it is set again."""
+        """Set how far the machine's calendar is ahead of true time, until it is set again."""
         self.clock.step(ahead_ms - self._ahead_ms)
         self._ahead_ms = ahead_ms
 
@@ -244,7 +254,7 @@ class SimBroker:
         return Server(BrokerConfig(properties), machine, self.session)
 
     async def _end_when_it_fails(self, life: Life, server: Server) -> None:
-        """As the process does it that has no log directory left."""
+        """End the process when it fails, as a process does that has no log directory left."""
         assert server.failure is not None
         await server.failure
         if not self.files.is_spoiled:
@@ -271,7 +281,7 @@ class Brokers:
         config: Mapping[str, str] | None = None,
         files: Callable[[int], SimFiles] | None = None,
     ) -> None:
-        """`config`: for all of them, on top of what makes them quick."""
+        """`config`: settings for all of them, in addition to those that make them quick."""
         clock = VirtualClock(room.loop)
         self.by_id: dict[int, SimBroker] = {}
         for broker_id in broker_ids:
@@ -290,7 +300,7 @@ class Brokers:
         return self.by_id[broker_id]
 
     async def start(self) -> None:
-        """All of them, one behind the other; returns when each knows every other one."""
+        """Start all brokers, one after another; returns when each knows every other."""
         for each in self.by_id.values():
             await each.start()
         for each in self.by_id.values():
@@ -298,7 +308,7 @@ class Brokers:
             await each.life.call(each.server.knows_brokers(self.by_id))
 
     async def stop(self) -> None:
-        """Cleanly, as when all of a cluster is switched off."""
+        """Stop cleanly, as when a whole cluster is switched off."""
         for each in reversed(self.running):
             life, server = each.life, each.server
             assert life is not None and server is not None

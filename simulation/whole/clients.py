@@ -1,10 +1,10 @@
-"""The workload: real producers, consumers and transactions, each a task of its own.
+"""The workload: real producers, consumers and transactions, each in a separate task.
 
     clients = Clients(servers, seams, random, clock, options)
     await clients.prepare(); clients.start() ... clients.stop(); await clients.finished()
 
-Runs on any event loop, and draws nothing but from the `random` that it is given. What the clients
-did and saw is in `history`. The end has two parts: writers stop and wait for the outcomes, then
+It runs on any event loop and draws only from the `random` that it is given. What the clients did
+and saw is in `history`. The end has two parts: writers stop and wait for their outcomes, then
 readers go on to the ends.
 """
 
@@ -64,7 +64,7 @@ class Clients:
         clock: Clock,
         options: Options,
     ) -> None:
-        """`seams` makes those of the client with that name."""
+        """`seams` makes the seams of the client with a given name."""
         self.history = History(clock)
         self.around = Environment(servers, seams, clock, options, self.history)
         self._writing = _writing(self.around, random)
@@ -74,7 +74,7 @@ class Clients:
     # ---- life ----
 
     async def prepare(self) -> None:
-        """Make the topics, and wait until all of their partitions are led.
+        """Create the topics, and wait until all their partitions have leaders.
 
         Raises the last error if that takes longer than `prepare_ms`.
         """
@@ -94,7 +94,10 @@ class Clients:
                 await asyncio.sleep(0.2)
 
     async def _make_topics(self, admin: Admin) -> None:
-        """Raises what is wrong with them; BarnabasError while not all partitions are led."""
+        """Create the topics.
+
+        Raises their errors, or BarnabasError while some partitions have no leader.
+        """
         options = self.around.options
         configs = {
             "min.insync.replicas": str(options.min_insync_replicas),
@@ -117,7 +120,7 @@ class Clients:
                     raise Unreachable(f"{described.name}-{partition.partition} has no leader")
 
     def start(self) -> None:
-        """Have all of them begin."""
+        """Start all clients."""
         for actor in (*self._writing, *self._reading):
             task = asyncio.get_running_loop().create_task(self._run(actor), name=actor.name)
             self._tasks[actor.name] = task
@@ -130,13 +133,14 @@ class Clients:
             self.history.surprise(actor.name, error)
 
     def stop(self) -> None:
-        """Nothing new is written from now on; returns at once."""
+        """Stop writing anything new; returns immediately."""
         self.around.history.tell("the clients are asked to come to an end")
         self.around.is_stopping = True
 
     async def finished(self) -> None:
-        """Return when all have come to their end, or `finish_ms` are over: `history.unfinished`
-        has the names of those that had not, which were cancelled."""
+        """Return when all clients have ended, or `finish_ms` have passed: `history.unfinished`
+        has the names of those that had not ended and were cancelled.
+        """
         clock, options = self.around.clock, self.around.options
         deadline_ms = clock.monotonic_ms() + options.finish_ms
         await self._ended(self._writing, deadline_ms)
@@ -160,7 +164,7 @@ class Clients:
 
 
 def _writing(around: Environment, random: Random) -> list[Actor]:
-    """Those that write, and end first."""
+    """Yield the clients that write, which end first."""
     options = around.options
     fresh = partial(_fresh, random)
     actors: list[Actor] = []

@@ -1,7 +1,7 @@
-"""Consume, transform, produce, exactly once: what a group reads is copied, in transactions with its
-offsets (KIP-98, KIP-447).
+"""Consumes, transforms and produces exactly once: copies what a group reads, in transactions with
+the group's offsets (KIP-98, KIP-447).
 
-A copy's value is a name of its own and, behind that, the id of what was copied.
+A copy's value is a unique name followed by the id of the copied record.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from simulation.whole.writers import send
 
 
 class Copier(Actor):
-    """One member of the group of copiers, with a transactional id of its own."""
+    """A member of the group of copiers, with its own transactional id."""
 
     def __init__(self, around: Environment, name: str, random: Random) -> None:
         super().__init__(around, name, random)
@@ -58,7 +58,7 @@ class Copier(Actor):
             await producer.close()
 
     async def _copy_all(self, consumer: Consumer, producer: Producer) -> None:
-        """Until one of the two cannot go on, or all is copied."""
+        """Copy until either client cannot go on, or everything is copied."""
         around, random = self._around, self._random
         stretch = around.history.stretch(self._who, COPIERS, is_committed=True)
         listener = Listener(around, consumer, stretch)
@@ -88,7 +88,7 @@ class Copier(Actor):
         producer: Producer,
         records: Sequence[ConsumerRecord],
     ) -> bool:
-        """Copy what was polled; whether the two can go on."""
+        """Copy the polled records; returns whether both clients can go on."""
         around, random = self._around, self._random
         self._transactions += 1
         transaction = around.history.begins(self._who, self._transactions)
@@ -130,7 +130,7 @@ class Copier(Actor):
         await send(history, producer, writing, value)
 
     async def _rewind(self, stretch: Stretch, consumer: Consumer) -> bool:
-        """Go back to what is committed; False if that cannot be found out."""
+        """Go back to the committed offsets; returns False if they cannot be found out."""
         names = consumer.assignment()
         try:
             committed = await consumer.committed(*names)

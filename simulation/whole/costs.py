@@ -1,13 +1,12 @@
-"""What the work of a simulated machine costs, in modelled time: constants, all of them here.
+"""Prices of the work of a simulated machine, in modelled time: constants, all of them here.
 
-Virtual time stands still while a turn of the loop runs, so that work which holds a loop up would
-not be seen at all. Each operation on a disk adds its price to the turn (or to the thread) in which
-it is done: the process is held up for so long, and a turn that has spent more than `BUDGET_US` is a
-finding.
+Virtual time stands still while a turn of the loop runs, so work that holds a loop up would not
+show. Each operation on a disk adds its price to the turn (or to the thread) in which it is done:
+the process is held up for that time, and a turn that has spent more than `BUDGET_US` is a finding.
 
-The prices are those of a slow disk and of logs that are a thousand times as long as those of a
-run: what grows with the number of partitions or with the length of a log should stand out with ten
-partitions and some hundred records.
+The prices assume a slow disk and logs a thousand times as long as those of a run: work that grows
+with the number of partitions or with the length of a log should stand out with ten partitions and a
+few hundred records.
 """
 
 from __future__ import annotations
@@ -17,30 +16,30 @@ from typing import Final
 OPEN_US: Final = 50
 READ_US: Final = 20
 READ_KIB_US: Final = 250
-"""Batches that are read are looked at one by one: a kibibyte is three or four headers."""
+"""Batches that are read are inspected one by one: a kibibyte has three or four headers."""
 COLD_US: Final = 8_000
 WRITE_US: Final = 20
 WRITE_KIB_US: Final = 4
 NAME_US: Final = 100
-"""To make, rename or remove a file or a directory."""
+"""The price of creating, renaming or removing a file or a directory."""
 LIST_US: Final = 50
 ENTRY_US: Final = 2
 SYNC_US: Final = 15_000
 SLOW_SYNC_US: Final = 1_500_000
-"""While a disk is slow."""
+"""The price of a sync while a disk is slow."""
 
 BUSY_TURN_US: Final = 2_000
-"""What each turn takes of a broker whose machine is busy."""
+"""The time that each turn takes from a broker on a busy machine."""
 
 BUDGET_US: Final = 50_000
-"""Of a turn of a broker that serves."""
+"""The budget of a turn of a broker that serves."""
 LEAST_STALL_US: Final = 1_000
-"""What a turn spends below that delays no one."""
+"""A turn that spends less than this delays no other work."""
 
 WORKERS: Final = 6
-"""Threads of the loop's own executor, as many as a machine with two cores has."""
+"""The threads of the loop's own executor: as many as on a machine with two cores."""
 
 
 def read_us(size: int) -> int:
-    """The price of a read of so many bytes that the kernel has in its cache."""
+    """Return the price of reading this many bytes from the kernel's cache."""
     return READ_US + size * READ_KIB_US // 1024

@@ -1,7 +1,7 @@
-"""The end of a transaction, as careful users bring it about: commit again, or abort, or give up.
+"""The end of a transaction as careful users bring it about: commit again, abort, or give up.
 
-What is noted of it is no more than what is certain: a commit that was sent for is `UNKNOWN` until
-the coordinator says what became of it.
+Only what is certain is recorded: once a commit has been requested, the transaction is `UNKNOWN`
+until the coordinator reports its outcome.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_TRIES = 12
 async def commit(
     around: Environment, producer: Producer, transaction: Transaction, random: Random
 ) -> bool:
-    """Whether the producer can go on."""
+    """Commit; returns whether the producer can go on."""
     around.history.ends_with(transaction, UNKNOWN, "(commit is asked for)")
     for attempt in range(_MOST_TRIES):
         try:
@@ -45,7 +45,10 @@ async def commit(
 
 
 async def abort(around: Environment, producer: Producer, transaction: Transaction) -> bool:
-    """Whether the producer can go on. No commit was asked for, so it has failed in any case."""
+    """Abort; returns whether the producer can go on.
+
+    No commit was requested, so the transaction has failed in any case.
+    """
     is_over = await _is_aborted(around, producer, transaction)
     if not is_over:
         around.history.ends_with(transaction, FAIL, "(or will be, by another)")
@@ -53,7 +56,7 @@ async def abort(around: Environment, producer: Producer, transaction: Transactio
 
 
 async def _is_aborted(around: Environment, producer: Producer, transaction: Transaction) -> bool:
-    """Abort; the client refuses that where a commit may have been decided already."""
+    """Abort; the client refuses that if a commit may already have been decided."""
     for _ in range(_TRIES):
         try:
             await producer.abort_transaction()

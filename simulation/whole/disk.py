@@ -1,8 +1,8 @@
-"""One machine's disk: the tree of its files, who works on it, and what is wrong with it.
+"""One machine's disk: the tree of its files, the process working on it, and its faults.
 
-It outlives the processes on it. They are counted, one after the other: what an earlier one still
-holds is of no use any more. A disk may be full or broken below some directory until it is healed.
-What changes it may be the last that a process does, in the middle of a turn (`strike`).
+It outlives the processes on it. They are numbered; what an earlier process still holds can no
+longer be used. The disk may be full or broken under some directory until it is healed. Any
+operation that changes it may be the last of a process, in the middle of a turn (`strike`).
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ _LONGEST_NAME_BYTES = 255
 
 class Spend(Protocol):
     def __call__(self, us: int, what: str, more_us: int = 0, until_us: int = 0) -> None:
-        """An operation of this kind costs so much (`costs`), and `more_us` beyond that before
-        `until_us`, until when the disk is slow."""
+        """Charge an operation of this kind with its price (`costs`), and with `more_us` in
+        addition before `until_us`, the end of the time in which the disk is slow.
+        """
 
 
 def _free(us: int, what: str, more_us: int = 0, until_us: int = 0) -> None:
-    """The time of this disk is not measured."""
+    """Charge nothing: the time of this disk is not measured."""
 
 
 class Fault:
-    """Nothing more can be written below a path, once so many bytes more were."""
+    """Prevents writes under a path after this many more bytes."""
 
     __slots__ = ("code", "left_bytes", "path")
 
@@ -45,12 +46,12 @@ class Fault:
 
     @property
     def is_full(self) -> bool:
-        """Full, not broken: what needs no room goes on."""
+        """Return whether the disk is full, not broken: operations that need no room go on."""
         return self.code == errno.ENOSPC
 
 
 class SimDisk:
-    """Paths are absolute; relative ones begin at the root."""
+    """The disk. Paths are absolute; relative ones begin at the root."""
 
     __slots__ = (
         "_changed_files",
@@ -73,17 +74,17 @@ class SimDisk:
         self.clock = clock
         self.root = DirectoryInode(clock.wall_ms())
         self.process = 0
-        """The number of the one that runs on it."""
+        """The number of the process that runs on it."""
         self.locked: dict[FileInode, None] = {}
         self.open_files = 0
-        """By the process that runs on it."""
+        """The number of files that this process has open."""
         self.most_open: int | None = None
-        """How many it may have open."""
+        """The number of files that it may have open."""
         self.strike: Strike | None = None
-        """What its process will die of, or the next one if none runs."""
+        """The strike that will kill its process, or the next one if none runs."""
         self.spend: Spend = _free
         self.slow_sync_us = 0
-        """How much longer each sync takes before `slow_until_us`."""
+        """By how much each sync is slower before `slow_until_us`."""
         self.slow_until_us = 0
         self._faults: list[Fault] = []
         self._hangs: list[tuple[Path, int]] = []
@@ -93,7 +94,7 @@ class SimDisk:
     # --- what happens to the machine -------------------------------------------------------------
 
     def next_process(self) -> None:
-        """The one that ran is dead; its locks are free."""
+        """Count the next process: the previous one is dead, and its locks are free."""
         self.process += 1
         self.open_files = 0
         self.locked.clear()
@@ -111,7 +112,7 @@ class SimDisk:
         self._let_cool(self.root)
 
     def settle(self) -> None:
-        """Everything is on the disk."""
+        """Bring everything onto the disk."""
         for directory in self._changed_names:
             directory.sync()
         for file in self._changed_files:
@@ -126,7 +127,7 @@ class SimDisk:
         self._faults = [fault for fault in self._faults if fault.path != path]
 
     def hang(self, path: Path, until_us: int) -> None:
-        """Let each change at or below a path last until then."""
+        """Make each change at or under a path last until this time."""
         self._hangs.append((path, until_us))
 
     def go_on(self) -> None:
@@ -134,16 +135,16 @@ class SimDisk:
         self._hangs.clear()
 
     def hangs_until_us(self, path: Path) -> int:
-        """Until when a change there lasts, at least."""
+        """Return the time until which a change there lasts at least."""
         return max((until for each, until in self._hangs if path.is_relative_to(each)), default=0)
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether anything of it is full or broken, or hangs."""
+        """Return whether any of it is full, broken or hanging."""
         return bool(self._faults or self._hangs)
 
     def fault(self, path: Path) -> Fault | None:
-        """What is wrong there."""
+        """Return the fault at this path."""
         for fault in self._faults:
             if path.is_relative_to(fault.path):
                 return fault
@@ -163,7 +164,7 @@ class SimDisk:
         return inode
 
     def file(self, path: Path, *, create: bool) -> FileInode:
-        """To be opened for writing."""
+        """Return a file that will be opened for writing."""
         if not _names(path):
             raise os_error(errno.EISDIR, path)
         self.check_descriptors(path)
@@ -188,11 +189,11 @@ class SimDisk:
         return inode
 
     def place(self, path: Path) -> tuple[DirectoryInode, str]:
-        """The directory that names the path, whether the name is there or not."""
+        """Return the directory that names the path, whether or not the name exists."""
         return self.directory(path.parent), _checked(path.name, path)
 
     def change(self, *edits: Edit) -> None:
-        """All of these names, at once."""
+        """Change all these names at once."""
         if self._is_struck():
             self._fall()
         self.spend(costs.NAME_US, "change of a name")
@@ -204,13 +205,13 @@ class SimDisk:
                 self.strike.named(name)
 
     def _wait(self, path: Path) -> None:
-        """What changes something at a path waits there while the disk hangs."""
+        """Wait while the disk hangs at this path, before something there is changed."""
         if self._hangs:
             until_us = self.hangs_until_us(path)
             self.spend(0, "hang", max(0, until_us - 1000 * self.clock.monotonic_ms()), until_us)
 
     def write(self, path: Path, file: FileInode, position: int, data: bytes | memoryview) -> None:
-        """As much as there is room for; the error says that it was not all."""
+        """Write as much as there is room for; the error says that it was not all."""
         if self._is_struck():
             assert self.strike is not None
             with suppress(OSError):
@@ -243,7 +244,7 @@ class SimDisk:
         self.note(file)
 
     def note(self, file: FileInode) -> None:
-        """Its bytes have changed."""
+        """Record that a file's bytes have changed."""
         file.modified_ms = self.clock.wall_ms()
         self._changed_files[file] = None
 
@@ -267,18 +268,18 @@ class SimDisk:
             self._changed_names.pop(inode, None)
 
     def check_health(self, path: Path) -> None:
-        """Raises where nothing can be changed."""
+        """Raise an error if nothing can be changed there."""
         fault = self.fault(path)
         if fault is not None and not fault.is_full and not fault.left_bytes:
             raise os_error(fault.code, path)
 
     def check_descriptors(self, path: Path) -> None:
-        """Raises where one more file cannot be opened."""
+        """Raise an error if no further file can be opened."""
         if self.most_open is not None and self.open_files >= self.most_open:
             raise os_error(errno.EMFILE, path)
 
     def check_room(self, path: Path) -> None:
-        """Raises where nothing can be added either."""
+        """Raise an error if nothing can be changed or added there."""
         fault = self.fault(path)
         if fault is not None and not fault.left_bytes:
             raise os_error(fault.code, path)
@@ -298,7 +299,7 @@ class SimDisk:
         strike.fall()
 
     def _let_cool(self, directory: DirectoryInode) -> None:
-        """The page cache went with the power."""
+        """Empty the page cache, which is lost with the power."""
         for inode in directory.names.values():
             if isinstance(inode, FileInode):
                 inode.is_cached = False

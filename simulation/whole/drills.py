@@ -1,7 +1,7 @@
-"""Faults that come one by one, in a cluster that is whole: so what has to follow has a time limit.
+"""Faults that occur one at a time in a healthy cluster, so that their effect has a time limit.
 
-Clients write all the time. Among other faults the same kinds only have to break no rule; here a
-broker that hangs, stands still or has lost a disk has nothing else to blame.
+Clients write all the time. Among other faults, the same kinds only have to break no rule; here a
+broker that hangs, is paused or has lost a disk has nothing else to blame.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from simulation.whole.trouble import Trouble
 
 HANG_TIMEOUT_MS = 3_000
-"""`log.dir.failure.timeout.ms` of all brokers."""
+"""The `log.dir.failure.timeout.ms` of all brokers."""
 
 _NOTICED_MS = HANG_TIMEOUT_MS * 3 // 2
-"""The pulse looks four times in this time, and a write begins up to one look late."""
+"""The pulse looks four times in this time, and a write begins at most one look late."""
 _ELECTED_MS = 3_000
 _BEYOND_MS = 3_000
-"""How much longer a fault lasts than what it causes may take."""
+"""By how much a fault lasts longer than its effect may take."""
 _SYNC_MS = 60_000
 _HEALED_MS = 60_000
 _PROMPT_MS = 1_000
@@ -40,7 +40,7 @@ _LOOK_EVERY_S = 0.1
 
 
 class Drills:
-    """Carries out those of a plan, and judges each: the outcome is in `tally`."""
+    """Carries out the drills of a plan and judges each; the outcome is in `tally`."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Drills:
         }
 
     async def run(self) -> None:
-        """Return when the last one is over, and all brokers serve."""
+        """Run the drills; returns when the last one is over and all brokers serve."""
         if self._plan.drills:
             # A disk is repaired at its time, for one, and its broker is started again then.
             await asyncio.sleep(max(0, self._trouble.over_at_us - self._loop.now_us) / 1e6)
@@ -81,7 +81,7 @@ class Drills:
     # ---- a disk that hangs ----
 
     async def _hang(self, drill: Fault) -> None:
-        """Of the broker that leads most."""
+        """Hang the disk of the broker that leads most."""
         broker = self._leading_most()
         life, session = broker.life, broker.session
         assert life is not None and session is not None
@@ -113,7 +113,7 @@ class Drills:
         self._trouble.supervise(broker.broker_id)
 
     def _directories(self, drill: Fault) -> list[Path]:
-        """Of which the disk is: all of them, or the first one."""
+        """Return the directories that are on the disk: both, or the first one."""
         if self._plan.has_two_log_dirs and drill.second:
             return [DATA, SECOND_DATA]
         return [DATA]
@@ -121,7 +121,9 @@ class Drills:
     # ---- a follower that stands still ----
 
     async def _pause_follower(self, drill: Fault) -> None:
-        """One that leads no part of the offsets; so all coordinators of groups go on."""
+        """Pause a broker that leads no partition of the offsets topic, so that all coordinators
+        of groups go on.
+        """
         leads_offsets = {
             each.broker_id
             for each in self._brokers.by_id.values()
@@ -151,7 +153,9 @@ class Drills:
     # ---- a disk that is replaced ----
 
     async def _replace_disk(self, drill: Fault) -> None:
-        """Of the broker that leads most: it comes back with nothing, soon or late."""
+        """Replace the disk of the broker that leads most: it comes back with nothing, sooner or
+        later.
+        """
         broker = self._leading_most()
         had = self._hosted_by(broker)
         if drill.second:
@@ -181,7 +185,7 @@ class Drills:
         return [each.topic_partition for each in replicas if each.partition.is_leader]
 
     def _hosted_by(self, broker: SimBroker) -> set[TopicPartition]:
-        """Of what stays for the whole run."""
+        """Return the hosted partitions of topics that last for the whole run."""
         if broker.server is None or not broker.is_serving:
             return set()
         replicas = broker.server.node.replicas

@@ -1,4 +1,6 @@
-"""What all clients of a run share: where the brokers are, how long to wait, when to end."""
+"""The settings that all clients of a run share: where the brokers are, how long to wait, when to
+end.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +17,23 @@ from barnabas.types import TopicPartition
 from simulation.whole.history import History
 
 SURE, ONE, NONE, ATOMIC, COPIES = "sure", "one", "none", "atomic", "copies"
-"""Topics: by acks=all, by acks=1, by acks=0, in transactions, and copied from `SURE` by those."""
+"""Topics: written with acks=all, acks=1 or acks=0, in transactions, or copied from `SURE` in
+transactions.
+"""
 
 TOPICS = (SURE, ONE, NONE, ATOMIC, COPIES)
 
 KEYED, SHIFTING, FLEETING = "keyed", "shifting", "fleeting"
-"""Topics that do not keep everything: a compacted one, written with keys, some of it in
-transactions; one that forgets by time and by order, and grows; one that is deleted and made again.
-Each is there if it has writers."""
+"""Topics that do not keep everything: a compacted one, written with keys, partly in
+transactions; one that grows and loses records by age and by deletion; and one that is deleted
+and recreated. Each exists if it has writers.
+"""
 
 RETENTION_MS = 3_000
-"""Of `SHIFTING`, or more."""
+"""The minimum retention of `SHIFTING`."""
 
 MEMBERS, COPIERS = "members", "copiers"
-"""Groups: one that reads `SURE` and commits, one that copies it."""
+"""Groups: one reads `SURE` and commits, the other copies it."""
 
 ACKS: Mapping[str, int] = MappingProxyType(
     {SURE: -1, ONE: 1, NONE: 0, ATOMIC: -1, COPIES: -1, SHIFTING: -1, KEYED: -1}
@@ -81,7 +86,7 @@ class Options(NamedTuple):
 
 
 class Environment:
-    """Of every client; `is_stopping` and `is_draining` are set by `Clients`."""
+    """The environment of every client; `Clients` sets `is_stopping` and `is_draining`."""
 
     __slots__ = (
         "clock",
@@ -108,12 +113,12 @@ class Environment:
         self.options = options
         self.history = history
         self.grown: dict[str, int] = {}
-        """How many partitions a topic has by now that was given more."""
+        """The present number of partitions of each topic that was given more."""
         self.is_stopping = False  # nothing new is written
         self.is_draining = False  # no client writes any more, and readers go on to the end
 
     def common(self) -> ClientOptions:
-        """What each client is given: it notices soon that a broker is away."""
+        """Return the options of each client, with which it soon notices that a broker is away."""
         options = self.options
         return ClientOptions(
             request_timeout_ms=options.request_timeout_ms,
@@ -133,7 +138,7 @@ class Environment:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Those that are there all the time."""
+        """Return the topics that exist all the time."""
         options = self.options
         more = [KEYED] if options.keyed_writers else []
         return (*TOPICS, *more, *([SHIFTING] if options.shifting_writers else []))

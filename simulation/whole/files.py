@@ -1,8 +1,8 @@
-"""The files seam in memory: what a broker in the simulator has for a disk.
+"""The files seam in memory: a broker's disk in the simulator.
 
-Every call does at once what `OsFiles` does, with the same errors. What a process held when it died
-is of no use: each call on it raises ProcessOver and changes nothing. `sendfile` is not for it,
-since there is no descriptor.
+Every call immediately does what `OsFiles` does, with the same errors. A process that has died
+cannot use what it held: each call raises ProcessOver and changes nothing. `sendfile` is not
+supported, since there is no descriptor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ CAPACITY_BYTES = 1 << 40
 
 
 class SimFiles:
-    """One machine's files, for whichever process runs on it; `mounted` is for one process alone."""
+    """One machine's files, for any process that runs on it; `mounted` returns them for one
+    process.
+    """
 
     __slots__ = ("_capacity_bytes", "_disk", "_process")
 
@@ -38,7 +40,7 @@ class SimFiles:
         directories: Sequence[Path] = (),
         capacity_bytes: int = CAPACITY_BYTES,
     ) -> None:
-        """`directories` are there already, and stay whatever happens."""
+        """`directories` already exist, and stay whatever happens."""
         self._disk = SimDisk(clock)
         self._capacity_bytes = capacity_bytes
         self._process = -1
@@ -47,9 +49,10 @@ class SimFiles:
         self._disk.settle()
 
     def mounted(self) -> SimFiles:
-        """The same files for the process that begins now: once it has died they are no use to it.
+        """Return the same files for the process that begins now; they become useless once it has
+        died.
 
-        So what a dead process still does, closing its coroutines, does no harm.
+        So a dead process does no harm by what it still does, such as closing its coroutines.
         """
         made = SimFiles(self._disk.clock, capacity_bytes=self._capacity_bytes)
         made._disk = self._disk
@@ -59,26 +62,26 @@ class SimFiles:
     # --- what happens to the machine -------------------------------------------------------------
 
     def process_died(self) -> None:
-        """As by `kill -9`: all that was written is there, and its locks are free."""
+        """End the process, as `kill -9` does: everything written stays, and its locks are free."""
         self._disk.next_process()
 
     def power_cut(self, random: Random) -> None:
-        """What was not synced is there or is not; the process is dead as well."""
+        """Cut the power: unsynced data may or may not survive; the process is dead as well."""
         self._disk.lose_power(random)
 
     def strike(self, strike: Strike) -> None:
-        """Let the process die of it. Replaces an earlier strike."""
+        """Make the process die of this strike. Replaces an earlier strike."""
         self._disk.strike = strike
 
     def spare(self) -> None:
-        """Undo `strike`, if it has not fallen yet."""
+        """Undo `strike`, if it has not happened yet."""
         self._disk.strike = None
 
     def fail(self, path_prefix: Path, code: int, after_bytes: int = 0) -> None:
-        """Refuse changes at or below a path, once so many more bytes have been written there.
+        """Refuse changes at or under a path, once this many more bytes have been written there.
 
-        With ENOSPC the disk is full: it takes no bytes and no new names. With EIO, or any other,
-        it is broken: nothing changes any more, and a sync fails. What can be read stays readable.
+        With ENOSPC the disk is full: it takes no bytes and no new names. With EIO, or any other
+        error, it is broken: nothing can be changed, and a sync fails. Readable data stays readable.
         """
         self._disk.fail(path_prefix, code, after_bytes)
 
@@ -87,7 +90,7 @@ class SimFiles:
         self._disk.heal(path_prefix)
 
     def hang(self, path_prefix: Path, until_us: int) -> None:
-        """Let what changes anything at or below a path wait until then, without an error."""
+        """Make changes at or under a path wait until this time, without an error."""
         self._disk.hang(path_prefix, until_us)
 
     def go_on(self) -> None:
@@ -95,42 +98,45 @@ class SimFiles:
         self._disk.go_on()
 
     def hangs_until_us(self, path: Path) -> int:
-        """Until when; 0 if it does not hang."""
+        """Return the time until which a path hangs, or 0 if it does not."""
         return self._disk.hangs_until_us(path)
 
     def empty(self, path: Path) -> None:
-        """Replace the disk of a directory by a new one, on which there is nothing; no process runs
-        on it."""
+        """Replace the disk of a directory with a new, empty one. No process may run on it."""
         self._disk.settle()
         self._disk.directory(path).empty()
 
     def measure(self, spend: Spend) -> None:
-        """Have each operation call this with what it costs."""
+        """Make each operation call this with its price."""
         self._disk.spend = spend
 
     def slow(self, sync_us: int, until_us: int = 0) -> None:
-        """Let every sync before that time take so much longer; 0: no more."""
+        """Make every sync before this time slower by `sync_us`; 0 ends this."""
         self._disk.slow_sync_us, self._disk.slow_until_us = sync_us, until_us
 
     def limit(self, more: int | None) -> None:
-        """Let the process open so many more files and directories at one time; None: any number."""
+        """Limit how many more files and directories the process may have open at one time; None
+        removes the limit.
+        """
         self._disk.most_open = None if more is None else self._disk.open_files + more
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether some of it is full or broken."""
+        """Return whether some of it is full or broken."""
         return self._disk.is_spoiled
 
     def flip(
         self, path_prefix: Path, random: Random, *, with_snapshots: bool = False
     ) -> Callable[[], None] | None:
-        """Let a bit read wrong in a segment below the recovery point of its log, and no broker's
-        own; None if there is none. Returns what lets it read as it was written.
+        """Make a bit read wrong in a segment below the recovery point of its log, but not in a
+        broker's own topic. Returns a function that undoes this, or None if there is no such
+        segment.
 
-        `with_snapshots`: of the log's producers, too; so a recovery has to read the segment.
+        `with_snapshots`: also in the snapshots of the log's producers, so that a recovery must read
+        the segment.
 
-        Above the recovery point a record that was damaged is lost at the next recovery, as by a
-        loss of power, and nothing is promised of it.
+        A record that is damaged above the recovery point is lost at the next recovery, as in a
+        power cut, and nothing is promised about it.
         """
         found = [
             (directory, each)
@@ -165,7 +171,9 @@ class SimFiles:
         return undo
 
     def damage(self, path: Path, random: Random) -> bool:
-        """Let one bit of a file read wrong for good; False if there is none, or it is empty."""
+        """Make a bit of a file read wrong permanently; returns False if there is no such file,
+        or it is empty.
+        """
         try:
             inode = self._disk.find(path)
         except FileNotFoundError:
@@ -176,7 +184,7 @@ class SimFiles:
         return True
 
     def lose(self, path: Path) -> bool:
-        """Have a file gone for good; False if there is none."""
+        """Remove a file permanently; returns False if it does not exist."""
         try:
             self._disk.find(path)
         except FileNotFoundError:
@@ -187,8 +195,9 @@ class SimFiles:
         return True
 
     def _recovered(self, path: Path) -> list[tuple[DirectoryInode, FileInode]]:
-        """The `.log` files in the partitions' directories below a log directory, of topics of
-        users, that end below the recovery point in its checkpoint; each with its directory."""
+        """Return the `.log` files in the directories of users' partitions under a log directory
+        that end below the recovery point in its checkpoint, each with its directory.
+        """
         names = self._disk.directory(path).names
         checkpoint = names.get(RECOVERY_POINTS)
         if not isinstance(checkpoint, FileInode):
@@ -378,7 +387,7 @@ class SimFile:
         self._disk.sync(self._path, self._file())
 
     def is_cached(self, position: int, size: int) -> bool:
-        """After a power cut nothing is, until somebody has warmed it."""
+        """Return whether it is cached: after a power cut nothing is, until it has been warmed."""
         return self._file().is_cached
 
     def warm(self, position: int, size: int) -> None:
@@ -396,7 +405,7 @@ class SimFile:
 
 
 class _SimLock:
-    """Free again when its process has died; then its release does nothing."""
+    """A lock that is free once its process has died; releasing it then does nothing."""
 
     __slots__ = ("_disk", "_inode", "_process")
 
@@ -411,7 +420,7 @@ class _SimLock:
 
 
 def _holds(directory: DirectoryInode, wanted: DirectoryInode) -> bool:
-    """Whether the one is the other, or somewhere below it."""
+    """Return whether the wanted directory is this directory or somewhere under it."""
     return directory is wanted or any(
         isinstance(inode, DirectoryInode) and _holds(inode, wanted)
         for inode in directory.names.values()

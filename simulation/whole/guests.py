@@ -1,5 +1,5 @@
-"""Clients of other kinds than ours, on raw connections: one does not read what it is answered, one
-sends requests behind each other without waiting for an answer.
+"""Clients of kinds other than ours, on raw connections: one does not read its answers, another
+sends requests without waiting for answers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 _UNREAD = 200  # requests for metadata
 _WAVES = 10
 _MOST_HELD_BYTES = 256 * 1024
-"""What one wake-up of a connection may have written, and the answers that one request adds."""
+"""The bytes that one wake-up of a connection may have written, plus the answers that one request
+adds.
+"""
 _METADATA, _CREATE, _DELETE, _HEARTBEAT = 4, 2, 3, 1  # versions without tagged fields
 _TIMEOUT_MS = 4_000
 _PATIENCE_S = 20.0
@@ -38,7 +40,10 @@ _BUFFER_BYTES = 64 * 1024
 
 
 class Guests:
-    """They share a process on a machine of its own, and connect to one broker each."""
+    """All such clients.
+
+    They share a process on a separate machine, and each connects to one broker.
+    """
 
     def __init__(self, room: MachineRoom, brokers: Brokers, history: History) -> None:
         self._loop = room.loop
@@ -48,15 +53,15 @@ class Guests:
         self._numbers = count()
 
     async def do_not_read(self, fault: Fault) -> None:
-        """Ask for metadata many times, read nothing, and go after a while."""
+        """Ask for metadata many times without reading anything, and leave after a while."""
         await self._life.call(self._do_not_read(fault))
 
     async def pipeline(self, fault: Fault) -> None:
-        """Create a topic, delete it and create it again in one breath, and look at the answers."""
+        """Create a topic, delete it and recreate it without waiting, and check the answers."""
         await self._life.call(self._pipeline(fault))
 
     async def beat(self, broker_ids: Sequence[int], for_ms: int) -> int:
-        """Send heartbeats to each of these brokers, and return how long the slowest answer took."""
+        """Send heartbeats to each of these brokers; returns how long the slowest answer took."""
         beats = [self._life.call(self._beat(each, for_ms)) for each in broker_ids]
         return max(await asyncio.gather(*beats))
 
@@ -137,7 +142,7 @@ class Guests:
 
 
 class _Line(asyncio.BufferedProtocol):
-    """A connection: requests go out at once, and answers are taken in their order."""
+    """A connection on which requests go out immediately, and answers are read in order."""
 
     def __init__(self) -> None:
         self.transport: Any = None
@@ -154,8 +159,9 @@ class _Line(asyncio.BufferedProtocol):
         self.transport.writelines(parts)
 
     async def codes(self, most: int) -> list[int]:
-        """The error code of each answer, or of its first topic; fewer if the connection ends, or
-        time does."""
+        """Return the error code of each answer, or of its first topic; there are fewer if the
+        connection or the time ends.
+        """
         found: list[int] = []
         try:
             async with asyncio.timeout(_PATIENCE_S):

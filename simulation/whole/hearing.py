@@ -1,4 +1,6 @@
-"""What brokers and clients log in a run: lines of its story, and findings if it is unexpected."""
+"""Records what brokers and clients log in a run: as lines of its story, or as findings if
+unexpected.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,10 @@ from simulation.whole.lives import CURRENT
 
 
 class Hearing(ExclusiveHandler):
-    """Writes them into the history of a run. `said` counts the messages by their formats; `alarms`
-    are errors that came with a traceback, in words."""
+    """Writes log lines into the history of a run.
+
+    `said` counts the messages by format; `alarms` are errors with a traceback, in words.
+    """
 
     def __init__(self, history: History) -> None:
         super().__init__()

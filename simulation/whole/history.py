@@ -1,8 +1,9 @@
-"""What clients did and which answers they received: the evidence, and the story for its readers.
+"""Records what clients did and which answers they received: the evidence, and the story for its
+readers.
 
 Every record, transaction, reading and commit is written down when it begins and again when its
 outcome is known, with the time. Invariant: an outcome is `OK` or `FAIL` only if nothing else can be
-true of it; whatever had no answer, or an answer that leaves a doubt, stays `UNKNOWN`.
+true; if there was no answer, or an answer that leaves a doubt, it stays `UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _PADDING = b"|"
 
 
 class Writing:
-    """A record on its way; `number` counts what its writer wrote, in order."""
+    """A record being written; `number` counts its writer's records, in order."""
 
     __slots__ = (
         "acks",
@@ -61,9 +62,9 @@ class Writing:
 
 
 class Transaction:
-    """A transaction of a producer; `OPEN` until somebody asks to commit it.
+    """A producer's transaction; it is `OPEN` until a commit is requested.
 
-    `OK`: committed; `FAIL`: it is not and cannot be; `UNKNOWN`: a commit was sent for.
+    `OK`: committed; `FAIL`: not committed, nor ever to be; `UNKNOWN`: a commit has been requested.
     """
 
     __slots__ = ("number", "outcome", "writer", "writings")
@@ -88,7 +89,7 @@ class Read(NamedTuple):
 
 
 class Run:
-    """What was read of one partition without being sent elsewhere in between."""
+    """The records read from one partition without a seek in between."""
 
     __slots__ = ("reads", "start")
 
@@ -98,7 +99,7 @@ class Run:
 
 
 class Stretch:
-    """What a consumer read from when it was given its partitions until it was given others."""
+    """The records that a consumer read between one assignment of partitions and the next."""
 
     __slots__ = ("group", "is_committed", "reader", "runs")
 
@@ -109,11 +110,13 @@ class Stretch:
         self.runs: dict[TopicPartition, list[Run]] = {}
 
     def goes_to(self, name: TopicPartition, position: int) -> None:
-        """It had to read from there on."""
+        """Record that the consumer must read on from this position."""
         self.runs.setdefault(name, []).append(Run(position))
 
     def positions(self) -> dict[TopicPartition, int]:
-        """Behind the last record of each partition that something was read of."""
+        """Return the position after the last record of each partition from which something was
+        read.
+        """
         return {
             name: runs[-1].reads[-1].offset + 1
             for name, runs in self.runs.items()
@@ -122,7 +125,7 @@ class Stretch:
 
 
 class Commit(NamedTuple):
-    """A group's offset that was acknowledged to one of its members."""
+    """A committed offset of a group that was acknowledged to one of its members."""
 
     group: str
     generation: int
@@ -132,15 +135,17 @@ class Commit(NamedTuple):
 
 
 class Owned(NamedTuple):
-    """A partition was given to a member."""
+    """The assignment of a partition to a member."""
 
     group: str
     generation: int
     member: str
     name: TopicPartition
     has_offsets: bool
-    """Whether the group has committed any. Until then it may be forgotten while it is empty, and
-    count its generations from 1 again."""
+    """Whether the group has committed any offsets.
+
+    Until then it may be forgotten while it is empty, and count its generations from 1 again.
+    """
 
 
 class End(NamedTuple):
@@ -154,15 +159,15 @@ class End(NamedTuple):
 
 
 class Era(NamedTuple):
-    """A topic's time from when it is made until it is deleted."""
+    """The time from a topic's creation until its deletion."""
 
     number: int
     is_certain: bool
-    """No deletion that was asked for before can still be under way."""
+    """Whether no earlier deletion request can still be under way."""
 
 
 class History:
-    """Of one run."""
+    """The history of one run."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -175,24 +180,29 @@ class History:
         self.groups_with_offsets: set[str] = set()
         self.ends: list[End] = []
         self.doubtful: dict[str, str] = {}
-        """Writers that have started over in doubt of what brokers have of them, and why."""
+        """The writers that have started over because they did not know what the brokers had
+        stored, and why.
+        """
         self.refused_reads: list[str] = []
-        """Of positions that no reader has any more."""
+        """Refused reads at positions that no reader has any longer."""
         self.surprises: list[str] = []  # what no client should ever raise
         self.unfinished: list[str] = []  # clients that did not come to their end
         self.deleted_to: dict[TopicPartition, int] = {}
-        """Below these offsets an operator has had records deleted."""
+        """The offsets below which an operator has deleted records."""
         self.eras: list[Era] = []
-        """Of the topic that is deleted and made again, in their order."""
+        """The eras of the topic that is deleted and recreated, in order."""
 
     def tell(self, text: str, *values: object) -> None:
-        """`text` is a format for the values; nothing is formatted unless somebody asks."""
+        """Add a line.
+
+        `text` is a format string for the values; it is filled in only when the line is read.
+        """
         self.lines.append(Line(self._clock.wall_ms(), text, values))
 
     # ---- writing ----
 
     def writes(self, writing: Writing, size_bytes: int) -> bytes:
-        """The record's value, which names it and is about that long."""
+        """Record a writing; returns the record's value, which names it and is about this long."""
         self.writings[writing.id] = writing
         self.tell("{} writes {} to {}", writing.writer, writing, writing.name)
         writing.at_ms = self.lines[-1].at_ms
@@ -203,12 +213,14 @@ class History:
         self.tell("{} is acknowledged at {}", writing, offset)
 
     def failed(self, writing: Writing, error: Exception) -> None:
-        """Certainly not stored, nor ever to be."""
+        """Record that the record is certainly not stored, and never will be."""
         writing.outcome = FAIL
         self.tell("{} is refused: {}", writing, error)
 
     def in_doubt(self, writing: Writing, error: Exception) -> None:
-        """It may be stored, or not; its writer does not know where it stands either."""
+        """Record that it may or may not be stored; its writer does not know its own state
+        either.
+        """
         writing.outcome = UNKNOWN
         self.doubtful.setdefault(writing.writer, str(error))
         self.tell("the outcome of {} is unknown: {}", writing, error)
@@ -285,5 +297,7 @@ class History:
 
 
 def id_of(value: bytes | None) -> bytes:
-    """Which record this is, by its value; a copy has the id of what was copied behind its own."""
+    """Return the id of a record with this value; a copy's own id is followed by the id of the
+    copied record.
+    """
     return (value or b"").partition(_PADDING)[0]

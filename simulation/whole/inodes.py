@@ -1,9 +1,10 @@
-"""What a disk holds of a file and of a directory: as it is now, and as a power cut would leave it.
+"""The contents of files and directories on a disk: as they are now, and as a power cut would leave
+them.
 
-A file's bytes are safe when it was synced; of the pages written since, any may be on the disk, and
-its size may be any that it has had since. A directory's names are safe when it was synced; of the
-changes since, those up to some moment are. One change may concern two directories, and is in both
-or in neither. That is the worst that a file system with a journal does.
+A file's bytes are safe once it has been synced. Of the pages written since then, any may be on the
+disk, and its size may be any that it has had since. A directory's names are safe once it has been
+synced; of the changes since then, those up to some time survive. One change may concern two
+directories, and is in both or in neither. That is the worst that a journaling file system does.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _SHARES = (0.0, 0.5, 0.9, 1.0)  # of the pages that the kernel has written by it
 
 
 class FileInode:
-    """A file, whatever its names; an open one that has none any more goes on."""
+    """A file under any names; if it is open, it remains after its last name is removed."""
 
     __slots__ = (
         "_dirty",
@@ -37,7 +38,7 @@ class FileInode:
         self._dirty: set[int] = set()
         self._lost: set[int] = set()
         self._sizes = [0]
-        """The durable one, and all since."""
+        """The durable size, and all sizes since."""
         self._flipped: dict[int, int] = {}  # which bits read wrong, by place
 
     @property
@@ -45,7 +46,7 @@ class FileInode:
         return not self._dirty and not self._lost and len(self._sizes) == 1
 
     def write(self, position: int, data: bytes | memoryview) -> None:
-        """At least one byte."""
+        """Write at least one byte."""
         self._forget_flips(position, position + len(data))
         self.data.extend(bytes(max(position - len(self.data), 0)))
         self.data[position : position + len(data)] = data
@@ -61,16 +62,16 @@ class FileInode:
         self._changed(size, before)  # no page, if it has grown: it reads as zeros
 
     def flip(self, place: int, mask: int) -> None:
-        """Some bits of a byte read wrong from now on."""
+        """Make some bits of a byte read wrong from now on."""
         self._turn(place, mask, self.data, self._durable)
         self._flipped[place] = self._flipped.get(place, 0) ^ mask
 
     def unflip(self, place: int) -> None:
-        """They read right again, unless something else stands there by now."""
+        """Make the bits read right again, unless the byte has been overwritten."""
         self._turn(place, self._flipped.pop(place, 0), self.data, self._durable)
 
     def _forget_flips(self, start: int, end: int) -> None:
-        """What stands there is overwritten, or cut off."""
+        """Forget flipped bits that are overwritten or cut off."""
         for place in [each for each in self._flipped if start <= each < end]:
             self._turn(place, self._flipped.pop(place), self._durable)
 
@@ -91,12 +92,12 @@ class FileInode:
         self._sizes = [size]
 
     def fail_sync(self) -> None:
-        """The disk refused: the kernel forgets that these pages were to be written."""
+        """Fail a sync: the kernel forgets that these pages were to be written."""
         self._lost |= self._dirty
         self._dirty.clear()
 
     def lose_power(self, random: Random) -> None:
-        """What was not durable is there or is not, page by page."""
+        """Keep or lose, page by page, what was not durable."""
         size = self._size_found(random)
         found = self._durable[:size]
         found.extend(bytes(size - len(found)))
@@ -150,18 +151,18 @@ class DirectoryInode:
         self._settle(len(self._pending))
 
     def empty(self) -> None:
-        """Have no names, as one on a new disk; every change is on the old disk."""
+        """Remove all names, as on a new disk; every earlier change is on the old disk."""
         assert self.is_durable
         self.names.clear()
         self._durable.clear()
 
     def keep_some(self, random: Random) -> None:
-        """Without power: the changes up to some moment are on the disk."""
+        """Keep the changes up to some time, as a power cut does."""
         count = len(self._pending)
         self._settle(random.choice((0, count, random.randint(0, count))))
 
     def forget_the_rest(self) -> None:
-        """Once every directory has kept what it keeps."""
+        """Forget the other changes, once every directory has kept some."""
         self._pending.clear()
         self.names = dict(self._durable)
 
@@ -169,7 +170,7 @@ class DirectoryInode:
         self._pending.append(change)
 
     def end(self, change: Change, name: str, inode: Inode | None) -> None:
-        """The change is on the disk, and with it what came before it."""
+        """Bring a change onto the disk, and with it all changes before it."""
         if change in self._pending:
             self._settle(self._pending.index(change))
             self._pending.remove(change)
@@ -184,7 +185,7 @@ class DirectoryInode:
 Inode = FileInode | DirectoryInode
 
 Edit = tuple[DirectoryInode, str, Inode | None]
-"""The directory's entry of this name; None: it is gone."""
+"""The directory's entry with this name; None removes it."""
 
 
 class Change:
@@ -204,7 +205,7 @@ class Change:
         return list(dict.fromkeys(directory for directory, _, _ in self._edits))
 
     def settle(self) -> None:
-        """It is on the disk."""
+        """Bring the change onto the disk."""
         for directory, name, inode in self._edits:
             directory.end(self, name, inode)
 

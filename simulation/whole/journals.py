@@ -1,4 +1,4 @@
-"""A simulated disk for the metadata of a broker that is alone: that of its logs."""
+"""A simulated disk for the metadata of a broker that is alone: the disk of its logs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from simulation.whole.files import SimFiles
 
 
 class SimJournals:
-    """Those of one process."""
+    """The journals of one process."""
 
     __slots__ = ("_files",)
 
     snapshot_at_bytes = 4_096
-    """Little, so that snapshots are made in a run."""
+    """This is small, so that snapshots are taken during a run."""
 
     def __init__(self, files: SimFiles) -> None:
         self._files = files
@@ -48,7 +48,7 @@ class SimJournals:
 
 
 class _LockedFile:
-    """It keeps its inode when it is renamed, as a descriptor does."""
+    """A locked file. It keeps its inode when it is renamed, as a descriptor does."""
 
     __slots__ = ("_file", "_lock")
 

@@ -1,4 +1,4 @@
-"""Writers of the compacted topic: few keys, values and tombstones, some of them in transactions."""
+"""Writes to the compacted topic: few keys, values and tombstones, partly in transactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOMBSTONE_CHANCE = 0.15
 
 
 def _value(around: Environment, random: Random, writing: Writing) -> bytes | None:
-    """Give it a key, and say what is to be written: None for a tombstone."""
+    """Give the record a key and return the value to write, or None for a tombstone."""
     writing.key = f"key-{random.randrange(_KEYS)}".encode()
     value = around.history.writes(writing, random.randint(20, around.options.size_bytes))
     writing.is_tombstone = random.random() < _TOMBSTONE_CHANCE
@@ -24,7 +24,7 @@ def _value(around: Environment, random: Random, writing: Writing) -> bytes | Non
 
 
 class KeyedWriter(Writer):
-    """By acks=all, idempotent."""
+    """Writes with acks=all, idempotently."""
 
     async def _write(self, producer: Producer, number: int) -> None:
         around, random = self._around, self._random
@@ -40,7 +40,7 @@ class KeyedWriter(Writer):
 
 
 class KeyedTransactor(Transactor):
-    """In transactions."""
+    """Writes in transactions."""
 
     async def _write(self, producer: Producer, transaction: Transaction, number: int) -> None:
         around, random = self._around, self._random

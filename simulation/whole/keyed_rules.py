@@ -1,4 +1,4 @@
-"""What must be true of the topics that do not keep everything (faults.md, rules 13, 14 and 17)."""
+"""Judges the topics that do not keep everything (faults.md, rules 13, 14 and 17)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOOK_EVERY_S = 0.1
 
 
 class Row(NamedTuple):
-    """A record of a compacted topic, as it was read; value None: a tombstone."""
+    """A record of a compacted topic, as read; the value of a tombstone is None."""
 
     offset: int
     key: bytes
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 async def read_table(
     around: Environment, ends: Mapping[TopicPartition, int], *, is_committed: bool
 ) -> dict[TopicPartition, list[Row]]:
-    """What a new consumer is given of these partitions, up to the ends."""
+    """Return what a new consumer is given of these partitions, up to the ends."""
     given: dict[TopicPartition, list[Row]] = {name: [] for name in ends}
     deadline_ms = around.clock.monotonic_ms() + around.options.finish_ms
     async with Consumer(
@@ -68,7 +68,7 @@ def judge_table(
     *,
     is_committed: bool,
 ) -> None:
-    """Of a compacted partition, by what a consumer is given of it: rule 13."""
+    """Judge a compacted partition by what a consumer is given of it: rule 13."""
     transactions = {writing.id: each for each in history.transactions for writing in each.writings}
     written = [each for each in history.writings.values() if each.name == name]
     found: dict[bytes, Row] = {}
@@ -112,7 +112,7 @@ def _judge_key(
     *,
     is_committed: bool,
 ) -> None:
-    """Whether the last value of a key is there; what is in doubt may have come behind it."""
+    """Judge whether the last value of a key is there; a doubtful record may follow it."""
     certain: list[Writing] = []
     doubtful: list[Writing] = []
     for each in own:
@@ -143,7 +143,9 @@ def _judge_key(
 
 
 def judge_namesake(tally: Tally, history: History, truth: Truth) -> None:
-    """Of a topic that was deleted and made again: rule 17, and what its last era has is kept."""
+    """Judge a topic that was deleted and recreated: rule 17, and whether the records of its last
+    era are kept.
+    """
     last = history.eras[-1]
     writers = {f"{each.writer.rpartition('.')[0]}.{last.number}" for each in _fleeting(history)}
     for writing in _fleeting(history):
@@ -162,8 +164,9 @@ def _fleeting(history: History) -> list[Writing]:
 
 
 def same_records(data: bytes, other: bytes) -> bool:
-    """Whether two replicas of a compacted partition have the same record wherever both have one:
-    each broker compacts for itself."""
+    """Return whether two replicas of a compacted partition have the same record wherever both
+    have one: each broker compacts by itself.
+    """
     one, two = _by_offset(data), _by_offset(other)
     return all(two[offset] == record for offset, record in one.items() if offset in two)
 
@@ -177,5 +180,5 @@ def _by_offset(data: bytes) -> dict[int, tuple[bytes | None, bytes | None]]:
 
 
 def is_keyed(transaction: Transaction) -> bool:
-    """Whether it wrote to the compacted topic, which has a rule of its own."""
+    """Return whether a transaction wrote to the compacted topic, which has a separate rule."""
     return any(each.name.topic == KEYED for each in transaction.writings)

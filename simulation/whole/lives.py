@@ -1,9 +1,9 @@
-"""Who runs: each handle on the loop belongs to a life, the one in whose context it was made.
+"""Decides what runs: each handle on the loop belongs to the life in whose context it was created.
 
-A life is one run of a process. When it is over nothing of it runs any more, not even a `finally`:
-its tasks stay where they were, referred to, until the run is put away. While it is paused its
-handles wait, and all of them run afterwards, late, in their order. What belongs to no life is the
-world: the network, the machines' kernels, and the writer of the story.
+A life is one run of a process. When it is over nothing of it runs, not even a `finally`: its tasks
+stay where they were, still referenced, until the run is put away. While it is paused its handles
+wait; afterwards all of them run late, in order. What belongs to no life is the world: the network,
+the machines' kernels, and the writer of the story.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 CURRENT: Final[ContextVar[Life | None]] = ContextVar("barnabas simulated life", default=None)
-"""Whose context this is; None: the world's."""
+"""The life whose context this is; None is the world."""
 
 _CLOSINGS = 8  # a coroutine may await again in a `finally`, and again
 
 
 class LifeOver(Exception):
-    """What was waited for will never come: its process was killed."""
+    """The awaited result will never arrive, because its process was killed."""
 
 
 class ProcessOver(BaseException):
-    """Whose process is dead does nothing: raised through what it was in the middle of.
+    """The process is dead, so the operation is not done: raised through whatever it was executing.
 
-    No `except` of a broker's takes it for an error to be handled; whatever runs on the way out, a
-    `finally` or an `__exit__`, changes no file and begins nothing on the loop.
+    A broker's `except` clauses do not handle it as an error; a `finally` or an `__exit__` that runs
+    on the way out changes no file and starts nothing on the loop.
     """
 
 
@@ -55,18 +55,20 @@ class Life:
     )
 
     def __init__(self, name: str, host: str = "") -> None:
-        """`host`: the machine it runs on, by its name in the network."""
+        """`host`: the name, in the network, of the machine it runs on."""
         self.name = name
         self.host = host or name
         self.is_running = True
         self.is_paused = False
         self.is_over = False
         self.budget_us = 0
-        """What a turn of it may spend (`costs`) before that is a finding; 0: whatever it takes."""
+        """The time that a turn of it may spend (`costs`) before that is a finding; 0 sets no
+        limit.
+        """
         self.stalled_until_us = 0
-        """A turn of it has spent so much time that nothing of it runs before."""
+        """The time until which nothing of it runs, because a turn has spent so much."""
         self.turn_us = 0
-        """What each turn of it takes, on a machine that does much else."""
+        """The time that each turn takes, on a machine that is busy with other work."""
         self._held: list[asyncio.Handle] = []
         self._tasks: list[asyncio.Task[Any]] = []
         self._prune_at = 64
@@ -78,19 +80,21 @@ class Life:
     # ---- running in it ----
 
     def context(self) -> Context:
-        """A context of its own, for one more thing that runs in this life."""
+        """Return a new context for something that runs in this life."""
         return self._context.copy()
 
     def run(self, action: Callable[..., T], *values: Any) -> T:
-        """Do it now, as this life: the handles that it makes belong to it."""
+        """Run an action now, as this life: the handles that it creates belong to it."""
         return self.context().run(action, *values)
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """A task of this life."""
+        """Start a task of this life."""
         return asyncio.get_running_loop().create_task(work, context=self.context())
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Its result, for somebody outside of this life; LifeOver when there will be none."""
+        """Return the result of work in this life to a caller outside; raises LifeOver if there
+        will be none.
+        """
         if self.is_over:
             work.close()
             raise LifeOver(self.name)
@@ -116,7 +120,7 @@ class Life:
     # ---- what befalls it ----
 
     def kill(self) -> None:
-        """As by `kill -9`: nothing of it ever runs again."""
+        """End it, as `kill -9` does: nothing of it ever runs again."""
         if self.is_over:
             return
         self.is_over = True
@@ -129,22 +133,22 @@ class Life:
                 outcome.set_exception(LifeOver(self.name))
 
     def pause(self) -> None:
-        """As by SIGSTOP; the kernel goes on taking what others send."""
+        """Pause it, as SIGSTOP does; the kernel goes on receiving what others send."""
         if not self.is_over:
             self.is_paused, self.is_running = True, False
 
     def resume(self) -> list[asyncio.Handle]:
-        """Go on; what has been held back is to be run first (`VirtualLoop.resume`)."""
+        """Resume it and return the held handles, which must run first (`VirtualLoop.resume`)."""
         self.is_paused = False
         return self._go_on()
 
     def stall(self, until_us: int) -> None:
-        """It is busy with what one of its turns does, and runs nothing else so long."""
+        """Keep it busy with one of its turns until this time; it runs nothing else meanwhile."""
         if not self.is_over:
             self.stalled_until_us, self.is_running = until_us, False
 
     def stall_ends(self) -> list[asyncio.Handle]:
-        """As `resume`, of a stall."""
+        """End a stall and return the held handles, as `resume` does."""
         self.stalled_until_us = 0
         return self._go_on()
 
@@ -156,29 +160,29 @@ class Life:
         return held
 
     def at_end(self, action: Callable[[], object]) -> None:
-        """Do this when it is killed."""
+        """Run an action when it is killed."""
         self._at_end.append(action)
 
     # ---- the loop's side ----
 
     def hold(self, handle: asyncio.Handle) -> None:
-        """A handle whose turn came while this life did not run."""
+        """Hold a handle whose turn came while this life was not running."""
         if not self.is_over:
             self._held.append(handle)
 
     def own(self, task: asyncio.Task[Any]) -> None:
-        """Keep a task: one that is forgotten would be closed at a moment left to chance."""
+        """Keep a task, since a forgotten one would be closed at a random time."""
         self._tasks.append(task)
         if len(self._tasks) >= self._prune_at:
             self._tasks = [each for each in self._tasks if not each.done()]
             self._prune_at = max(64, 2 * len(self._tasks))
 
     def waiting_tasks(self) -> list[str]:
-        """What it waits for, for a report."""
+        """Return what it is waiting for, for a report."""
         return [f"{self.name}: {task.get_coro()!r}" for task in self._tasks if not task.done()]
 
     def put_away(self) -> None:
-        """The run is over: close what is still open, in a life that cannot do anything."""
+        """Close what is still open when the run is over, in a life that cannot do anything."""
         self.is_over = True
         self.is_running = False
         for task in self._tasks:

@@ -1,15 +1,16 @@
-"""The event loop: asyncio's, but time is virtual and what happens is a function of the seed alone.
+"""The event loop: it works like asyncio's, but time is virtual and everything is a function of the
+seed.
 
-When nothing is ready the clock jumps to the next timer. Handles of one instant run in the order in
-which they were made. Threads there are none: what is given to one runs on the loop, a little later,
-and its outcome comes a little later again, and by as much as it has cost; an executor has so many
-threads and no more. Connections are the network's (`sockets`).
+When nothing is ready, the clock jumps to the next timer. Handles of one instant run in the order in
+which they were created. There are no threads: work given to a thread runs on the loop a little
+later, and its outcome arrives later again, after the time that it has cost; an executor has a fixed
+number of threads. Connections belong to the network (`sockets`).
 
-What a turn costs beside time that passes (`costs`) is counted, holds its process up for so long,
-and may not be more than the process's budget.
+The price of a turn (`costs`), in addition to time that passes, is counted, holds its process up for
+that time, and may not exceed the process's budget.
 
-A loop that turns without time passing, or in which nothing can happen any more, ends with an error
-that says what is to blame; unhandled exceptions are collected as findings.
+If the loop turns without time passing, or if nothing can happen, it ends with an error that says
+what is to blame. Unhandled exceptions are collected as findings.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _SLOW_THREAD_US = 12_000
 
 
 class LoopError(Exception):
-    """The run cannot go on: it spins, hangs, or takes longer than it may."""
+    """The run cannot go on: it spins, hangs, or takes too long."""
 
 
 class Finding(NamedTuple):
@@ -52,7 +53,7 @@ class Finding(NamedTuple):
 
 
 class Wires(Protocol):
-    """What the loop asks of the network."""
+    """The loop's interface to the network."""
 
     async def connect(
         self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
@@ -68,7 +69,9 @@ class Wires(Protocol):
 
 
 class _Lane:
-    """The threads of an executor of one process: how many are at work, and what waits for one."""
+    """The threads of an executor of one process: how many are busy, and the work waiting for
+    one.
+    """
 
     __slots__ = ("busy", "executor", "waiting", "workers")
 
@@ -80,7 +83,9 @@ class _Lane:
 
 
 class _Future(asyncio.Future[Any]):
-    """Knows in which life it was made: what a dead process did not ask is no finding."""
+    """A future that knows in which life it was created: an unretrieved error of a dead process
+    is not a finding.
+    """
 
     __slots__ = ("life",)
 
@@ -90,7 +95,7 @@ class _Future(asyncio.Future[Any]):
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """One run. `wires` is set by the network that is made for it."""
+    """The loop of one run. The network that is created for it sets `wires`."""
 
     _ready: deque[asyncio.Handle]
     _stopping: bool
@@ -113,7 +118,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._at_once = 0
         self._spent: dict[str, tuple[int, int, int]] = {}
         self.longest_turn = (0, "")
-        """Of all processes with a budget: what it has spent, and whose it was."""
+        """The longest turn of all processes with a budget: the time that it spent, and its
+        process.
+        """
         self._lanes: dict[tuple[Life | None, int], _Lane] = {}
         self._max_steps = max_steps
         self._max_us = max_virtual_ms * 1000
@@ -122,7 +129,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # ---- a run ----
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Let `main`, which is the world's, go to its end. Raises LoopError."""
+        """Run `main`, which belongs to the world, to its end. Raises LoopError."""
         was_collecting = gc.isenabled()
         gc.disable()  # it would close what is forgotten at a moment of its own choice
         try:
@@ -132,7 +139,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 gc.enable()
 
     def life(self, name: str, host: str = "") -> Life:
-        """A new process."""
+        """Start a new process."""
         life = Life(name, host)
         self.lives.append(life)
         return life
@@ -142,7 +149,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.extend(life.resume())
 
     def close(self) -> None:
-        """Put everything away, without a word from those who were still at it."""
+        """Put everything away, without messages from unfinished tasks."""
         if self.is_closed():
             return
         self._is_put_away = True
@@ -181,8 +188,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 life.hold(handle)
 
     def spend(self, us: int, what: str, more_us: int = 0, until_us: int = 0) -> None:
-        """The turn that runs now has done something that takes so long, and `more_us` longer where
-        a fault has made it slow, unless the turn has lasted beyond that fault's end."""
+        """Charge the present turn with an operation's time, and with `more_us` in addition if a
+        fault makes it slow, unless the turn has lasted beyond that fault's end.
+        """
         if more_us:
             begun_us = self.now_us + sum(each[1] + each[2] for each in self._spent.values())
             if begun_us >= until_us:
@@ -191,7 +199,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._spent[what] = times + 1, spent_us + us, slow_us + more_us
 
     def _take_spent(self) -> tuple[int, int, str]:
-        """What was spent since the last call, without faults and with them, and on what."""
+        """Return the time spent since the last call, without faults and with them, and what it
+        was spent on.
+        """
         spent, self._spent = self._spent, {}
         spent_us = sum(each[1] for each in spent.values())
         breakdown = ", ".join(f"{each[0]} x {what}" for what, each in spent.items())
@@ -216,7 +226,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.extend(life.stall_ends())
 
     def _advance(self) -> None:
-        """Nothing is left to do now: let it be later."""
+        """Advance the time, since nothing can run now."""
         timers = self._timers
         while timers and timers[0][2]._cancelled:
             heapq.heappop(timers)
@@ -293,7 +303,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def world_at_us(
         self, when_us: int, callback: Callable[..., object], *args: Any
     ) -> asyncio.TimerHandle:
-        """For what no process does: it happens whichever of them is killed or paused."""
+        """Schedule something that no process does: it happens whichever process is killed or
+        paused.
+        """
         return self._call_at_us(when_us, callback, args, self.world)
 
     def _call_at_us(
@@ -408,7 +420,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     async def getaddrinfo(  # type: ignore[override]
         self, host: str, port: int, **how: object
     ) -> list[tuple[int, int, int, str, tuple[str, int]]]:
-        """The hosts of this world have no addresses but their names."""
+        """Return the host itself: the hosts of this world have no addresses but their names."""
         return [(0, 0, 0, "", (host, port))]
 
     async def create_connection(  # type: ignore[override]
@@ -435,13 +447,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 def _is_dead() -> bool:
-    """Whether the process that runs now has died in this turn: it begins nothing any more."""
+    """Return whether the process that runs now has died in this turn: it starts nothing further."""
     life = CURRENT.get()
     return life is not None and life.is_over
 
 
 def _is_of_death(error: BaseException | None) -> bool:
-    """Whether it was raised on the way out of a process that is dead."""
+    """Return whether an error was raised on the way out of a dead process."""
     while error is not None:
         if isinstance(error, ProcessOver):
             return True
@@ -450,7 +462,7 @@ def _is_of_death(error: BaseException | None) -> bool:
 
 
 def _who(handle: asyncio.Handle) -> str:
-    """The coroutine whose next step this is; else the handle."""
+    """Return the coroutine whose next step this is, or else the handle."""
     callback = handle._callback  # type: ignore[attr-defined]
     for each in (getattr(callback, "__self__", None), *gc.get_referents(callback)):
         if isinstance(each, asyncio.Task):
@@ -468,6 +480,6 @@ def _settle(outcome: asyncio.Future[Any], result: object, error: Exception | Non
 
 
 async def within(limit_ms: int, work: Awaitable[T]) -> T:
-    """Its result, or TimeoutError after so much virtual time."""
+    """Return the result of the work. Raises TimeoutError after this much virtual time."""
     async with asyncio.timeout(limit_ms / 1000):
         return await work

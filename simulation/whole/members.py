@@ -1,5 +1,5 @@
-"""Members of a group that read, commit, leave and come back: what is processed, by whom, and what
-is committed.
+"""Members of a group that read, commit, leave and come back; records what is processed, by whom,
+and what is committed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def group_consumer(around: Environment, name: str, group: str, *, is_committed: 
 async def has_group_read_all(
     around: Environment, consumer: Consumer, topics: Sequence[str]
 ) -> bool:
-    """Whether the group has committed the ends of these topics; False if that is unknown now."""
+    """Return whether the group has committed the ends of these topics, or False if that is
+    currently unknown.
+    """
     names = [name for topic in topics for name in around.partitions(topic)]
     try:
         ends = await consumer.end_offsets(names)
@@ -55,7 +57,7 @@ async def has_group_read_all(
 
 
 class Listener(RebalanceListener):
-    """Notes what a member is given, and begins a new stretch of reading with it."""
+    """Records what a member is assigned, and begins a new stretch of reading with it."""
 
     def __init__(self, around: Environment, consumer: Consumer, stretch: Stretch) -> None:
         self._around = around
@@ -75,7 +77,7 @@ class Listener(RebalanceListener):
 
 
 class Member(Actor):
-    """Reads what its group gives it."""
+    """Reads the partitions that its group assigns to it."""
 
     def __init__(self, around: Environment, name: str, random: Random) -> None:
         super().__init__(around, name, random)
@@ -99,7 +101,7 @@ class Member(Actor):
             await consumer.close()
 
     async def _read_all(self, consumer: Consumer) -> None:
-        """Until this member leaves, or the group has read everything."""
+        """Read until this member leaves, or the group has read everything."""
         around, random, history = self._around, self._random, self._around.history
         reader = self._who
         listener = Listener(around, consumer, history.stretch(reader, MEMBERS, is_committed=False))
@@ -123,7 +125,7 @@ class Member(Actor):
                 return
 
     async def _commit(self, consumer: Consumer, stretch: Stretch) -> None:
-        """Commit what was processed since the partitions were given."""
+        """Commit what has been processed since the partitions were assigned."""
         history = self._around.history
         offsets = stretch.positions()
         who = consumer.group_metadata()

@@ -45,9 +45,9 @@ PYTHONPATH=$kept exec {python} "$@"
 def python_for_workers() -> str:
     """Return the value for `PYSPARK_PYTHON`, to set before the session is created.
 
-                        os.environ["PYSPARK_PYTHON"] = python_for_workers()
+        os.environ["PYSPARK_PYTHON"] = python_for_workers()
 
-            It is for workers on this machine. It is this interpreter itself if the archive is not the
+    It is for workers on this machine. It is this interpreter itself if the archive is not the
     installed version (another `SPARK_HOME`), on Windows, or if no script can be written.
 
     If a session would fail for lack of Java, warns, with the line that helps.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def once(path: str, **options: str) -> Callable[[DataFrame, int], None]:
     """Return a function for `foreachBatch` that appends each micro-batch to a table once.
 
-                df.writeStream.foreachBatch(once("/tables/events", partitionBy="day")).start()
+        df.writeStream.foreachBatch(once("/tables/events", partitionBy="day")).start()
 
     `options`: the options of `format("barnabas.delta")`. To write to several tables, call the
     returned function from your own function: each table gets every micro-batch once, but they do

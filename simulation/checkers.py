@@ -315,8 +315,7 @@ class Checks:
 
     def _committed(self, hosted: Hosted, history: History, start: int, end: int) -> None:
         """Judge records that a leader has made visible: every replica that can be, or was,
-        elected has them.
-        """
+        elected has them."""
         log, broker_id = hosted.log, hosted.broker.broker_id
         entries = log.entries[max(start - log.base, 0) : end - log.base]
         wrong = history.commit(
@@ -509,8 +508,7 @@ class Checks:
 
     def _may_leave_isr(self, before: StateNode) -> bool:
         """Return whether unclean elections are allowed, or the only ISR member may have lost
-        records.
-        """
+        records."""
         if self._is_unclean_allowed:
             return True
         if len(before.isr) != 1:

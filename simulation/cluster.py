@@ -1,6 +1,5 @@
 """A simulated cluster: machines with disks, the brokers that run on them, and the connections
-between them.
-"""
+between them."""
 
 from __future__ import annotations
 
@@ -87,8 +86,7 @@ class Cluster:
 
     def request_deletion(self, name: str) -> bool:
         """Request deletion of a topic; returns False if it does not exist or its deletion was
-        already requested.
-        """
+        already requested."""
         if self.ensemble.tree.read(layout.topic_path(name)) is None:
             return False
         try:
@@ -143,8 +141,7 @@ class Cluster:
 
     def kill(self, broker_id: int, *, loses_power: bool = False) -> bool:
         """End the process at this event; if its machine loses power, unflushed data is lost,
-        too.
-        """
+        too."""
         broker = self.brokers.get(broker_id)
         if broker is not None:
             self.ended(broker)
@@ -157,8 +154,7 @@ class Cluster:
 
     def are_all_in_sync(self) -> bool:
         """Return whether all replicas are running and every partition has a leader with all
-        replicas in its ISR.
-        """
+        replicas in its ISR."""
         led = [
             hosted
             for broker in self.brokers.values()

@@ -68,8 +68,7 @@ _CONFIG = TransactionConfig(max_timeout_ms=60_000, abort_interval_ms=400)
 
 class MarkerWriting:
     """Writes the ends of transactions to the partitions' leaders, retrying each until it is
-    written.
-    """
+    written."""
 
     __slots__ = ("_broker",)
 
@@ -338,8 +337,7 @@ class Coordinators:
 
     def is_open(self, hosted: Hosted, request: Produce) -> bool:
         """Return whether the log itself is the proof, because the producer has an open
-        transaction in it.
-        """
+        transaction in it."""
         known = hosted.log.producers.get(request.producer)
         return (
             known is not None

@@ -25,8 +25,7 @@ NO_PRODUCER = -1
 
 PLAIN, IN_TRANSACTION, COMMITS, ABORTS, STATE = range(5)
 """The kinds of entry: a record, a record in a transaction, a commit, an abort, and a
-coordinator's records.
-"""
+coordinator's records."""
 
 
 class Entry(NamedTuple):
@@ -152,8 +151,7 @@ class SimLog:
 
     def lose_power(self, random: Random) -> int:
         """Keep the flushed entries and perhaps some of the others; returns how many entries are
-        gone.
-        """
+        gone."""
         known = self.epochs.entries
         gone = self.truncate(
             random.randint(min(self.flushed, self.log_end_offset), self.log_end_offset)

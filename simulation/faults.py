@@ -86,8 +86,7 @@ class Faults:
 
     def _break_disk(self, fault: Fault) -> None:
         """Break or fill a disk; it is repaired after a while, as the broker sees when it is
-        restarted.
-        """
+        restarted."""
         cluster, broker_id = self._cluster, fault.first
         broker = cluster.brokers.get(broker_id)
         if broker is None:

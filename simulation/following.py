@@ -129,8 +129,7 @@ class Fetchers:
 
 def _moved_back(hosted: Hosted) -> None:
     """Lower the checkpoint: after the next crash, what replaces the removed records would pass
-    for committed.
-    """
+    for committed."""
     checkpointed = hosted.broker.disk.high_watermarks
     end_offset = hosted.log.log_end_offset
     checkpointed[hosted.name] = min(checkpointed.get(hosted.name, 0), end_offset)

@@ -65,8 +65,7 @@ class History:
 
     def first_missing(self, log: SimLog, start: int, end: int) -> int | None:
         """Return the first committed offset in this range at which the log lacks the entry or
-        has a different one.
-        """
+        has a different one."""
         committed, base = self.committed, log.base
         start = max(start, base, self.deleted_below)
         if start >= end:
@@ -134,8 +133,7 @@ class History:
 
     def lose(self, offset: int, epoch: int) -> int:
         """Remove the committed records from this offset on, whose loss is legal; returns how
-        many there were.
-        """
+        many there were."""
         gone = self.committed[offset:]
         del self.committed[offset:]
         self.resets += 1

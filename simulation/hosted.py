@@ -74,8 +74,7 @@ class Awaiting(NamedTuple):
     offset: int
     go_on: Callable[[bool], None]
     """Called with True once it has, or with False if this broker no longer leads, or leads in
-    another epoch.
-    """
+    another epoch."""
 
 
 class Hosted:
@@ -183,8 +182,7 @@ class Hosted:
 
     def await_offset(self, offset: int, go_on: Callable[[bool], None]) -> None:
         """Call back when the high watermark has passed the offset, or when it never will on this
-        broker.
-        """
+        broker."""
         if offset < self.partition.high_watermark:
             go_on(True)
         else:
@@ -348,8 +346,7 @@ class Hosted:
 
     def bounds(self, request: AskLatest) -> Bounds:
         """Return the earliest and latest offsets; a new leader withholds them until its HW is in
-        its own epoch.
-        """
+        its own epoch."""
         partition, log = self.partition, self.log
         try:
             self._check_leads(request.leader_epoch)
@@ -364,8 +361,7 @@ class Hosted:
 
     def is_latest_uncertain(self) -> bool:
         """Return whether an older leader may have shown more than this leader knows to be
-        committed.
-        """
+        committed."""
         return self.partition.high_watermark < self.partition.epoch_start_offset
 
     def delete_records(self) -> None:
@@ -378,8 +374,7 @@ class Hosted:
 
     def fetched(self, request: Fetch, wanted: Wanted, *, is_first: bool) -> FetchedPart:
         """Take a follower's fetch; it counts for the HW when it arrives, not when it is
-        answered.
-        """
+        answered."""
         partition, log, sent = self.partition, self.log, wanted.sent
         try:
             if not partition.is_leader or request.replica not in partition.replicas:
@@ -421,8 +416,7 @@ class Hosted:
 
     def end(self) -> EpochEnd:
         """Return its newest epoch and its LEO; the epoch stays known after records have been
-        deleted.
-        """
+        deleted."""
         return EpochEnd(self.log.latest_epoch, self.log.log_end_offset)
 
     def wake(self) -> None:

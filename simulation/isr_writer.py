@@ -35,8 +35,7 @@ class IsrWriter:
 
     async def write(self, hosted: Hosted, proposal: IsrProposal) -> IsrAnswer | None:
         """Write the ISR and return the answer that a controller would give; None if the store
-        does not answer.
-        """
+        does not answer."""
         name, session = hosted.name, self._broker.session
         isr = tuple(member.broker_id for member in proposal.isr)
         state = layout.StateNode(

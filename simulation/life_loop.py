@@ -48,8 +48,7 @@ class LifeLoop(asyncio.AbstractEventLoop):
 
     def put_away(self) -> None:
         """Close the coroutines that have not begun, about which Python would warn: no event of
-        this loop will happen.
-        """
+        this loop will happen."""
         for work in self._tasks.values():
             if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
                 work.close()
@@ -129,8 +128,7 @@ class LifeLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """End the run on an error in a callback, but not on an error that no caller has
-        retrieved.
-        """
+        retrieved."""
         if "handle" in context:
             self._world.fail(context["exception"])
 

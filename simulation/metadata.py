@@ -114,8 +114,7 @@ class Session(MetadataStore):
 
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
         """Register a callback for two states: a session that expired later than the seam
-        promises, so that a zombie gets its chance, and a session that is reconnected.
-        """
+        promises, so that a zombie gets its chance, and a session that is reconnected."""
         self._listeners.append(callback)
 
     async def read(self, path: str) -> Znode | None:
@@ -155,8 +154,7 @@ class Session(MetadataStore):
 
     def silent(self) -> None:
         """Record that the servers no longer receive anything from it: it was killed, paused or
-        cut off.
-        """
+        cut off."""
         self._silences += 1
         if self._silences == 1:
             world = self._ensemble.world

@@ -1,6 +1,5 @@
 """The options of a run: drawn from the seed (swarm testing), and short enough for one line of
-text.
-"""
+text."""
 
 from __future__ import annotations
 
@@ -43,8 +42,7 @@ _FIRST_WITH_EMPTIED = 900_000
 
 class Fault(NamedTuple):
     """Something that happens to the cluster at a certain time and for a certain duration;
-    `first` and `second` are brokers if it concerns any.
-    """
+    `first` and `second` are brokers if it concerns any."""
 
     at_ms: int
     kind: str
@@ -149,8 +147,7 @@ def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) ->
 
 def _draw_config_changes(random: Random, options: Options) -> Iterator[Fault]:
     """Draw config changes if min.insync.replicas can be raised: a value below the initial one
-    would weaken the promise.
-    """
+    would weaken the promise."""
     if options.replication_factor == options.min_insync_replicas or random.random() < 0.5:
         return
     at_ms = 1000

@@ -139,8 +139,7 @@ def _heal(cluster: Cluster) -> None:
 
 def what_is_missing(cluster: Cluster) -> str | None:
     """Return the first thing that keeps the cluster from being well, in words, or None if it is
-    well.
-    """
+    well."""
     if len(cluster.brokers) < len(cluster.disks):
         return f"only brokers {list(cluster.brokers)} run"
     for topic in cluster.topics:
@@ -161,8 +160,7 @@ def what_is_missing(cluster: Cluster) -> str | None:
 
 def _missing_config(cluster: Cluster, topic: str) -> str | None:
     """Say where the topic's config is missing, at the controller or at a broker that hosts it;
-    None if nowhere.
-    """
+    None if nowhere."""
     config, controller = cluster.configs[topic], cluster.controller
     if controller is None:
         return "no broker is the controller"

@@ -189,8 +189,7 @@ class SimBroker:
 
     def latest_epoch_of(self, name: TopicPartition) -> int:
         """Return the latest leader epoch in the log of a partition, which the metadata may have
-        lost.
-        """
+        lost."""
         log = self.disk.logs.get(name)
         return -1 if log is None else log.latest_epoch
 
@@ -235,8 +234,7 @@ class SimBroker:
 
     def _tick(self) -> None:
         """Do housekeeping: time limits of the ISR and of waiting producers, checkpoints,
-        write-back.
-        """
+        write-back."""
         options, world = self.cluster.options, self.cluster.world
         self._ticks += 1
         for hosted in tuple(self.hosted.values()):
@@ -375,8 +373,7 @@ class SimBroker:
 
     async def _deliver(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
         """Deliver a request from this broker's own controller, which another may have deposed by
-        then.
-        """
+        then."""
         answer = self.carry_out(request)
         if answer.error_code:
             raise StaleControllerEpoch(f"there has been epoch {self.controller_epoch}")
@@ -458,8 +455,7 @@ class SimBroker:
 
     def _placed(self, name: TopicPartition) -> None:
         """Withdraw the loss warning once the losses of every partition are known: neither this
-        registration nor the next one needs it.
-        """
+        registration nor the next one needs it."""
         self._unplaced.pop(name, None)
         if not self._unplaced and self.disk.may_have_lost:
             self.disk.may_have_lost = False
@@ -467,8 +463,7 @@ class SimBroker:
 
     def _set_strays_aside(self, request: LeaderAndIsr) -> None:
         """Set aside the logs of topics that were deleted and recreated without this broker's
-        notice.
-        """
+        notice."""
         for state in request.partitions:
             name = state.topic_partition
             log = self.disk.logs.get(name)
@@ -562,8 +557,7 @@ class SimBroker:
 
     async def leave(self) -> None:
         """Shut down in a controlled way: leadership moves first, if there is a controller to
-        move it.
-        """
+        move it."""
         network, world = self.cluster.network, self.cluster.world
         for _ in range(_SHUTDOWN_TRIES):
             connection = network.connect(self.broker_id, self.life, self.image.controller_id)

@@ -1,6 +1,5 @@
 """Checks topics that are deleted and topics that get their names: no record of one is in the
-other.
-"""
+other."""
 
 from __future__ import annotations
 

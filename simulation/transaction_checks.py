@@ -58,8 +58,7 @@ class Tried:
         self.outcome = Outcome.OPEN
         self.places: dict[int, tuple[TopicPartition, bytes, int]] = {}
         """Its values: for each, the partition and topic id it was written to, and its offset (-1
-        if unknown).
-        """
+        if unknown)."""
 
     def __str__(self) -> str:
         return f"transaction {self.number} of {self.transactional_id} ({self.outcome.value})"
@@ -144,8 +143,7 @@ class TransactionChecks:
 
     def settle(self) -> None:
         """Judge the end, when nothing is open: each transaction is visible as a whole, or not at
-        all.
-        """
+        all."""
         if self.is_suspended:
             return
         seen = self._seen()
@@ -167,8 +165,7 @@ class TransactionChecks:
 
     def _is_judged(self, name: TopicPartition, topic_id: bytes, offset: int) -> bool:
         """Return whether a record, if it was committed, must exist, not having been deleted
-        since.
-        """
+        since."""
         history = self._cluster.checks.history(name)
         if history.topic_id != topic_id or history.resets or history.is_forked:
             return False

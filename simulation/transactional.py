@@ -104,8 +104,7 @@ class TransactionalProducer(Client):
 
     async def identify(self) -> bool:
         """Take the id, or its next epoch if it already has the id; returns whether that
-        succeeded.
-        """
+        succeeded."""
         owner = self._owner or Owner(-1, -1)
         request = InitProducerIdRequest(
             transactional_id=self._id,
@@ -171,8 +170,7 @@ class TransactionalProducer(Client):
 
     async def _ask(self, request: Message) -> tuple[Message | None, int]:
         """Return the answer (None if there is none), and how often the request may have been
-        carried out.
-        """
+        carried out."""
         world, options = self.cluster.world, self.cluster.options
         partition = partition_of(self._id, options.transaction_partitions)
         name = TopicPartition(TRANSACTION_TOPIC, partition)
@@ -201,8 +199,7 @@ class TransactionalProducer(Client):
 
     async def send(self, tried: Tried, name: TopicPartition, *, adds: bool = True) -> bool:
         """Send a record; returns whether it is in the transaction, which otherwise must be
-        aborted.
-        """
+        aborted."""
         if adds and not await self.add(name):
             return False
         assert self._owner is not None

@@ -1,4 +1,4 @@
-"""The requests between simulated processes, as values; each answer is beside its request."""
+"""The requests between simulated processes, as values; each answer is next to its request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulation.disk import Entry
 
 
 class Produce(NamedTuple):
-    """One record; `producer` -1 is one that is not idempotent. Answer: Produced."""
+    """A request with one record; `producer` is -1 if it is not idempotent. Answer: Produced."""
 
     topic_partition: TopicPartition
     topic_id: bytes
@@ -35,7 +35,7 @@ class Produced(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A consumer's fetch; `leader_epoch` is the one it knows. Answer: ReadAnswer."""
+    """A consumer's fetch; `leader_epoch` is the epoch that it knows. Answer: ReadAnswer."""
 
     topic_partition: TopicPartition
     topic_id: bytes
@@ -53,7 +53,7 @@ class ReadAnswer(NamedTuple):
 
 
 class AskLatest(NamedTuple):
-    """ListOffsets of the latest offset; with `bounds` of a follower. Answer: Bounds."""
+    """ListOffsets for the latest offset, asked by a consumer or a follower. Answer: Bounds."""
 
     topic_partition: TopicPartition
     topic_id: bytes
@@ -69,7 +69,7 @@ class Bounds(NamedTuple):
 
 
 class AskEpochEnd(NamedTuple):
-    """OffsetForLeaderEpoch, as a consumer asks it (KIP-320). Answer: EpochEndAnswer."""
+    """OffsetForLeaderEpoch, as a consumer sends it (KIP-320). Answer: EpochEndAnswer."""
 
     topic_partition: TopicPartition
     topic_id: bytes
@@ -83,7 +83,7 @@ class EpochEndAnswer(NamedTuple):
 
 
 class AskMetadata(NamedTuple):
-    """Answer: Metadata."""
+    """A request for metadata. Answer: Metadata."""
 
 
 class Metadata(NamedTuple):
@@ -99,7 +99,10 @@ class Wanted(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """A follower's. Answer: FetchAnswer, with a part for each that was wanted, in the order."""
+    """A follower's fetch.
+
+    Answer: FetchAnswer, with a part for each requested partition, in order.
+    """
 
     replica: int
     broker_epoch: int
@@ -117,7 +120,7 @@ class FetchAnswer(NamedTuple):
 
 
 class ApiRequest(NamedTuple):
-    """A controller's request to another broker, as the wire has it. Answer: the API's response."""
+    """A controller's request to another broker, as in the protocol. Answer: the API's response."""
 
     api: Api
     message: Message
@@ -125,7 +128,7 @@ class ApiRequest(NamedTuple):
 
 
 class ControlAnswer(NamedTuple):
-    """A broker's answer to a controller: an error, or one for each partition."""
+    """A broker's answer to a controller: an error, or one error for each partition."""
 
     error_code: int
     codes: Mapping[TopicPartition, int] = {}
@@ -159,22 +162,27 @@ class AskCoordinator(NamedTuple):
 
 
 class AskGroup(NamedTuple):
-    """JoinGroup, SyncGroup, Heartbeat, OffsetCommit, or a group of OffsetFetch. Answer:
-    Coordinated."""
+    """JoinGroup, SyncGroup, Heartbeat, OffsetCommit, or one group of OffsetFetch.
+
+    Answer: Coordinated.
+    """
 
     group_id: str
     request: Message
 
 
 class Coordinated(NamedTuple):
-    """An error before the coordinator's machine was asked, or what it answered."""
+    """An error from before the coordinator's machine was asked, or the machine's answer."""
 
     error_code: int
     answer: Message | None = None
 
 
 class Verify(NamedTuple):
-    """Whether a producer may write there in its open transaction (KIP-890). Answer: Verified."""
+    """Asks whether a producer may write there in its open transaction (KIP-890).
+
+    Answer: Verified.
+    """
 
     transactional_id: str
     owner: Owner

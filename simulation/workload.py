@@ -1,7 +1,7 @@
 """Clients: producers that retry, and consumers that read up to the high watermark.
 
-A producer has one record under way. One that is idempotent takes a new producer id when it gives a
-record up or gets the error that its sequence is broken, as Kafka's client starts a new epoch then.
+A producer has one record under way. An idempotent producer takes a new producer id when it gives up
+a record or gets a sequence error, since Kafka's client starts a new epoch then.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Leader(NamedTuple):
 
 
 class Client:
-    """Knows the partitions' leaders by brokers' metadata; never goes back to an older epoch."""
+    """Learns the partitions' leaders from brokers' metadata; never goes back to an older epoch."""
 
     __slots__ = ("_connections", "_leaders", "cluster", "life", "number")
 
@@ -61,7 +61,8 @@ class Client:
         return connection
 
     async def leader(self, name: TopicPartition, *, is_stale: bool) -> Leader | None:
-        """Its leader; asks any broker if that is unknown, or turned out to be wrong."""
+        """Return the partition's leader; asks any broker if the leader is unknown, or turned out
+        to be wrong."""
         key = (self.cluster.topics[name.topic], name)
         if not is_stale and key in self._leaders:
             return self._leaders[key]
@@ -91,7 +92,7 @@ class Counts:
 
 
 class Producer(Client):
-    """Writes to all partitions in turn, until it is stopped."""
+    """Writes to all partitions, one after another, until it is stopped."""
 
     __slots__ = (
         "_acks",
@@ -128,7 +129,7 @@ class Producer(Client):
         self.has_stopped = True
 
     async def send(self, name: TopicPartition, value: int) -> bool:
-        """Whether the record was acknowledged; if not, its outcome is unknown."""
+        """Send a record; returns whether it was acknowledged. If not, its outcome is unknown."""
         topic_id = self.cluster.topics[name.topic]
         sequence = self._sequences.get((topic_id, name), 0)
         request = Produce(name, topic_id, self._acks, self._id, sequence, value)
@@ -164,7 +165,7 @@ class Producer(Client):
 
 
 class Consumer(Client):
-    """Reads every partition from its beginning; all records, or committed ones only."""
+    """Reads every partition from its beginning: all records, or only committed ones."""
 
     __slots__ = ("_epochs", "_is_committed", "_latest", "_offsets")
 
@@ -187,7 +188,7 @@ class Consumer(Client):
                     await self._ask_latest(name, leader)
 
     async def _poll(self, name: TopicPartition, leader: Leader) -> bool:
-        """Whether the leader was the right one."""
+        """Read from the leader; returns whether it was the right one."""
         topic_id = self.cluster.topics[name.topic]
         key = (topic_id, name)
         if not await self.validate(name, topic_id, leader):
@@ -217,9 +218,10 @@ class Consumer(Client):
             checks.transactions.read(name, committed_of(answer.entries, answer.aborted))
 
     async def validate(self, name: TopicPartition, topic_id: bytes, leader: Leader) -> bool:
-        """Whether it may read on: under another leader its place may be in a log that was cut.
+        """Return whether it may read on: under another leader, its position may be in a log that
+        was cut.
 
-        It goes back to where that log and what it has read part (KIP-320).
+        It goes back to where that log and what it has read diverge (KIP-320).
         """
         key = (topic_id, name)
         read_epoch, known_epoch = self._epochs.get(key, (-1, leader.epoch))

@@ -1,11 +1,11 @@
 """Time and order: one heap of events, one seed, and coroutines that wait for either.
 
-Invariant: what happens is a function of the seed alone. Events of one instant run in the order in
-which they were made; nothing here asks a real clock, a hash or an address. A process is a `Life`:
-when it is over its events are dropped, while it is paused they wait, in their order.
+Invariant: everything that happens is a function of the seed alone. Events of one instant run in the
+order in which they were created; nothing here asks a real clock, a hash or an address. A process is
+a `Life`: when it is over its events are dropped; while it is paused they wait, in order.
 
-Clients, disks and partitions run as plain events and as coroutines that wait for promises. The
-shells of a broker that are written for asyncio run on a `LifeLoop`, over the same heap.
+Clients, disks and partitions run as plain events and as coroutines that wait for promises. A
+broker's asyncio shells run on a `LifeLoop`, over the same heap.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Life:
 
 
 class Line(NamedTuple):
-    """Something that happened, to be put into words if anybody asks."""
+    """Something that happened, put into words only when it is read."""
 
     at_ms: int
     text: str
@@ -47,7 +47,8 @@ class Line(NamedTuple):
 
 
 class World:
-    """The clock, the heap, the dice and the story; a `Clock` and a `Random` to what runs in it."""
+    """The clock, the heap, the dice and the story; acts as a `Clock` and a `Random` for code in
+    it."""
 
     __slots__ = (
         "_failure",
@@ -75,12 +76,13 @@ class World:
     def at(
         self, delay_ms: int, life: Life | None, action: Callable[..., object], *values: object
     ) -> None:
-        """Do it so many ms from now, if that life still goes on (None: the world's own)."""
+        """Run an action this many ms from now, if that life still goes on (None: the world's
+        own)."""
         self._made += 1
         heapq.heappush(self._heap, (self.now_ms + delay_ms, self._made, life, action, values))
 
     def run_until(self, end_ms: int, is_done: Callable[[], bool] | None = None) -> None:
-        """Let everything happen up to that time, or until `is_done` returns True.
+        """Run everything up to this time, or until `is_done` returns True.
 
         Raises what an event raises, and what was given to `fail`.
         """
@@ -112,20 +114,20 @@ class World:
         self.now_ms = max(self.now_ms, end_ms)
 
     def put_away(self) -> None:
-        """Nothing happens any more."""
+        """Drop everything that has not happened yet."""
         for loop in self.loops:
             loop.put_away()
 
     def fail(self, error: BaseException) -> None:
-        """End the run with this after the present event; the first error counts."""
+        """End the run with this error after the present event; the first error counts."""
         self._failure = self._failure or error
 
     def tell(self, text: str, *values: object) -> None:
-        """A line of the story; `text` is a format string that is filled in when it is read."""
+        """Add a line to the story; `text` is a format string that is filled in when it is read."""
         self.lines.append(Line(self.now_ms, text, values))
 
     def start(self, life: Life, work: Coroutine[Any, Any, None]) -> None:
-        """Let a coroutine run until it first waits."""
+        """Run a coroutine until it first waits."""
         _Task(life, work).step()
 
     async def sleep(self, life: Life, ms: int) -> None:
@@ -143,14 +145,14 @@ class World:
         return self.wall_ms()
 
     def trusted_wall_ms(self) -> int:
-        """The calendar does not jump here."""
+        """Return the wall time: the calendar does not jump here."""
         return self.wall_ms()
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
     def below(self, limit: int) -> int:
-        """A number in `[0, limit)`, as the seam of entropy has it."""
+        """Return a number in `[0, limit)`, as the entropy seam does."""
         return self.random.randrange(limit)
 
     def uuid(self) -> bytes:
@@ -158,9 +160,9 @@ class World:
 
 
 class Promise(Generic[T]):
-    """A value that comes later, for one coroutine to wait for. Only the first answer counts.
+    """A value that arrives later, for one coroutine to wait for. Only the first answer counts.
 
-    To a task of asyncio it is a future of the loop that runs: it has what tasks use of one.
+    An asyncio task can use it as a future of the running loop: it has what tasks use of one.
     """
 
     __slots__ = ("_asyncio_future_blocking", "_error", "_waiter", "is_done", "value")
@@ -187,13 +189,13 @@ class Promise(Generic[T]):
             self._waiter()
 
     def wait(self, waiter: Callable[[], object]) -> None:
-        """Call this when the value or the error is there."""
+        """Call the waiter when the value or the error has arrived."""
         self._waiter = waiter
         if self.is_done:
             waiter()
 
     def result(self) -> T:
-        """The value that has come; raises the error."""
+        """Return the value that has arrived, or raise the error."""
         assert self.is_done, "nothing has come yet"
         if self._error is not None:
             raise self._error

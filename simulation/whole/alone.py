@@ -64,8 +64,7 @@ class Round(NamedTuple):
     end: str
     at_change: int
     """The change of the disk, counted from the first operation, at which a broker that ends in a
-    turn dies.
-    """
+    turn dies."""
     damage: str
     directory: Path
     spoiled: int
@@ -187,8 +186,7 @@ class _Run:
 
     async def _start(self) -> None:
         """Start the broker, which sometimes dies during its start, at any change of the disk,
-        and is restarted.
-        """
+        and is restarted."""
         for number in range(_STARTS):
             if number < 2 and self.random.random() < 0.3:
                 end = self.random.choice(("kill", "power"))

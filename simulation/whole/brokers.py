@@ -172,8 +172,7 @@ class SimBroker:
 
     def kill(self) -> None:
         """Kill the process, as `kill -9` does: what it has written stays, and its kernel closes
-        its connections.
-        """
+        its connections."""
         self._running()[0].kill()
 
     def power_cut(self) -> None:
@@ -187,8 +186,7 @@ class SimBroker:
     def strike(self, operations: int, befall: Callable[[], object], begins_with: str = "") -> None:
         """Make it die in the middle of a turn, at this many changes of its disk from now on, or
         from the time when something gets a name that ends with `begins_with`. If no process runs
-        by then, the next one dies. `befall` kills it or cuts its power.
-        """
+        by then, the next one dies. `befall` kills it or cuts its power."""
 
         def fall() -> None:
             assert CURRENT.get() is self.life, f"somebody else works on the files of {self.host}"
@@ -199,8 +197,7 @@ class SimBroker:
 
     def pause(self, for_ms: int) -> None:
         """Pause it, as SIGSTOP does, and resume it after this time; `resume` may come first, and
-        another pause may prolong it.
-        """
+        another pause may prolong it."""
         life, _ = self._running()
         life.pause()
         until_us = self._loop.now_us + 1000 * for_ms

@@ -26,8 +26,7 @@ _LONGEST_NAME_BYTES = 255
 class Spend(Protocol):
     def __call__(self, us: int, what: str, more_us: int = 0, until_us: int = 0) -> None:
         """Charge an operation of this kind with its price (`costs`), and with `more_us` in
-        addition before `until_us`, the end of the time in which the disk is slow.
-        """
+        addition before `until_us`, the end of the time in which the disk is slow."""
 
 
 def _free(us: int, what: str, more_us: int = 0, until_us: int = 0) -> None:

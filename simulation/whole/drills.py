@@ -122,8 +122,7 @@ class Drills:
 
     async def _pause_follower(self, drill: Fault) -> None:
         """Pause a broker that leads no partition of the offsets topic, so that all coordinators
-        of groups go on.
-        """
+        of groups go on."""
         leads_offsets = {
             each.broker_id
             for each in self._brokers.by_id.values()
@@ -154,8 +153,7 @@ class Drills:
 
     async def _replace_disk(self, drill: Fault) -> None:
         """Replace the disk of the broker that leads most: it comes back with nothing, sooner or
-        later.
-        """
+        later."""
         broker = self._leading_most()
         had = self._hosted_by(broker)
         if drill.second:

@@ -1,6 +1,5 @@
 """The settings that all clients of a run share: where the brokers are, how long to wait, when to
-end.
-"""
+end."""
 
 from __future__ import annotations
 
@@ -18,16 +17,14 @@ from simulation.whole.history import History
 
 SURE, ONE, NONE, ATOMIC, COPIES = "sure", "one", "none", "atomic", "copies"
 """Topics: written with acks=all, acks=1 or acks=0, in transactions, or copied from `SURE` in
-transactions.
-"""
+transactions."""
 
 TOPICS = (SURE, ONE, NONE, ATOMIC, COPIES)
 
 KEYED, SHIFTING, FLEETING = "keyed", "shifting", "fleeting"
 """Topics that do not keep everything: a compacted one, written with keys, partly in
 transactions; one that grows and loses records by age and by deletion; and one that is deleted
-and recreated. Each exists if it has writers.
-"""
+and recreated. Each exists if it has writers."""
 
 RETENTION_MS = 3_000
 """The minimum retention of `SHIFTING`."""

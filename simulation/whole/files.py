@@ -29,8 +29,7 @@ CAPACITY_BYTES = 1 << 40
 
 class SimFiles:
     """One machine's files, for any process that runs on it; `mounted` returns them for one
-    process.
-    """
+    process."""
 
     __slots__ = ("_capacity_bytes", "_disk", "_process")
 
@@ -116,8 +115,7 @@ class SimFiles:
 
     def limit(self, more: int | None) -> None:
         """Limit how many more files and directories the process may have open at one time; None
-        removes the limit.
-        """
+        removes the limit."""
         self._disk.most_open = None if more is None else self._disk.open_files + more
 
     @property
@@ -172,8 +170,7 @@ class SimFiles:
 
     def damage(self, path: Path, random: Random) -> bool:
         """Make a bit of a file read wrong permanently; returns False if there is no such file,
-        or it is empty.
-        """
+        or it is empty."""
         try:
             inode = self._disk.find(path)
         except FileNotFoundError:
@@ -196,8 +193,7 @@ class SimFiles:
 
     def _recovered(self, path: Path) -> list[tuple[DirectoryInode, FileInode]]:
         """Return the `.log` files in the directories of users' partitions under a log directory
-        that end below the recovery point in its checkpoint, each with its directory.
-        """
+        that end below the recovery point in its checkpoint, each with its directory."""
         names = self._disk.directory(path).names
         checkpoint = names.get(RECOVERY_POINTS)
         if not isinstance(checkpoint, FileInode):

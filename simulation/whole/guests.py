@@ -1,6 +1,5 @@
 """Clients of kinds other than ours, on raw connections: one does not read its answers, another
-sends requests without waiting for answers.
-"""
+sends requests without waiting for answers."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ _UNREAD = 200  # requests for metadata
 _WAVES = 10
 _MOST_HELD_BYTES = 256 * 1024
 """The bytes that one wake-up of a connection may have written, plus the answers that one request
-adds.
-"""
+adds."""
 _METADATA, _CREATE, _DELETE, _HEARTBEAT = 4, 2, 3, 1  # versions without tagged fields
 _TIMEOUT_MS = 4_000
 _PATIENCE_S = 20.0
@@ -160,8 +158,7 @@ class _Line(asyncio.BufferedProtocol):
 
     async def codes(self, most: int) -> list[int]:
         """Return the error code of each answer, or of its first topic; there are fewer if the
-        connection or the time ends.
-        """
+        connection or the time ends."""
         found: list[int] = []
         try:
             async with asyncio.timeout(_PATIENCE_S):

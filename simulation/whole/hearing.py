@@ -1,6 +1,5 @@
 """Records what brokers and clients log in a run: as lines of its story, or as findings if
-unexpected.
-"""
+unexpected."""
 
 from __future__ import annotations
 

@@ -115,8 +115,7 @@ class Stretch:
 
     def positions(self) -> dict[TopicPartition, int]:
         """Return the position after the last record of each partition from which something was
-        read.
-        """
+        read."""
         return {
             name: runs[-1].reads[-1].offset + 1
             for name, runs in self.runs.items()
@@ -181,8 +180,7 @@ class History:
         self.ends: list[End] = []
         self.doubtful: dict[str, str] = {}
         """The writers that have started over because they did not know what the brokers had
-        stored, and why.
-        """
+        stored, and why."""
         self.refused_reads: list[str] = []
         """Refused reads at positions that no reader has any longer."""
         self.surprises: list[str] = []  # what no client should ever raise
@@ -219,8 +217,7 @@ class History:
 
     def in_doubt(self, writing: Writing, error: Exception) -> None:
         """Record that it may or may not be stored; its writer does not know its own state
-        either.
-        """
+        either."""
         writing.outcome = UNKNOWN
         self.doubtful.setdefault(writing.writer, str(error))
         self.tell("the outcome of {} is unknown: {}", writing, error)
@@ -298,6 +295,5 @@ class History:
 
 def id_of(value: bytes | None) -> bytes:
     """Return the id of a record with this value; a copy's own id is followed by the id of the
-    copied record.
-    """
+    copied record."""
     return (value or b"").partition(_PADDING)[0]

@@ -144,8 +144,7 @@ def _judge_key(
 
 def judge_namesake(tally: Tally, history: History, truth: Truth) -> None:
     """Judge a topic that was deleted and recreated: rule 17, and whether the records of its last
-    era are kept.
-    """
+    era are kept."""
     last = history.eras[-1]
     writers = {f"{each.writer.rpartition('.')[0]}.{last.number}" for each in _fleeting(history)}
     for writing in _fleeting(history):
@@ -165,8 +164,7 @@ def _fleeting(history: History) -> list[Writing]:
 
 def same_records(data: bytes, other: bytes) -> bool:
     """Return whether two replicas of a compacted partition have the same record wherever both
-    have one: each broker compacts by itself.
-    """
+    have one: each broker compacts by itself."""
     one, two = _by_offset(data), _by_offset(other)
     return all(two[offset] == record for offset, record in one.items() if offset in two)
 

@@ -63,8 +63,7 @@ class Life:
         self.is_over = False
         self.budget_us = 0
         """The time that a turn of it may spend (`costs`) before that is a finding; 0 sets no
-        limit.
-        """
+        limit."""
         self.stalled_until_us = 0
         """The time until which nothing of it runs, because a turn has spent so much."""
         self.turn_us = 0
@@ -93,8 +92,7 @@ class Life:
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of work in this life to a caller outside; raises LifeOver if there
-        will be none.
-        """
+        will be none."""
         if self.is_over:
             work.close()
             raise LifeOver(self.name)

@@ -70,8 +70,7 @@ class Wires(Protocol):
 
 class _Lane:
     """The threads of an executor of one process: how many are busy, and the work waiting for
-    one.
-    """
+    one."""
 
     __slots__ = ("busy", "executor", "waiting", "workers")
 
@@ -84,8 +83,7 @@ class _Lane:
 
 class _Future(asyncio.Future[Any]):
     """A future that knows in which life it was created: an unretrieved error of a dead process
-    is not a finding.
-    """
+    is not a finding."""
 
     __slots__ = ("life",)
 
@@ -119,8 +117,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._spent: dict[str, tuple[int, int, int]] = {}
         self.longest_turn = (0, "")
         """The longest turn of all processes with a budget: the time that it spent, and its
-        process.
-        """
+        process."""
         self._lanes: dict[tuple[Life | None, int], _Lane] = {}
         self._max_steps = max_steps
         self._max_us = max_virtual_ms * 1000
@@ -189,8 +186,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def spend(self, us: int, what: str, more_us: int = 0, until_us: int = 0) -> None:
         """Charge the present turn with an operation's time, and with `more_us` in addition if a
-        fault makes it slow, unless the turn has lasted beyond that fault's end.
-        """
+        fault makes it slow, unless the turn has lasted beyond that fault's end."""
         if more_us:
             begun_us = self.now_us + sum(each[1] + each[2] for each in self._spent.values())
             if begun_us >= until_us:
@@ -200,8 +196,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _take_spent(self) -> tuple[int, int, str]:
         """Return the time spent since the last call, without faults and with them, and what it
-        was spent on.
-        """
+        was spent on."""
         spent, self._spent = self._spent, {}
         spent_us = sum(each[1] for each in spent.values())
         breakdown = ", ".join(f"{each[0]} x {what}" for what, each in spent.items())
@@ -304,8 +299,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, when_us: int, callback: Callable[..., object], *args: Any
     ) -> asyncio.TimerHandle:
         """Schedule something that no process does: it happens whichever process is killed or
-        paused.
-        """
+        paused."""
         return self._call_at_us(when_us, callback, args, self.world)
 
     def _call_at_us(

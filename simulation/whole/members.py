@@ -1,6 +1,5 @@
 """Members of a group that read, commit, leave and come back; records what is processed, by whom,
-and what is committed.
-"""
+and what is committed."""
 
 from __future__ import annotations
 
@@ -40,8 +39,7 @@ async def has_group_read_all(
     around: Environment, consumer: Consumer, topics: Sequence[str]
 ) -> bool:
     """Return whether the group has committed the ends of these topics, or False if that is
-    currently unknown.
-    """
+    currently unknown."""
     names = [name for topic in topics for name in around.partitions(topic)]
     try:
         ends = await consumer.end_offsets(names)

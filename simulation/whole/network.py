@@ -1,10 +1,10 @@
-"""The network: machines by name, what is under way between them, and what goes wrong there.
+"""The network: machines by name, what is under way between them, and the faults there.
 
-Bytes arrive in order and once, after a while that is drawn per direction, torn at drawn places.
-Over a cut way nothing arrives and no end learns of it; when it is mended TCP goes on where it was.
-Where no process listens a connection is refused; a machine without power answers nothing, and after
-its next boot it knows none of the old connections. `digest` is that of every arrival, with time and
-names.
+Bytes arrive in order and once, after a delay drawn per direction, split at drawn places. Across a
+cut nothing arrives and neither end learns of it; when the cut is repaired, TCP goes on where it
+was. If no process listens, a connection is refused. A machine without power answers nothing, and
+after its next boot it knows none of the old connections. `digest` covers every arrival, with time
+and names.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Host:
 
 
 class Network:
-    """The loop's connections (`loop.Wires`), and the faults."""
+    """Implements the loop's connections (`loop.Wires`), and the faults."""
 
     def __init__(self, loop: VirtualLoop, seed: int) -> None:
         self._loop = loop
@@ -82,14 +82,14 @@ class Network:
         return self._digest.hexdigest()
 
     def host(self, name: str) -> Host:
-        """The machine of that name; made where there is none yet."""
+        """Return the machine with this name, creating it if it does not exist."""
         host = self._hosts.get(name)
         if host is None:
             host = self._hosts[name] = Host(name)
         return host
 
     def process(self, name: str, host: str = "") -> Life:
-        """A new process, on a machine of its own name if on no other."""
+        """Start a new process on this machine, or on a machine with the process's name."""
         life = self._loop.life(name, host)
         self.host(life.host)
         life.at_end(lambda: self.process_died(life))
@@ -98,11 +98,15 @@ class Network:
     # ---- faults ----
 
     def cut(self, source: str, target: str) -> None:
-        """Nothing gets from the one to the other, until as many `mend` as `cut`."""
+        """Let nothing pass from source to target, until `mend` has been called as often as
+        `cut`."""
         self._cuts[source, target] = self._cuts.get((source, target), 0) + 1
 
     def mend(self, source: str, target: str, *, resets: float = 0.25) -> None:
-        """`resets`: how likely a connection is whose bytes could not pass to be reset now."""
+        """Undo one `cut`.
+
+        `resets`: the probability that a connection whose bytes could not pass is reset now.
+        """
         left = self._cuts.get((source, target), 0) - 1
         if left > 0:
             self._cuts[source, target] = left
@@ -118,20 +122,20 @@ class Network:
                 self._go_on(end)
 
     def reset(self, one: str, other: str | None = None) -> None:
-        """Break the connections between the two, or all of one machine."""
+        """Break the connections between the two machines, or all connections of one."""
         for end in list(self.host(one).ends):
             if end.peer is not None and other in (None, end.peer.host.name):
                 self._break(end)
 
     def slow(self, name: str, more_us: int) -> None:
-        """Everything from and to this machine takes so much longer; 0: no more."""
+        """Delay everything to and from this machine by this much; 0 ends the delay."""
         self._slow_us[name] = more_us
 
     def is_cut(self, source: Host, target: Host) -> bool:
         return (source.name, target.name) in self._cuts
 
     def process_died(self, life: Life) -> None:
-        """Its kernel closes what it had."""
+        """Close the connections of a process that has died, as its kernel does."""
         host = self.host(life.host)
         for listening in list(host.listening.values()):
             if listening.life is life:
@@ -141,7 +145,7 @@ class Network:
                 end.close()
 
     def power_off(self, name: str) -> None:
-        """The machine's connections are gone, and no peer is notified."""
+        """Remove the machine's connections without notifying any peer."""
         host = self.host(name)
         host.is_up = False
         for listening in list(host.listening.values()):
@@ -152,7 +156,7 @@ class Network:
         host.ends = {}
 
     def power_on(self, name: str) -> None:
-        """The machine is there again, and knows of nothing."""
+        """Bring the machine back without its old connections."""
         host = self.host(name)
         host.is_up = True
         for end in list(self._stalled):
@@ -179,7 +183,7 @@ class Network:
     # ---- flows ----
 
     def send(self, end: End, item: Item) -> None:
-        """It arrives later, after all that this end has sent before."""
+        """Send an item; it arrives later, after everything that this end has sent before."""
         random = self._random
         if isinstance(item, bytes):
             while len(item) > 1 and (len(item) > _PIECE_BYTES or random.random() < _TORN):
@@ -202,7 +206,7 @@ class Network:
             self._loop.world_at_us(at_us, self._flow, end)
 
     def _flow(self, end: End) -> None:
-        """What is due of this flow arrives."""
+        """Deliver what is due of this flow."""
         end.flow_is_due = False
         peer, flow, now_us = end.peer, end.flow, self._loop.now_us
         assert peer is not None
@@ -252,7 +256,7 @@ class Network:
         return self.host(_OUTSIDE if life is None else life.host)
 
     def bind(self, listener: Listener, backlog: int) -> list[socket.socket]:
-        """`broker.machine.Machine.bind`: by the process that calls it, on its machine."""
+        """Implement `broker.machine.Machine.bind` for the process that calls it, on its machine."""
         host = self._here()
         if listener.port in host.listening:
             raise OSError(errno.EADDRINUSE, f"{listener}: address already in use")
@@ -263,7 +267,7 @@ class Network:
     async def connect(
         self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        """`create_connection`, from the machine of the process that calls it."""
+        """Implement `create_connection` from the machine of the process that calls it."""
         here = self._here()
         if host not in self._hosts:
             raise OSError(errno.ENOENT, f"{host}: name or service not known")
@@ -282,7 +286,7 @@ class Network:
     async def adopt(
         self, factory: Callable[[], asyncio.BaseProtocol], sock: object
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        """`connect_accepted_socket`."""
+        """Implement `connect_accepted_socket`."""
         assert isinstance(sock, AcceptedSocket)
         return self._attach(sock.end, factory)
 
@@ -296,7 +300,7 @@ class Network:
         return transport, protocol
 
     def _knock(self, end: End, target: Address, answer: asyncio.Future[None], attempt: int) -> None:
-        """Ask for a connection; again after a while, for as long as nothing comes back."""
+        """Ask for a connection, and ask again after a while, as long as no answer arrives."""
         if answer.done() or end.is_closed:
             return
         if attempt == _SYN_ATTEMPTS:
@@ -329,7 +333,7 @@ class Network:
     # ---- listening ----
 
     def add_reader(self, descriptor: int, callback: Callable[[], object]) -> None:
-        """Only what listens is watched."""
+        """Watch a descriptor; only listening sockets can be watched."""
         listening = self._listening[descriptor]
         life = CURRENT.get()
         context = self._loop.world if life is None else life.context()
@@ -345,7 +349,7 @@ class Network:
         return True
 
     def unlisten(self, listening: ListeningSocket) -> None:
-        """It accepts no connection any more."""
+        """Stop accepting connections."""
         if self._listening.pop(listening.fileno(), None) is not None:
             listening.host.listening.pop(listening.getsockname()[1], None)
 

@@ -1,4 +1,4 @@
-"""What operators ask of the cluster in a run: once, and the answers are part of the story."""
+"""Sends operators' requests to the cluster in a run: each once, with the answers in the story."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SETTINGS = (
 
 
 class Operators:
-    """They share a process on a machine of its own."""
+    """All operators. They share a process on a separate machine."""
 
     def __init__(
         self, room: MachineRoom, brokers: Brokers, plan: Plan, around: Environment
@@ -81,7 +81,7 @@ class Operators:
         await admin.alter_partition_reassignments({name: replicas})
 
     async def _delete_records(self, admin: Admin, fault: Fault) -> None:
-        """In front of some record that was acknowledged."""
+        """Delete the records before some acknowledged record."""
         history = self._around.history
         offsets = [
             each.offset
@@ -107,7 +107,8 @@ class Operators:
         )
 
     async def _move(self, admin: Admin, fault: Fault) -> None:
-        """A replica of a broker's from one log directory to the other; or back, if it moves."""
+        """Move a replica of a broker from one log directory to the other, or back if it is
+        already moving."""
         directories = (await admin.describe_log_dirs()).get(fault.first, ())
         there = [
             (name, each.path)

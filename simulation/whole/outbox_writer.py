@@ -1,8 +1,8 @@
-"""A producer as `SyncProducer` uses it: records go through its outbox, good ones and odd ones.
+"""Uses a producer as `SyncProducer` does: records, good ones and odd ones, go through its outbox.
 
-No thread runs in a simulation, so what other threads do is done on the loop: to check a record, and
-to put it into the outbox. The drain, the lines of topics that are not known yet and the deliveries
-are those of the client.
+No thread runs in a simulation, so the work of other threads is done on the loop: to check a record,
+and to put it into the outbox. The drain, the queues of topics that are not known yet and the
+deliveries are the client's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ODD_HEADER: Any = [("hops", 3)]
 
 
 class _SameLoop:
-    """What an outbox needs of the loop's thread, for one that runs in it already."""
+    """Gives an outbox what it needs of the loop's thread when it already runs in that thread."""
 
     def call_soon(self, callback: Callable[[], Any]) -> None:
         asyncio.get_running_loop().call_soon(callback)
@@ -38,7 +38,7 @@ class _SameLoop:
 
 
 class _Delivery(SyncDelivery):
-    """Which no thread waits for."""
+    """A delivery for which no thread waits."""
 
     def __init__(self, record: CheckedRecord) -> None:
         self.record = record
@@ -49,7 +49,8 @@ class _Delivery(SyncDelivery):
 
 
 class OutboxWriter(Writer):
-    """Now and then it tries to send what is no record, and nothing else may suffer from that."""
+    """Writes through an outbox, and sometimes tries to send an invalid record, which must not
+    affect anything else."""
 
     def __init__(self, around: Environment, name: str, topic: str, random: Random) -> None:
         super().__init__(around, name, topic, random)

@@ -1,9 +1,9 @@
-"""What a run of whole brokers is made of: drawn from the seed, and said in one line.
+"""The plan of a run of whole brokers: drawn from the seed, and described in one line.
 
-The same dice as those of the machines' simulation (`simulation.options`), with what only a whole
-broker has: a disk that fills up or breaks, clean stops, connections that are torn or starve. Every
-plan has deaths in the middle of a turn, of which `second` says how many changes of the disk it is
-until then.
+The dice are the same as in the machines' simulation (`simulation.options`), with additional faults
+of whole brokers: a disk that fills up or breaks, clean stops, connections that break or starve.
+Every plan has deaths in the middle of a turn, for which `second` is the number of changes of the
+disk until then.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ FAULTS = (
 )
 KILL_IN_A_TURN, POWER_IN_A_TURN = STRIKES = ("kill in a turn", "power in a turn")
 AT_A_DELETION = "power at a deletion"
-"""As the second of these; the changes count from the next deletion of a log on."""
+"""Like the second of these, but the changes are counted from the next deletion of a log."""
 FLIP_AT_A_CRASH = "bit flip at a crash"
-"""As a bit flip, in the producers' snapshots too, and the broker stops at once: by a kill, or by a
-power cut if `second` is 1."""
+"""Like a bit flip, but also in the producers' snapshots, and the broker stops immediately: by a
+kill, or by a power cut if `second` is 1."""
 CLOCK, DISK_SLOW, BUSY, DESCRIPTORS, FLIP = MACHINE_FAULTS = (
     "clock",
     "disk slow",
@@ -46,31 +46,33 @@ CLOCK, DISK_SLOW, BUSY, DESCRIPTORS, FLIP = MACHINE_FAULTS = (
     "descriptors",
     "bit flip",
 )
-"""What befalls one machine and passes: its calendar is wrong, each sync takes long, each turn of
-its broker takes longer, files cannot be opened, a bit of an old segment reads wrong."""
+"""Temporary faults of one machine: its calendar is wrong, each sync takes long, each turn of its
+broker takes longer, files cannot be opened, a bit of an old segment reads wrong."""
 
 DELETE_RECORDS, ADD_PARTITIONS, TOPIC_CONFIG = OPERATIONS = (
     "delete records",
     "add partitions",
     "topic config",
 )
-"""What operators do to a topic that forgets."""
+"""Operations on a topic that loses records."""
 
 CLOCK_AT_BOOT, UNREAD, PIPELINED = GUESTS = ("clock at boot", "unread", "pipelined")
-"""A broker that is killed and finds another calendar at its start; clients that do not read their
-answers, or do not wait for them."""
+"""Faults: a broker is killed and finds a different calendar at its start; clients do not read
+their answers, or do not wait for them."""
 
 EMPTIED = "emptied"
-"""A broker is killed, and finds a new disk in the place of a log directory; only while all replicas
-are in sync, for what it had is gone."""
+"""The fault in which a broker is killed and finds a new disk in place of a log directory.
+
+It happens only while all replicas are in sync, because the old disk's contents are gone.
+"""
 
 HUNG, PAUSED_FOLLOWER, REPLACED = DRILLS = ("hung", "paused follower", "disk replaced")
-"""What comes by itself, when all the faults have ended and all replicas are in sync: a disk that
-lets no write end, and reports no error; a broker that stands still and leads nothing that matters
-to a group; an emptied log directory, after a clean stop if `second` is 1."""
+"""Faults that come one at a time, after all others have ended and when all replicas are in sync:
+a disk on which no write ends and no error is reported; a pause of a broker that leads nothing
+important to a group; an emptied log directory, after a clean stop if `second` is 1."""
 
 MOVE_LOG_DIR = "move log dir"
-"""What operators do to a replica on a broker with two log directories."""
+"""The operation that moves a replica on a broker with two log directories."""
 
 _ALWAYS = ("kill", "power", "pause", "isolate")
 _BEGIN_MS = 1500
@@ -85,7 +87,7 @@ _SMALL_SEGMENT_BYTES = 8192
 
 
 class Plan(NamedTuple):
-    """One run."""
+    """The plan of one run."""
 
     seed: int
     brokers: int = 3
@@ -107,7 +109,7 @@ class Plan(NamedTuple):
     drills: tuple[Fault, ...] = ()
 
     def text(self) -> str:
-        """All but the faults."""
+        """Return everything except the faults."""
         flush = self.flush_interval_messages
         return (
             f"{self.brokers} brokers, {self.partitions} partitions of each topic, sessions of "
@@ -134,7 +136,7 @@ class Plan(NamedTuple):
 
 
 def draw(seed: int) -> Plan:
-    """The plan of a seed; the run itself has dice of its own."""
+    """Draw the plan of a seed; the run itself has separate dice."""
     random = Random(f"plan {seed}")
     brokers = random.choice((3, 3, 3, 4))
     kinds = [kind for kind in FAULTS if kind in _ALWAYS or random.random() < 0.5]
@@ -159,7 +161,7 @@ def draw(seed: int) -> Plan:
 
 
 def _with_drills(plan: Plan, random: Random) -> Plan:
-    """By dice of their own, and not in the seeds that tests name, as with guests."""
+    """Add drills, with separate dice. As with guests, the seeds that tests name get none."""
     if plan.seed < _FIRST_WITH_DRILLS:
         return plan
     faults = list(plan.faults)
@@ -181,7 +183,10 @@ def _broker_and_way(plan: Plan, random: Random) -> tuple[int, int, int]:
 
 
 def _with_guests(plan: Plan, random: Random) -> Plan:
-    """By dice of their own, and not in the first seeds: tests have found what they find."""
+    """Add guests, with separate dice.
+
+    The first seeds get none, because tests rely on what they find.
+    """
     if plan.seed < _FIRST_WITH_GUESTS:
         return plan
     faults = list(plan.faults)
@@ -196,7 +201,7 @@ def _with_guests(plan: Plan, random: Random) -> Plan:
 
 
 def _with_strikes(plan: Plan, random: Random) -> Plan:
-    """By dice of their own; most of them fall before the faults end."""
+    """Add strikes, with separate dice; most of them happen before the faults end."""
     faults = list(plan.faults)
     for _ in range(random.choice((2, 2, 3))):
         at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms - 2000)
@@ -209,8 +214,8 @@ def _with_strikes(plan: Plan, random: Random) -> Plan:
 
 
 def _widened(plan: Plan, random: Random) -> Plan:
-    """With topics that do not keep everything, and what befalls machines beside faults that stop
-    them; by dice of its own."""
+    """Add topics that do not keep everything, and machine faults that stop no broker, with
+    separate dice."""
     plan = plan._replace(
         is_cleaning=random.random() < 0.6,
         has_keyed=random.random() < 0.5,
@@ -235,7 +240,8 @@ def _widened(plan: Plan, random: Random) -> Plan:
 
 
 def _with_log_dirs(plan: Plan, random: Random) -> Plan:
-    """By dice of their own; many moves, for most are over before anything befalls them."""
+    """Add moves between log directories, with separate dice: many, because most end before any
+    fault affects them."""
     if random.random() >= _HAVE_TWO_LOG_DIRS:
         return plan
     faults = list(plan.faults)
@@ -247,7 +253,7 @@ def _with_log_dirs(plan: Plan, random: Random) -> Plan:
 
 
 def _with_flips(plan: Plan, random: Random) -> Plan:
-    """By dice of their own; late, so that there are cold segments."""
+    """Add flipped bits, with separate dice: late, so that there are cold segments."""
     if random.random() >= _HAVE_FLIPS or plan.segment_bytes > _SMALL_SEGMENT_BYTES:
         return plan
     faults = list(plan.faults)
@@ -260,7 +266,7 @@ def _with_flips(plan: Plan, random: Random) -> Plan:
 
 
 def at_a_deletion(plan: Plan, random: Random) -> Fault:
-    """Draw a loss of power at some change of the disk from the next deletion of a log on."""
+    """Draw a power cut at some change of the disk, counted from the next deletion of a log."""
     at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms - 2000)
     operations = random.randint(1, 8)
     for_ms = int(random.choice((50, 400, 1500)) * (0.5 + random.random()))

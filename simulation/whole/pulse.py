@@ -1,7 +1,7 @@
-"""The broker's pulse of its disks, with virtual time in the place of its two threads.
+"""The broker's pulse of its disks, with virtual time instead of its two threads.
 
-They belong to the broker's process, and not to its loop: they go on while a turn waits for the
-disk, and stand still while the process is stopped.
+The threads belong to the broker's process, not to its loop: they go on while a turn waits for the
+disk, and stop while the process is stopped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SimPulse(DiskPulse):
         self.start()
 
     def _write(self) -> None:
-        """The one under way ends, or goes on; the next ones begin."""
+        """End the write under way, unless it still hangs, and begin the next ones."""
         if self._writes != self._ended and self._hangs(self._path):
             return
         self._ended = self._writes

@@ -1,4 +1,4 @@
-"""Consumers without a group: they read all topics from the beginning, and sometimes again."""
+"""Consumers without a group, which read all topics from the beginning, and sometimes again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Reader(Actor):
                 await consumer.close()
 
     async def _read_all(self, consumer: Consumer) -> None:
-        """From the beginning, until it is time to start over or everything is read."""
+        """Read from the beginning, until it is time to start over or everything has been read."""
         around, random, history = self._around, self._random, self._around.history
         stretch = history.stretch(self.name, is_committed=self._is_committed)
         consumer.assign(self._names)
@@ -74,7 +74,7 @@ class Reader(Actor):
                 return
 
     async def _ends(self, consumer: Consumer) -> dict[TopicPartition, int]:
-        """The latest offsets; of none, if they cannot be found out."""
+        """Return the latest offsets, or none if they cannot be found out."""
         try:
             ends = await consumer.end_offsets(self._names)
         except BarnabasError as error:

@@ -1,7 +1,7 @@
-"""Makes a topic, writes to it, deletes it while it is being written, and makes it again.
+"""Creates a topic, writes to it, deletes it during the writing, and recreates it.
 
-Its name is the same each time. What is judged are the records that were acknowledged in an era and
-before its end was asked for; somebody else writes all the time, and that is not counted.
+Its name is the same each time. The records judged are those acknowledged in an era before its end
+was requested; another producer writes all the time, and its records do not count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOISE_EVERY_S = 0.05
 
 
 class Remaker(Actor):
-    """The topic is its own alone; in the end it is there."""
+    """The only user of the topic, which exists in the end."""
 
     def __init__(self, around: Environment, name: str, random: Random) -> None:
         super().__init__(around, name, random)
@@ -46,7 +46,8 @@ class Remaker(Actor):
                 noise.cancel()
 
     async def _is_made(self, admin: Admin) -> bool:
-        """Make the topic, however long that takes; whether it certainly was not there before."""
+        """Create the topic, however long that takes; returns whether it certainly did not exist
+        before."""
         configs = {
             "min.insync.replicas": str(self._around.options.min_insync_replicas),
             "segment.bytes": "2048",
@@ -67,7 +68,7 @@ class Remaker(Actor):
                 return True
 
     async def _is_deleted(self, admin: Admin) -> bool:
-        """Delete the topic; whether no request to do so can still be under way."""
+        """Delete the topic; returns whether no deletion request can still be under way."""
         is_certain = True
         while True:
             try:
@@ -83,7 +84,7 @@ class Remaker(Actor):
                 return is_certain
 
     async def _write(self, era: Era) -> None:
-        """Some rounds, each of which waits for its outcomes."""
+        """Write a few rounds, waiting for the outcomes of each."""
         around, random = self._around, self._random
         producer = self._producer(acks=-1)
         if not await has_started(producer, around, random):
@@ -103,7 +104,7 @@ class Remaker(Actor):
             await producer.close()
 
     async def _noise(self) -> None:
-        """Write without waiting for anything, through the deletion as well."""
+        """Write without waiting for anything, also during the deletion."""
         producer = self._producer(acks=1)
         if not await has_started(producer, self._around, self._random):
             return

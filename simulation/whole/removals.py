@@ -1,7 +1,7 @@
-"""Where the logs begin, and who is in sync for too long: seen while it happens, as by `Witness`.
+"""Watches where the logs begin, and which replicas stay in sync too long, as `Witness` does.
 
-What retention may take is decided by true time, which no simulated broker knows for certain: its
-calendar may have been set to anything.
+True time decides what retention may remove, but no simulated broker knows it for certain: its
+calendar may have been set to any time.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from simulation.whole.history import OK, History, Writing
 from simulation.whole.rules import Allowed, Tally
 
 _LATE_MS = 1_000
-"""How much later than Kafka's half of `replica.lag.time.max.ms` an ISR may be looked at."""
+"""How much later than Kafka's half of `replica.lag.time.max.ms` an ISR may be checked."""
 
 _Member = tuple[Replica, int, int]
-"""A leader's replica, its epoch, and who is in its ISR."""
+"""A leader's replica, its epoch, and a member of its ISR."""
 
 
 class Removals:
-    """`look` is called as often as anybody likes; it only reads."""
+    """Watches the brokers. `look` may be called any number of times; it only reads."""
 
     def __init__(self, history: History, lag_time_max_ms: int) -> None:
         self._history = history
@@ -34,7 +34,7 @@ class Removals:
         self._wrong: dict[tuple[str, str], str] = {}
 
     def look(self, brokers: Mapping[int, SimBroker], now_ms: int) -> None:
-        """At the brokers that serve now; `now_ms` is true time."""
+        """Look at the brokers that currently serve; `now_ms` is true time."""
         before, self._behind = self._behind, {}
         for broker_id, broker in brokers.items():
             life, server = broker.life, broker.server
@@ -83,8 +83,9 @@ class Removals:
         *,
         is_awake: bool,
     ) -> None:
-        """Of a member that has not moved while there was something to fetch, and of a leader that
-        led in this epoch and was awake all the time (RE-8). `before`: what the last look kept."""
+        """Look at members that have not moved while there was something to fetch, under a leader
+        that has led in this epoch and been awake all the time (RE-8). `before`: what the last
+        look recorded."""
         partition = replica.partition
         limit_ms = self._lag_time_max_ms * 3 // 2 + _LATE_MS
         for member in partition.isr:
@@ -109,7 +110,7 @@ class Removals:
         self._wrong.setdefault((rule, f"{name} on broker {broker_id}"), words)
 
     def judge(self, tally: Tally, allowed: Allowed) -> None:
-        """Say what was seen."""
+        """Report what was seen."""
         for rule, times in self._seen.items():
             tally.judged[rule] += times
         for (rule, where), words in self._wrong.items():

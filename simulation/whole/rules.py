@@ -1,12 +1,12 @@
-"""What must be true of a run, and how often there was something to judge.
+"""The rules for a run, and how often each had something to judge.
 
-A rule that judged nothing proves nothing, so every one counts. Each takes the evidence as it is:
-what clients noted, and what stands in the logs; none of them asks a broker.
+A rule that judged nothing proves nothing, so every judgement counts. Each rule takes the evidence
+as it is: what clients recorded, and what is in the logs; no rule asks a broker.
 
-What is allowed (and is not judged): what acks=1 and acks=0 lose when another broker takes over;
-order and repetitions of those; the order of an idempotent writer that was in doubt and started
-over, and twice a record of which it does not know what became.
-In partitions that are `lossy` nothing is promised at all.
+The following is allowed and not judged: what acks=1 and acks=0 lose when another broker takes over;
+the order and repetition of such records; the order of an idempotent writer that was in doubt and
+started over, and duplicates of a record whose outcome it does not know. Nothing is promised for
+partitions that are `lossy`.
 """
 
 from __future__ import annotations
@@ -70,22 +70,23 @@ RULES: Mapping[str, str] = MappingProxyType(
 RULE_OF_DRILL: Mapping[str, str] = MappingProxyType(
     {HUNG: "hung", PAUSED_FOLLOWER: "awake", REPLACED: "refilled"}
 )
-"""Rules that judge nothing in a run without the drill."""
+"""Rules that judge nothing in a run without this drill."""
 
 
 class Allowed(NamedTuple):
-    """What the faults of a run may have cost."""
+    """The losses that the faults of a run may have caused."""
 
     is_calm: bool = False  # there were none: acks=1 loses nothing either
     lossy: Mapping[TopicPartition, str] = MappingProxyType({})
-    """Why nothing is promised there: an unclean election, all replicas without power at once."""
+    """Why nothing is promised there: an unclean election, or a power cut of all replicas at
+    once."""
 
     def is_lossy(self, *topics: str) -> bool:
         return any(name.topic in topics for name in self.lossy)
 
 
 class Evidence(NamedTuple):
-    """All that the rules below look at."""
+    """The evidence that the rules below use."""
 
     history: History
     truths: Mapping[TopicPartition, Truth]
@@ -102,14 +103,17 @@ class Tally:
         self.broken: list[str] = []
 
     def judge(self, rule: str, holds: bool, text: str, *values: object, times: int = 1) -> None:
-        """`text` is a format for the values; `times`: how many of what is judged at once."""
+        """Count a judgement.
+
+        `text` is a format string for the values; `times`: how many things are judged at once.
+        """
         self.judged[rule] += times
         if not holds:
             self.broken.append(f"{rule} ({RULES[rule]}): {text.format(*values)}")
 
 
 def judge_writings(tally: Tally, evidence: Evidence) -> None:
-    """Of every record: whether it is there, and whether it should be."""
+    """Judge every record: whether it is there, and whether it should be."""
     for writing in evidence.history.writings.values():
         truth = evidence.truths.get(writing.name)
         if truth is None:
@@ -136,8 +140,8 @@ def judge_writings(tally: Tally, evidence: Evidence) -> None:
 
 
 def forgiven(evidence: Evidence) -> dict[str, int]:
-    """What is missing and was allowed to be: how many records that acks=1 was acknowledged for, and
-    how many that acks=0 was sent."""
+    """Count the records that are missing and were allowed to be, by the acks that they were
+    written with."""
     lost = {"acks=1": 0, "acks=0": 0}
     for writing in evidence.history.writings.values():
         truth = evidence.truths.get(writing.name)
@@ -149,7 +153,7 @@ def forgiven(evidence: Evidence) -> dict[str, int]:
 
 
 def judge_sequences(tally: Tally, evidence: Evidence) -> None:
-    """Of idempotent writers: each record once, and in order."""
+    """Judge idempotent writers: each record must be there once, and in order."""
     history = evidence.history
     for name, truth in evidence.truths.items():
         last: dict[str, tuple[int, int]] = {}
@@ -172,7 +176,7 @@ def judge_sequences(tally: Tally, evidence: Evidence) -> None:
 
 
 def judge_transactions(tally: Tally, evidence: Evidence) -> None:
-    """Of every transaction: all of it is visible, or nothing."""
+    """Judge every transaction: either all of it is visible, or nothing."""
     if evidence.allowed.is_lossy(TRANSACTION_TOPIC):
         return
     for transaction in evidence.history.transactions:
@@ -197,7 +201,7 @@ def judge_transactions(tally: Tally, evidence: Evidence) -> None:
 
 
 def judge_reading(tally: Tally, evidence: Evidence) -> None:
-    """Of every reader: forward, without gaps, and nothing that is not there in the end."""
+    """Judge every reader: it must read forward, without gaps, and only what is there in the end."""
     history, lossy = evidence.history, evidence.allowed.lossy
     for stretch in history.stretches:
         for name, runs in stretch.runs.items():
@@ -239,10 +243,10 @@ def judge_reading(tally: Tally, evidence: Evidence) -> None:
 
 
 def judge_ends(tally: Tally, evidence: Evidence) -> None:
-    """The ends of partitions that each client received.
+    """Judge the ends of partitions that each client received.
 
-    In one life: one that knows of no leader yet may ask one that is deposed and has not heard it,
-    and receives what was so then.
+    They are compared within one life: a client that knows of no leader yet may ask a deposed leader
+    that does not know of its deposition, and receives the end as it was then.
     """
     before: dict[tuple[str, int, bool, TopicPartition], int] = {}
     for end in evidence.history.ends:
@@ -263,7 +267,7 @@ def judge_ends(tally: Tally, evidence: Evidence) -> None:
 
 
 def judge_group(tally: Tally, evidence: Evidence, group: str, topics: Iterable[str]) -> None:
-    """Of a group: what it has committed it has processed, and nothing of that is forgotten."""
+    """Judge a group: it has processed what it has committed, and none of that is forgotten."""
     history = evidence.history
     if evidence.allowed.is_lossy(GROUP_TOPIC, *topics):
         return
@@ -297,7 +301,7 @@ def judge_group(tally: Tally, evidence: Evidence, group: str, topics: Iterable[s
 
 
 def _judge_commits(tally: Tally, evidence: Evidence, group: str) -> None:
-    """Acknowledged commits; a generation's are all older than those of the next."""
+    """Judge acknowledged commits: no offset of a generation is beyond one of the next."""
     own = [commit for commit in evidence.history.commits if commit.group == group]
     furthest: dict[TopicPartition, int] = {}
     for commit in sorted(own, key=lambda commit: commit.generation):
@@ -318,7 +322,7 @@ class Copying(NamedTuple):
 
 
 def judge_copies(tally: Tally, evidence: Evidence, copying: Copying) -> None:
-    """Of the copies that readers of committed records see: each of the source, once, in order."""
+    """Judge the copies that readers of committed records see: each source record once, in order."""
     group, source, target = copying
     if evidence.allowed.is_lossy(GROUP_TOPIC, TRANSACTION_TOPIC, source, target):
         return
@@ -344,14 +348,15 @@ def judge_copies(tally: Tally, evidence: Evidence, copying: Copying) -> None:
 
 
 def _named(history: History, value: bytes) -> Iterator[Writing]:
-    """The one whose value this is; none, if no client wrote it (which has a rule of its own)."""
+    """Yield the record with this value, or nothing if no client wrote it (which a separate rule
+    judges)."""
     writing = history.writings.get(id_of(value))
     if writing is not None:
         yield writing
 
 
 def _seen(transaction: Transaction, truths: Mapping[TopicPartition, Truth]) -> list[str]:
-    """Those of its records that readers of committed records see."""
+    """Return those of its records that readers of committed records see."""
     seen = []
     for writing in transaction.writings:
         truth = truths.get(writing.name)

@@ -1,4 +1,4 @@
-"""One run of whole brokers: faults first, then quiet, in which everything has to come back.
+"""Makes one run of whole brokers: faults first, then quiet, in which everything must recover.
 
 Brokers and clients are those that users run; loop, network, disks and metadata store are simulated.
 """
@@ -46,13 +46,13 @@ _EACH_SECOND = dict.fromkeys(
     ),
     "1000",
 )
-"""How often all is looked for that is old enough to go."""
+"""How often the broker looks for data that is old enough to be removed."""
 
 EVENTS = ("elections", "truncations", "expiries", "rebalances", "deaths in a turn")
 
 
 class Outcome(NamedTuple):
-    """What came of a run; `broken` is empty if all was well."""
+    """The outcome of a run; `broken` is empty if all was well."""
 
     plan: Plan
     broken: tuple[str, ...]
@@ -67,7 +67,7 @@ class Outcome(NamedTuple):
 
 
 class _Stage:
-    """All of a run."""
+    """Everything in a run."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -105,7 +105,7 @@ class _Stage:
         self._sessions: list[object] = []
 
     def servers(self) -> dict[int, Server]:
-        """Of those that serve."""
+        """Return the brokers that serve."""
         return {
             broker_id: each.server
             for broker_id, each in self.brokers.by_id.items()
@@ -129,7 +129,7 @@ class _Stage:
 
 
 def run(plan: Plan) -> Outcome:
-    """The same outcome for the same plan, on any machine."""
+    """Run the plan; the same plan gives the same outcome on any machine."""
     stage = _Stage(plan)
     room, history = stage.room, stage.clients.history
     broken: list[str] = []
@@ -170,7 +170,8 @@ def run(plan: Plan) -> Outcome:
 
 
 def _options(plan: Plan) -> Options:
-    """Few clients that seldom write: what a run costs is requests, and its worth is faults."""
+    """Return options with few clients that seldom write: a run's cost is requests, and its value
+    is faults."""
     return Options(
         sure_writers=1,
         transactors=1,
@@ -210,7 +211,7 @@ async def _play(stage: _Stage) -> Judged:
 
 
 def _with_brokers(stage: _Stage, judged: Judged) -> Judged:
-    """With what was seen of the brokers by true time, and of their disks."""
+    """Add what was seen of the brokers by true time, and of their disks."""
     tally = stage.drills.tally
     stage.removals.judge(tally, Allowed())
     for broker in stage.brokers.by_id.values():
@@ -220,7 +221,7 @@ def _with_brokers(stage: _Stage, judged: Judged) -> Judged:
 
 
 def _story(stage: _Stage, broken: list[str]) -> str:
-    """The plan, its faults, what is wrong, and the last lines."""
+    """Return the plan, its faults, what is wrong, and the last lines."""
     plan = stage.plan
     parts = [f"seed {plan.seed}: {plan.text()}", "faults:"]
     for fault in plan.faults:

@@ -1,4 +1,4 @@
-"""A simulated process's clock and dice, and how a client of the simulated network is given them."""
+"""A simulated process's clock and dice, and how a client of the simulated network gets them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from barnabas.client.channel import Seams, dial_tcp
 from simulation.whole.loop import VirtualLoop
 
 EPOCH_MS = 1_700_000_000_000
-"""What a simulated calendar shows at the beginning."""
+"""The time that a simulated calendar shows at the beginning."""
 
 
 class VirtualClock:
-    """The loop's time; `ahead_ms`: how far this machine's calendar is from the others'."""
+    """The loop's time; `ahead_ms`: how far this machine's calendar is ahead of the others'."""
 
     __slots__ = ("_calendar_ms", "_loop")
 
@@ -21,7 +21,7 @@ class VirtualClock:
         self._calendar_ms = EPOCH_MS + ahead_ms
 
     def step(self, by_ms: int) -> None:
-        """Somebody sets the calendar, forwards or backwards; the monotonic clock goes on."""
+        """Set the calendar forwards or backwards, while the monotonic clock goes on."""
         self._calendar_ms += by_ms
 
     def monotonic_ms(self) -> int:
@@ -32,7 +32,7 @@ class VirtualClock:
 
 
 class SeededRandom:
-    """`clock.Random` out of a seed and a name: each process has dice of its own."""
+    """Implements `clock.Random` from a seed and a name: each process has separate dice."""
 
     __slots__ = ("_source",)
 
@@ -52,5 +52,8 @@ class SeededRandom:
 
 
 def client_seams(loop: VirtualLoop, seed: int, name: str) -> Seams:
-    """For Producer, Consumer and Admin. They run in a Life, whose host is where they dial from."""
+    """Return the seams for Producer, Consumer and Admin.
+
+    They run in a Life, whose host they connect from.
+    """
     return Seams(VirtualClock(loop), SeededRandom(seed, name), dial_tcp)

@@ -1,4 +1,4 @@
-"""Makes a failing run smaller while it still fails: fewer faults, and an earlier end of them."""
+"""Reduces a failing run while it still fails: fewer faults, which end earlier."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from simulation.whole.run import Outcome, run
 
 
 def shrink(failed: Outcome, tries: int = 30) -> Outcome:
-    """The smallest failing run that was found; at most so many are tried."""
+    """Return the smallest failing run found after at most `tries` runs."""
     assert failed.broken
     smallest = failed
 

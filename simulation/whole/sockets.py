@@ -1,8 +1,8 @@
-"""What a machine's kernel has: ends of connections, and the sockets by which a process holds them.
+"""A machine's kernel: ends of connections, and the sockets by which a process holds them.
 
-An end belongs to a process until that closes it or dies. What is sent into it flows to its peer
-through the network, in order; at most a window of it may be unread there or under way, and the rest
-stays with the sender. An end that no process holds answers bytes with a reset.
+An end belongs to a process until the process closes it or dies. What is sent into it flows to its
+peer through the network, in order. At most a window of it may be unread there or under way, and the
+rest stays with the sender. An end that no process holds answers bytes with a reset.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WINDOW_BYTES = 128 * 1024
 
 
 class Signal:
-    """What travels in a flow beside bytes."""
+    """The signals that travel in a flow in addition to bytes."""
 
     __slots__ = ("name",)
 
@@ -77,7 +77,7 @@ class End:
         self.on_readable: Callable[[], None] | None = None
         self.on_room: Callable[[], None] | None = None
         self.holds: Callable[[], int] | None = None
-        """How many bytes its process has written and could not send."""
+        """Returns how many bytes its process has written but could not send."""
         # What this end has sent, each item with the time at which it arrives.
         self.flow: deque[tuple[int, Item]] = deque()
         self.flow_at_us = 0
@@ -89,13 +89,13 @@ class End:
     # ---- the process's side ----
 
     def room(self) -> int:
-        """How many bytes `send` takes."""
+        """Return how many bytes `send` takes."""
         if self.peer is None or self.is_closed:
             return 0
         return max(WINDOW_BYTES - self.peer.unread_bytes, 0)
 
     def send(self, data: bytes) -> None:
-        """All of it; there is room."""
+        """Send all data, for which there is room."""
         assert self.peer is not None
         self.peer.unread_bytes += len(data)
         self.network.send(self, data)
@@ -109,7 +109,7 @@ class End:
         return bool(self._received)
 
     def read_into(self, buffer: memoryview) -> int:
-        """Take what has come, as much as there is space for."""
+        """Take received bytes, as many as there is space for."""
         position, size = 0, len(buffer)
         received = self._received
         while received and position < size:
@@ -125,7 +125,8 @@ class End:
         return position
 
     def close(self) -> None:
-        """No process holds it any more; what was sent still flows, and the peer learns of it."""
+        """Close the end, which no process then holds; what was sent still flows, and the peer
+        learns of it."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -139,7 +140,7 @@ class End:
     # ---- the network's side ----
 
     def arrived(self, item: Item) -> None:
-        """Something of the peer's."""
+        """Take an item that has arrived from the peer."""
         if self.is_closed:
             if isinstance(item, bytes) and self.error is None:
                 self.error = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
@@ -156,7 +157,7 @@ class End:
             self.on_readable()
 
     def reset(self) -> None:
-        """The connection is broken: what was received is gone, and nothing can be sent."""
+        """Break the connection: what was received is gone, and nothing can be sent."""
         if self.error is None:
             self.error = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
         self._forget_received()
@@ -166,7 +167,7 @@ class End:
             self.on_room()  # a task that waits to write learns of it as well
 
     def vanish(self) -> None:
-        """Its machine has lost power: no peer is notified."""
+        """Remove the end because its machine has lost power: no peer is notified."""
         self.is_closed = True
         self.on_readable = self.on_room = None
         if self.flow_is_stalled:
@@ -187,7 +188,7 @@ class End:
 
 
 class SimSocket:
-    """The part of `socket.socket` that a broker uses."""
+    """Implements the part of `socket.socket` that a broker uses."""
 
     __slots__ = ("_descriptor", "_name")
 
@@ -202,10 +203,10 @@ class SimSocket:
         return self._name
 
     def setblocking(self, flag: bool) -> None:
-        """It never blocks."""
+        """Do nothing: the socket never blocks."""
 
     def setsockopt(self, level: int, option: int, value: int) -> None:
-        """There is nothing to tune."""
+        """Do nothing: there is nothing to tune."""
 
 
 class AcceptedSocket(SimSocket):
@@ -222,7 +223,7 @@ class AcceptedSocket(SimSocket):
 
 
 class Watch:
-    """What a loop's `add_reader` is: the callback is called for as long as somebody waits."""
+    """Implements a loop's `add_reader`: calls the callback as long as a connection is waiting."""
 
     __slots__ = ("_callback", "_context", "_is_due", "_listening", "_loop")
 
@@ -253,7 +254,7 @@ class Watch:
 
 
 class ListeningSocket(SimSocket):
-    """A port on which connections are taken, and the backlog of those that wait for it."""
+    """A port on which connections are accepted, and the backlog of connections waiting for that."""
 
     __slots__ = ("_backlog", "_limit", "_network", "host", "life", "watch")
 
@@ -274,7 +275,7 @@ class ListeningSocket(SimSocket):
         return AcceptedSocket(self._network.new_descriptor(), end), end.peer.address
 
     def close(self) -> None:
-        """Those in the backlog are reset."""
+        """Close the port and reset the connections in the backlog."""
         self.watch = None
         self._network.unlisten(self)
         backlog, self._backlog = self._backlog, deque()
@@ -284,7 +285,7 @@ class ListeningSocket(SimSocket):
             end.close()
 
     def vanish(self) -> None:
-        """Its machine has lost power."""
+        """Remove the port because its machine has lost power."""
         self.watch = None
         self._backlog.clear()
 
@@ -294,7 +295,7 @@ class ListeningSocket(SimSocket):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether somebody is there to be accepted."""
+        """Whether a connection is waiting to be accepted."""
         return bool(self._backlog)
 
     def knocked(self, end: End) -> None:

@@ -1,9 +1,9 @@
 """A simulated ZooKeeper: one order of commits, and servers that follow it, each in its own time.
 
-A commit is decided the moment that it reaches a server; the others, and what is read and watched
+A commit is decided as soon as it reaches a server; the other servers, and what is read and watched
 there, may be behind. A session sees its own commits, and nothing older than it has seen: its server
-catches up with its every commit, and when it connects. A session of which nothing is heard for its
-timeout is over, whether or not its owner knows: its ephemeral nodes go in one commit.
+catches up with each of its commits, and when it connects. A session that is silent for its timeout
+is over, whether or not its owner knows: its ephemeral nodes are removed in one commit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SERVERS = 3
 
 
 class StoreServer:
-    """One of the servers: the tree as far as it knows, and who watches what through it."""
+    """One server: the tree as far as it knows it, and the links that watch it there."""
 
     __slots__ = ("_behind", "_touched", "_watches", "tree")
 
@@ -36,11 +36,11 @@ class StoreServer:
         self._watches: dict[str, dict[Link, None]] = {}
 
     def note(self, stage: Stage) -> None:
-        """A commit of which it will know."""
+        """Queue a commit that the server will learn of."""
         self._behind.append(stage)
 
     def learn(self) -> None:
-        """The next commit, if it does not know it already."""
+        """Apply the next commit, if the server has not already done so."""
         if self._behind:
             self._apply(self._behind.popleft())
 
@@ -52,7 +52,8 @@ class StoreServer:
         return [self.tree.read(path) for path in paths]
 
     def watch(self, link: Link, path: str) -> int:
-        """Notify the link of the next change; returns which commit made the last."""
+        """Notify the link of the next change; returns the number of the commit that made the
+        last change."""
         self._watches.setdefault(path, {})[link] = None
         return self._touched.get(path, 0)
 
@@ -82,11 +83,11 @@ class Held:
 
 
 class SimStore:
-    """All servers together. What it does by itself is the world's, and belongs to no life."""
+    """All servers together. What the store does by itself belongs to the world, not to any life."""
 
     def __init__(self, random: Random, timing: Timing | None = None) -> None:
         self.tree = Tree()
-        """What is decided."""
+        """The decided state."""
         self._random = random
         self._timing = timing or Timing()
         self._world = Context()
@@ -98,23 +99,24 @@ class SimStore:
     # --- sessions --------------------------------------------------------------------------------
 
     def session(self, timeout_ms: int = SESSION_TIMEOUT_MS) -> SimSession:
-        """A session that has begun; its callbacks run in the context in which this is called.
+        """Start a session; its callbacks run in the context in which this is called.
 
-        Raises ConfigError while the store is away, as a broker finds none then.
+        Raises ConfigError while the store is down, since a broker then finds no store.
         """
         if not self._is_running:
             raise ConfigError("no ZooKeeper answers")
         return SimSession(self, timeout_ms, copy_context())
 
     def connect(self, session: SimSession, context: Context) -> tuple[Link, StoreServer]:
-        """The beginning of a connection: nothing has been sent over it."""
+        """Begin a connection: nothing has been sent over it."""
         there = Lane(self._world, self._random, self._timing)
         back = Lane(context, self._random, self._timing)
         link = Link(there, back, session.changed, session.disconnected)
         return link, self._random.choice(self._servers)
 
     def accept(self, link: Link, server: StoreServer, session_id: int, timeout_ms: int) -> int:
-        """Serve a session over a connection, or a new one, for 0; 0 where it is over."""
+        """Serve a session over a connection, or a new session for id 0; returns 0 if the session
+        is over."""
         if session_id:
             held = self._sessions.get(session_id)
             if held is None:
@@ -131,13 +133,14 @@ class SimStore:
         return session_id
 
     def turns_away(self, link: Link) -> bool:
-        """Whether no server is there to accept it."""
+        """Return whether no server is running that could accept the connection, and break it if
+        so."""
         if not self._is_running:
             link.drop()
         return not self._is_running
 
     def heard(self, session_id: int) -> None:
-        """The session lives."""
+        """Record that the session is alive."""
         held = self._sessions.get(session_id)
         if held is not None:
             held.heard_at = asyncio.get_running_loop().time()
@@ -145,7 +148,7 @@ class SimStore:
     def commit(
         self, session_id: int, server: StoreServer, operations: Sequence[Operation]
     ) -> list[str | int]:
-        """Now; raises MetadataError."""
+        """Commit now. Raises MetadataError."""
         self.heard(session_id)
         server.catch_up()
         results = self._commit(session_id, operations)
@@ -153,27 +156,28 @@ class SimStore:
         return results
 
     def leave(self, session_id: int) -> None:
-        """A session ends of its own will; its connection has one more answer to bring."""
+        """End a session at its own request; one more answer will come over its connection."""
         if self._sessions.pop(session_id, None) is not None:
             self._remove_ephemerals(session_id)
 
     # --- what befalls them -----------------------------------------------------------------------
 
     def expire(self, session_id: int) -> None:
-        """The servers give a session up."""
+        """End a session from the servers' side."""
         held = self._sessions.pop(session_id, None)
         if held is not None:
             held.link.drop()
             self._remove_ephemerals(session_id)
 
     def stop(self) -> None:
-        """All servers are down: every connection breaks, and no session grows older."""
+        """Stop all servers: every connection breaks, and no session gets older."""
         self._is_running = False
         for held in self._sessions.values():
             held.link.drop()
 
     def start(self) -> None:
-        """They are up again, with all that was decided; every session has its whole time again."""
+        """Restart the servers with everything that was decided; every session has its full
+        timeout again."""
         self._is_running = True
         for server in self._servers:
             server.catch_up()

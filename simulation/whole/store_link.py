@@ -1,9 +1,9 @@
 """A session's connection with one of the metadata store's servers.
 
-What is sent arrives later and in its order, in each direction; a cut holds it up, and what has not
-arrived when one side gives up may be lost from some message on. The server's side runs in the
-world's context, the client's in that of its owner: so a message of a killed process still arrives,
-and nothing arrives at it.
+Messages arrive later and in order, in each direction; a cut holds them up, and when one side gives
+up, the messages under way may be lost from some message on. The server's side runs in the world's
+context, the client's in its owner's: so a message from a killed process still arrives, and no
+message arrives at that process.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ class Timing(NamedTuple):
 
     least_ms: float = 0.2
     most_ms: float = 4.0
-    """A message on its way."""
+    """The time of a message on its way."""
     slow_ms: float = 60.0
-    """One of fifty takes up to this."""
+    """One message in fifty takes up to this."""
     lag_ms: float = 25.0
-    """How far the servers may be behind the one that decides, and what is read there with them."""
+    """How far the servers, and what is read there, may be behind the server that decides."""
 
 
 class Broken(Exception):
-    """The connection is gone, and the answer with it."""
+    """The connection is gone, and so is the answer."""
 
 
 class Lane:
-    """One direction: calls that happen at the other end, later, one after the other."""
+    """One direction: calls that happen later at the other end, one after another."""
 
     __slots__ = ("_calls", "_context", "_held", "_last_at", "_random", "_timing", "is_held")
 
     def __init__(self, context: Context, random: Random, timing: Timing) -> None:
-        """`context`: of those who are called."""
+        """`context`: the context in which the calls happen."""
         self._context = context
         self._random = random
         self._timing = timing
@@ -56,14 +56,14 @@ class Lane:
         self._bring()
 
     def release(self) -> None:
-        """The cut has healed: what was held up arrives."""
+        """Deliver what was held up, since the cut has healed."""
         self.is_held = False
         held, self._held = self._held, 0
         for _ in range(held):
             self._bring()
 
     def lose(self, *, is_all: bool = False) -> None:
-        """All that is still under way, or what comes after some message."""
+        """Lose everything still under way, or everything after some message."""
         keep = 0 if is_all else self._random.randint(0, len(self._calls))
         while len(self._calls) > keep:
             self._calls.pop()
@@ -86,7 +86,10 @@ class Lane:
 
 
 class Link:
-    """A connection. `on_change` and `on_end` are its client's, and called as messages arrive."""
+    """A connection.
+
+    `on_change` and `on_end` belong to its client and are called as messages arrive.
+    """
 
     __slots__ = ("_answers", "back", "heard_at", "is_served", "on_change", "on_end", "there")
 
@@ -103,20 +106,21 @@ class Link:
         self.on_end = on_end
         self.is_served = True
         self.heard_at = asyncio.get_running_loop().time()
-        """When the client has heard of the server last."""
+        """When the client last heard from the server."""
         self._answers: dict[asyncio.Future[Any], None] = {}
 
     # --- the client's side -----------------------------------------------------------------------
 
     def ask(self, question: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
-        """What it returns, or the MetadataError that it raises, at the server; or Broken."""
+        """Return what the question returns at the server, or raise the MetadataError that it
+        raises there, or Broken."""
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._answers[answer] = None
         self.there.send(self._asked, question, arguments, answer)
         return answer
 
     def hold(self) -> None:
-        """The network is cut."""
+        """Hold messages up because the network is cut."""
         self.there.is_held = self.back.is_held = True
 
     def release(self) -> None:
@@ -124,7 +128,8 @@ class Link:
         self.back.release()
 
     def give_up(self) -> None:
-        """The client has done with it; what it has sent may arrive for a while."""
+        """Give up the connection on the client's side; what it has sent may still arrive for a
+        while."""
         self.there.lose()
         self.back.lose(is_all=True)
         self.give_up_waiting()
@@ -138,7 +143,7 @@ class Link:
     # --- the server's side -----------------------------------------------------------------------
 
     def drop(self) -> None:
-        """The server has done with it."""
+        """Give up the connection on the server's side."""
         if self.is_served:
             self.is_served = False
             self.back.lose()

@@ -1,8 +1,9 @@
-"""The client of the simulated ZooKeeper: one session after the other, as a broker has them.
+"""The client of the simulated ZooKeeper: one session after another, as a broker has them.
 
 A commit is sent once: it waits for a connection, and if that breaks before the answer its outcome
-is unknown. Who hears nothing for two thirds of the timeout gives the connection up and tries
-another, until the servers answer: the session lives on then, or is over, and the next one begins.
+is unknown. A client that hears nothing for two thirds of the timeout gives up the connection and
+tries others until the servers answer. The session then either lives on, or is over and the next one
+begins.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LAST_RETRY_MS = 1000
 
 
 class SimSession(RemoteStore):
-    """Made by `SimStore.session`, in the context of its owner."""
+    """A client made by `SimStore.session`, in the context of its owner."""
 
     def __init__(self, store: SimStore, timeout_ms: int, context: Context) -> None:
         super().__init__(SessionState.CONNECTED)
@@ -72,14 +73,15 @@ class SimSession(RemoteStore):
                 return
 
     def give_up(self) -> None:
-        """See `RemoteStore`; the servers learn of it a little later."""
+        """End the session, as `RemoteStore` does; the servers learn of it a little later."""
         self._is_given_up = True
         self._link.there.send(self._store.leave, self._session_id)
         if self._state is not SessionState.EXPIRED:
             self._loop.call_soon(self._become, SessionState.EXPIRED, context=self._context)
 
     def beat_by_itself(self) -> None:
-        """Once, as a client does whose thread goes on while the broker's loop waits for a disk."""
+        """Send one heartbeat, as a client does whose thread goes on while the broker's loop
+        waits for a disk."""
         if not self._is_given_up and self._state is SessionState.CONNECTED:
             self._link.there.send(self._store.heard, self._session_id)
             self._link.heard_at = self._loop.time()
@@ -87,27 +89,27 @@ class SimSession(RemoteStore):
     # --- what befalls it -------------------------------------------------------------------------
 
     def cut(self) -> None:
-        """Nothing gets through any more, in either direction, and no end is notified."""
+        """Let nothing pass in either direction, without notifying either end."""
         self._is_cut = True
         for link in (self._link, self._trying):
             if link is not None:
                 link.hold()
 
     def mend(self) -> None:
-        """What was under way arrives, unless it has been given up."""
+        """Let what was under way arrive, unless it has been given up."""
         self._is_cut = False
         for link in (self._link, self._trying):
             if link is not None:
                 link.release()
 
     def reset(self) -> None:
-        """The connection breaks; what was under way to the servers may yet arrive."""
+        """Break the connection; what was under way to the servers may still arrive."""
         self._loop.call_soon(self.disconnected, self._link, context=self._context)
 
     # --- connections -----------------------------------------------------------------------------
 
     def disconnected(self, link: Link) -> None:
-        """A connection is over."""
+        """Handle the end of a connection."""
         link.give_up()
         if self._is_closed:
             return
@@ -119,7 +121,7 @@ class SimSession(RemoteStore):
             self._retry()
 
     def _beat(self, link: Link) -> None:
-        """Let the servers know that there is somebody, and notice if they do not answer."""
+        """Send the servers a heartbeat, and notice if they do not answer."""
         if link is not self._link or self._state is not SessionState.CONNECTED:
             return
         if self._loop.time() - link.heard_at > self._timeout_ms * 2 / 3000:
@@ -144,7 +146,7 @@ class SimSession(RemoteStore):
         self._later(self._timeout_ms / 3, self._give_up_trying, link)
 
     def _reach(self, link: Link, server: StoreServer, session_id: int) -> None:
-        """At the server."""
+        """Ask the server to accept the session."""
         if not self._store.turns_away(link):
             granted_id = self._store.accept(link, server, session_id, self._timeout_ms)
             link.back.send(self._reached, link, server, granted_id)
@@ -198,7 +200,7 @@ class SimSession(RemoteStore):
     # --- watches ---------------------------------------------------------------------------------
 
     def changed(self, path: str) -> None:
-        """The server says so; it may be too late."""
+        """Fire a watch, as the server reports; this may be too late."""
         if not self._is_closed:
             self._watches.fire(path)
 

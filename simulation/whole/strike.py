@@ -1,7 +1,8 @@
 """A process's death in the middle of a turn: at an operation on its machine's files.
 
-`kill -9` and a power cut fall between any two system calls, not only where a coroutine awaits. Only
-what changes the disk is counted, or makes it safe: between two reads nothing is left behind.
+`kill -9` and a power cut may happen between any two system calls, not only where a coroutine
+awaits. Only operations that change the disk or make changes safe are counted: a death between two
+reads leaves no trace.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from simulation.whole.lives import ProcessOver
 
 
 class Strike:
-    """Falls on one operation: that is not done, or if it writes, done in part."""
+    """Strikes one operation, which is then not done, or only partly done if it writes."""
 
     __slots__ = ("_befall", "_begins_with", "_left", "_random")
 
@@ -25,9 +26,11 @@ class Strike:
         befall: Callable[[], object],
         begins_with: str = "",
     ) -> None:
-        """Falls on the last of so many changes of the disk and syncs. `befall`: to kill the
-        process, or to cut its power. `begins_with`: operations count from the moment at which
-        something has a name that ends so."""
+        """Strikes at the last of this many changes and syncs of the disk.
+
+        `befall` kills the process or cuts its power. `begins_with`: operations are counted from the
+        time when something has a name with this ending.
+        """
         assert operations > 0
         self._left = operations
         self._begins_with = begins_with
@@ -35,19 +38,19 @@ class Strike:
         self._befall = befall
 
     def falls(self) -> bool:
-        """Whether the operation that begins now is the one."""
+        """Return whether the operation that begins now is struck."""
         if self._begins_with:
             return False
         self._left -= 1
         return self._left == 0
 
     def named(self, name: str) -> None:
-        """Something has this name now."""
+        """Record that something now has this name."""
         if self._begins_with and name.endswith(self._begins_with):
             self._begins_with = ""
 
     def share(self, size: int) -> int:
-        """How much of a write of so many bytes is done."""
+        """Return how much of a write of this many bytes is done."""
         return self._random.choice((0, self._random.randint(0, size), size))
 
     def fall(self) -> NoReturn:

@@ -1,7 +1,8 @@
-"""Producers of transactions: some are committed, some aborted on purpose, some left to a successor.
+"""Producers of transactions: some are committed, some deliberately aborted, some left to a
+successor.
 
-A successor takes the transactional id over while the old producer still has a transaction open; the
-old one, which does not know, then tries to commit.
+A successor takes over the transactional id while the old producer still has a transaction open; the
+old producer, which does not know, then tries to commit.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _WRONG_IDEA_CHANCE = 0.5  # that the old producer commits while its successor be
 
 
 async def begin_life(around: Environment, name: str, random: Random) -> Producer | None:
-    """A producer that owns the transactional id of that name; None if it did not come to be."""
+    """Return a producer that owns this transactional id, or None if it could not get it."""
     options = around.options
     producer = Producer(
         around.servers,
@@ -47,7 +48,7 @@ async def begin_life(around: Environment, name: str, random: Random) -> Producer
 
 
 class Transactor(Actor):
-    """Owner of one transactional id; each of its producers has a name of its own, `t-0.3`."""
+    """Owns one transactional id; each of its producers has a unique name, such as `t-0.3`."""
 
     def __init__(self, around: Environment, name: str, random: Random) -> None:
         super().__init__(around, name, random)
@@ -66,7 +67,7 @@ class Transactor(Actor):
             await producer.close()
 
     async def _transaction(self, producer: Producer) -> Producer | None:
-        """One of them; returns the producer that goes on after it, if one can."""
+        """Make one transaction; returns the producer that goes on after it, if one can."""
         random, options, around = self._random, self._around.options, self._around
         self._transactions += 1
         transaction = around.history.begins(self._who, self._transactions)
@@ -100,7 +101,7 @@ class Transactor(Actor):
         await send(history, producer, writing, value)
 
     async def _haunt(self, zombie: Producer, transaction: Transaction) -> Producer | None:
-        """The producer has a successor, and writes and commits in spite of that."""
+        """Let a producer write and commit although it has a successor."""
         around, random = self._around, self._random
         around.history.tell("{} gets a successor in the middle of {}", self.name, transaction)
         self._lives += 1
@@ -120,7 +121,7 @@ class Transactor(Actor):
         return successor
 
     async def _write_on(self, zombie: Producer, transaction: Transaction) -> None:
-        """Some more records, in the transaction that it takes for its own."""
+        """Write some more records, in the transaction that the producer believes to be its own."""
         number = len(transaction.writings)
         try:
             for each in range(self._random.randint(0, 3)):

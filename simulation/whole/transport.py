@@ -1,7 +1,8 @@
-"""asyncio's transport over one end of a simulated connection; as asyncio's own for sockets behaves.
+"""Implements asyncio's transport over one end of a simulated connection, like asyncio's own for
+sockets.
 
-Every call of the protocol is made in the context in which the connection was made: so none is made
-after its process was killed, and all of them late after a pause.
+Every call of the protocol is made in the context in which the connection was made: so no call is
+made after its process was killed, and after a pause all calls are late.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class SimTransport(asyncio.Transport):
         self._is_lost = False
 
     def begin(self) -> None:
-        """Call the protocol with this transport, then with what comes."""
+        """Call the protocol with this transport, then with what arrives."""
         self._end.on_readable = self._readable
         self._end.on_room = self._room
         self._end.holds = self.get_write_buffer_size
@@ -64,7 +65,7 @@ class SimTransport(asyncio.Transport):
         return self._is_closing
 
     def held_by_peer(self) -> int:
-        """How many bytes the process at the other end has written and could not send."""
+        """Return how many bytes the process at the other end has written but could not send."""
         peer = self._end.peer
         return 0 if peer is None or peer.holds is None else peer.holds()
 

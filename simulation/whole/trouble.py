@@ -1,8 +1,9 @@
-"""What goes wrong with whole brokers, and what operators do: each fault undoes itself in time.
+"""Injects faults into whole brokers and makes operators' requests; each fault undoes itself in
+time.
 
-Who is down is started again until it serves, as a supervisor of processes does it. Where brokers do
-not flush before they answer, a machine loses power only while all replicas are in sync, and is
-killed instead at other times: nothing is promised of two that lose it at nearly one time.
+A broker that is down is restarted until it serves, as a process supervisor does. If brokers do not
+flush before they answer, a machine loses power only while all replicas are in sync, and is killed
+instead at other times: nothing is promised if two lose power at almost the same time.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _STARTED_AGAIN = ("kill", "bounce", "power", "power all", "stop")
 
 
 class Trouble:
-    """Carries out a plan. `done` counts, by kind, what took hold."""
+    """Carries out a plan. `done` counts, by kind, the faults that took effect."""
 
     def __init__(
         self, room: MachineRoom, brokers: Brokers, plan: Plan, around: Environment
@@ -76,10 +77,10 @@ class Trouble:
         self._flips: list[Callable[[], None]] = []
         self.done: Counter[str] = Counter()
         self.over_at_us = 0
-        """When every fault has been undone, those that went on after their end as well."""
+        """When every fault has been undone, including faults that go on after their end."""
 
     def begin(self) -> None:
-        """Its times count from now."""
+        """Begin the plan: its times count from now."""
         ends_ms = [fault.at_ms + fault.for_ms + _FLIPPED_MS for fault in self._plan.faults]
         self.over_at_us = self._loop.now_us + 1000 * max(ends_ms, default=0)
         for fault in self._plan.faults:
@@ -95,7 +96,10 @@ class Trouble:
             undo()  # the rules look at the bytes
 
     async def heal(self, limit_ms: int) -> None:
-        """Return when every broker serves; what still goes on ends by itself. May time out."""
+        """Return when every broker serves; faults still going on end by themselves.
+
+        May time out.
+        """
         self._history.tell("no more faults")
         self._down_until_us.clear()
         self._spare()
@@ -109,7 +113,8 @@ class Trouble:
                 await asyncio.sleep(_RETRY_MS / 1000)
 
     def _start_the_damaged_again(self) -> None:
-        """Their files read right by now, which only a start finds out."""
+        """Kill brokers that have found a damaged log: their files read right by now, but only a
+        start finds that out."""
         for broker in self._brokers.by_id.values():
             if broker.is_serving and _has_damaged(broker):
                 broker.kill()
@@ -180,7 +185,7 @@ class Trouble:
             self.supervise(broker.broker_id)
 
     def _fall(self, fault: Fault, broker: SimBroker) -> None:
-        """In the middle of one of its turns."""
+        """Kill the broker or cut its power, in the middle of one of its turns."""
         self._tell(fault, f"broker {broker.broker_id}")
         until_us = self._loop.now_us + 1000 * fault.for_ms
         self._down_until_us[broker.broker_id] = until_us
@@ -195,7 +200,7 @@ class Trouble:
         return is_flushed or (victims == 1 and self.are_all_in_sync())
 
     def are_all_in_sync(self) -> bool:
-        """Whether every replica that any broker has is in the ISR of its leader."""
+        """Return whether every replica that any broker has is in the ISR of its leader."""
         partitions = []
         for broker in self._brokers.by_id.values():
             if not broker.is_serving or broker.server is None:
@@ -223,7 +228,7 @@ class Trouble:
         self.supervise(broker.broker_id)
 
     def supervise(self, broker_id: int) -> None:
-        """See to it that it runs again, once its time has come."""
+        """Make sure that the broker runs again, once its time has come."""
         task = self._supervised.get(broker_id)
         if (task is None or task.done()) and not self._brokers[broker_id].is_running:
             self._supervised[broker_id] = self._loop.create_task(
@@ -294,7 +299,7 @@ class Trouble:
             self.replace_disk(broker, fault.second)
 
     def replace_disk(self, broker: SimBroker, number: int) -> None:
-        """With a new one, for one of the log directories."""
+        """Replace the disk of one of the log directories with a new one."""
         paths = [DATA, SECOND_DATA] if self._plan.has_two_log_dirs else [DATA]
         path = paths[number % len(paths)]
         broker.files.empty(path)
@@ -302,7 +307,7 @@ class Trouble:
         self._history.tell("broker {} has a new disk for {}", broker.broker_id, path)
 
     def _befall(self, fault: Fault, broker: SimBroker) -> None:
-        """Something that passes, and stops no broker."""
+        """Inject a temporary fault that stops no broker."""
         kind = fault.kind
         undo: Callable[[], None] | None = None
         if kind == CLOCK:
@@ -327,7 +332,8 @@ class Trouble:
             self._later(fault.for_ms, undo)
 
     def _flip_at_a_crash(self, fault: Fault, broker: SimBroker) -> None:
-        """Its next start meets the damage, unless that is over by then."""
+        """Flip a bit and stop the broker: its next start meets the damage, unless that has ended
+        by then."""
         undo = None
         if broker.is_running:
             undo = broker.files.flip(DATA, self._dice_of(fault), with_snapshots=True)
@@ -361,7 +367,7 @@ class Trouble:
         self._later(fault.for_ms, self._repair, broker)
 
     def _repair(self, broker: SimBroker) -> None:
-        """What a broker has given up it takes again at its next start."""
+        """Repair the disk and restart the broker, which then uses again what it had given up."""
         broker.files.heal(DATA)
         if broker.is_running:
             broker.kill()
@@ -369,6 +375,6 @@ class Trouble:
 
 
 def _has_damaged(broker: SimBroker) -> bool:
-    """Whether its broker has found a damaged log."""
+    """Return whether its broker has found a damaged log."""
     server = broker.server
     return broker.is_serving and server is not None and bool(server.node.replicas.store.damaged)

@@ -1,7 +1,7 @@
-"""What is in a partition below its high watermark, read from the log's own bytes. Pure.
+"""The contents of a partition below its high watermark, read from the log's own bytes. Pure.
 
-Which records are committed is found out again, from the markers that stand in the log, and not from
-what a broker keeps beside it.
+The markers in the log determine which records are committed, not what a broker keeps in addition to
+the log.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from simulation.whole.history import Read, id_of
 
 
 class Truth:
-    """One partition's. `flaws`: what no log may have."""
+    """The contents of one partition. `flaws`: what no log may have."""
 
     __slots__ = ("_hidden", "_open", "end", "flaws", "leader_epoch", "places", "records", "start")
 
     def __init__(self, data: bytes, start: int, end: int) -> None:
-        """The bytes from offset `start` to the high watermark. Raises CorruptData."""
+        """`data`: the bytes from offset `start` to the high watermark. Raises CorruptData."""
         self.start = start
         self.end = end
         self.flaws: list[str] = []
         self.leader_epoch = -1  # the newest one in the log
         self.records: list[Read] = []  # all but markers, in order
         self.places: dict[bytes, list[int]] = {}
-        """Where in `records` those of this id are."""
+        """The indexes in `records` at which records with this id are."""
         self._open: dict[int, list[int]] = {}  # by producer, what its transaction has so far
         self._hidden: dict[int, None] = {}  # offsets of what was aborted
         self._read(data)
 
     @staticmethod
     def next_offset(data: bytes) -> int:
-        """The offset behind the last whole batch."""
+        """Return the offset after the last whole batch."""
         return max(header.last_offset + 1 for _, header in iterate_batches(data))
 
     def is_committed(self, offset: int) -> bool:
-        """Whether a reader of committed records sees the record there."""
+        """Return whether a reader of committed records sees the record there."""
         return offset not in self._hidden
 
     def visible(self, first: int, end: int, *, is_committed: bool) -> list[Read]:
-        """What a reader must be given from offset `first` to `end`."""
+        """Return what a reader must be given from offset `first` to `end`."""
         return [
             read
             for read in self.records

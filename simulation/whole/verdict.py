@@ -1,9 +1,9 @@
-"""After the quiet end: everything is read, from the logs and over the wire, and judged.
+"""Reads everything after the quiet end, from the logs and over the network, and judges it.
 
     judged = await judge(clients, servers, Allowed())
     judged.raise_if_broken()
 
-`servers` are all brokers of the cluster, which run and can reach each other again.
+`servers` are all brokers of the cluster, which are running and can reach each other again.
 """
 
 from __future__ import annotations
@@ -74,27 +74,27 @@ class Judged(NamedTuple):
     forgiven: Mapping[str, int]  # by acks: records that were lost, and allowed to be
 
     def raise_if_broken(self, most: int = 20) -> None:
-        """Raises Broken with the first of what is wrong."""
+        """Raise Broken with the first faults found."""
         if self.broken:
             more = len(self.broken) - most
             shown = [*self.broken[:most], *([f"... and {more} more"] if more > 0 else [])]
             raise Broken("\n".join(shown))
 
     def idle(self) -> list[str]:
-        """The rules that had nothing to judge."""
+        """Return the rules that had nothing to judge."""
         return [rule for rule, count in self.counts.items() if not count]
 
 
 class Broken(Exception):
-    """Something is not as it must be."""
+    """A rule is broken."""
 
 
 async def judge(
     clients: Clients, servers: Servers, allowed: Allowed, witness: Witness | None = None
 ) -> Judged:
-    """Wait for everything to come back, read it all, and judge by every rule.
+    """Wait for everything to recover, read it all, and judge by every rule.
 
-    `witness`: what was seen of the brokers on the way, if somebody looked.
+    `witness`: what was seen of the brokers during the run, if anything watched them.
     """
     tally = Tally()
     history = clients.history
@@ -122,9 +122,9 @@ async def judge(
 async def _judge_cluster(
     tally: Tally, clients: Clients, servers: Servers, allowed: Allowed
 ) -> dict[str, int]:
-    """By all the rules that need the brokers; what was lost and allowed to be.
+    """Judge by all the rules that need the brokers; returns the allowed losses.
 
-    Raises what the brokers have against that.
+    Raises any error that the brokers report.
     """
     leaders = _leaders(servers)
     truths = await _judge_replicas(tally, servers, leaders)
@@ -151,7 +151,7 @@ async def _judge_cluster(
 
 
 def judge_evidence(tally: Tally, evidence: Evidence) -> None:
-    """By the rules that need nothing but that."""
+    """Judge by the rules that need nothing but the evidence."""
     judge_writings(tally, evidence)
     judge_sequences(tally, evidence)
     judge_transactions(tally, evidence)
@@ -168,7 +168,7 @@ def judge_evidence(tally: Tally, evidence: Evidence) -> None:
 async def _quiet(clients: Clients, servers: Servers) -> list[str]:
     """Wait until every partition has a leader and all its replicas, and no transaction is open.
 
-    Returns what lacks when time is up; what is open has a rule of its own.
+    Returns what is missing when time is up; open transactions have a separate rule.
     """
     clock = clients.around.clock
     deadline_ms = clock.monotonic_ms() + clients.around.options.finish_ms
@@ -181,7 +181,7 @@ async def _quiet(clients: Clients, servers: Servers) -> list[str]:
 
 
 def _restless(clients: Clients, servers: Servers) -> list[str]:
-    """What is not as it should be in the end, in words."""
+    """Return what is not as it should be in the end, in words."""
     lacking = []
     hosted = _hosted(servers)
     for topic in clients.around.topics:
@@ -211,7 +211,7 @@ def _restless(clients: Clients, servers: Servers) -> list[str]:
 
 
 def _open(servers: Servers) -> list[str]:
-    """Where transactions are open."""
+    """Return where transactions are open."""
     return [
         f"{replica.topic_partition} is stable up to {replica.last_stable_offset}"
         for server in servers.values()
@@ -221,7 +221,7 @@ def _open(servers: Servers) -> list[str]:
 
 
 def _hosted(servers: Servers) -> dict[TopicPartition, dict[int, Replica]]:
-    """Every replica, by partition and broker."""
+    """Return every replica, by partition and broker."""
     hosted: dict[TopicPartition, dict[int, Replica]] = {}
     for broker_id, server in servers.items():
         for replica in server.node.replicas:
@@ -230,8 +230,8 @@ def _hosted(servers: Servers) -> dict[TopicPartition, dict[int, Replica]]:
 
 
 def _assigned(replicas: dict[int, Replica]) -> dict[int, Replica]:
-    """Without those that were moved away from a broker which never learned of it: they stay there
-    until somebody removes them, as Kafka's do."""
+    """Leave out the replicas that were moved away from a broker that never learned of it: they
+    stay there until they are removed by hand, as Kafka's do."""
     newest = max(replicas.values(), key=lambda each: each.partition.leader_epoch)
     assigned = newest.partition.replicas
     return {broker_id: each for broker_id, each in replicas.items() if broker_id in assigned}
@@ -250,7 +250,7 @@ def _leaders(servers: Servers) -> dict[TopicPartition, Replica]:
 async def _judge_replicas(
     tally: Tally, servers: Servers, leaders: Mapping[TopicPartition, Replica]
 ) -> dict[TopicPartition, Truth]:
-    """All replicas against their leader's, and what is in the topics of the clients."""
+    """Compare all replicas with their leader's, and return what is in the topics of the clients."""
     truths: dict[TopicPartition, Truth] = {}
     for name, replicas in _hosted(servers).items():
         leader = leaders[name]
@@ -271,13 +271,13 @@ async def _judge_replicas(
 
 
 def _is_same(replica: Replica, start: int, end: int, data: bytes) -> bool:
-    """Whether it has these bytes; where brokers compact, whether it has no other records."""
+    """Return whether a replica has these bytes or, if brokers compact, has no different records."""
     found = _bytes(replica, start, end)
     return found == data or (is_compacted(replica.log) and same_records(found, data))
 
 
 def _bytes(replica: Replica, start: int, end: int) -> bytes:
-    """The batches from offset `start` to `end`."""
+    """Return the batches from offset `start` to `end`."""
     data = bytearray()
     while start < end:
         slices = replica.log.read(start, _READ_BYTES, end)
@@ -294,7 +294,7 @@ def _bytes(replica: Replica, start: int, end: int) -> bytes:
 
 
 async def _loaded(name: TopicPartition, replica: Replica) -> str:
-    """Why a coordinator could not begin with this replica; "" if it could."""
+    """Return why a coordinator could not begin with this replica, or "" if it could."""
     machine: Groups | Transactions
     if name.topic == GROUP_TOPIC:
         machine, decode = Groups(name.partition, 0, GroupConfig()), decode_group_record
@@ -315,7 +315,7 @@ async def _loaded(name: TopicPartition, replica: Replica) -> str:
 async def _judge_closed(
     tally: Tally, clients: Clients, leaders: Mapping[TopicPartition, Replica]
 ) -> None:
-    """No transaction is open: not in a partition, not at a coordinator."""
+    """Judge that no transaction is open, either in a partition or at a coordinator."""
     for name, leader in leaders.items():
         stable, end = leader.last_stable_offset, leader.high_watermark
         tally.judge("closed", stable == end, "{} is stable up to {} of {}", name, stable, end)
@@ -326,7 +326,7 @@ async def _judge_closed(
 
 
 async def _committed(clients: Clients) -> dict[str, dict[TopicPartition, int]]:
-    """What the groups have committed, in the end."""
+    """Return the offsets that the groups have committed in the end."""
     committed = {}
     async with _admin(clients) as admin:
         for group in (MEMBERS, COPIERS):
@@ -347,7 +347,7 @@ async def _judge_wire(
     *,
     is_committed: bool,
 ) -> None:
-    """What a new consumer is given of each partition, against what stands in the log."""
+    """Compare what a new consumer is given of each partition with what is in the log."""
     around = clients.around
     # What forgets by time does so between two looks at it, too.
     truths = {name: truth for name, truth in truths.items() if name.topic != SHIFTING}

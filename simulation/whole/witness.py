@@ -1,8 +1,8 @@
-"""Who is seen to lead on the way, and how far: what the logs do not show afterwards.
+"""Watches which brokers lead during the run, and how far: the logs do not show this afterwards.
 
-`look` only reads, and may be called as often as one likes. A leader that comes back within its
-session leads on in the same epoch, from the high watermark of its checkpoint: what may not fall is
-the one of a process. What clients see of that has a rule of its own.
+`look` only reads, and may be called any number of times. A leader that comes back within its
+session leads on in the same epoch, from the high watermark of its checkpoint: only within one
+process must the high watermark not fall. What clients see of that has a separate rule.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.types import TopicPartition
 from simulation.whole.rules import Allowed, Tally
 
 Key = tuple[TopicPartition, bytes, int]
-"""A partition, the id of its topic (one that is made again has another) and a leader epoch."""
+"""A partition, its topic's id (which changes when the topic is recreated) and a leader epoch."""
 
 
 class Witness:
@@ -26,7 +26,7 @@ class Witness:
         self._wrong: list[tuple[TopicPartition, str, str]] = []  # with the rule and the words
 
     def look(self, servers: Mapping[int, Server]) -> None:
-        """At the brokers that run now."""
+        """Look at the brokers that are running now."""
         for broker_id, server in servers.items():
             for replica in server.node.replicas:
                 partition = replica.partition
@@ -53,11 +53,11 @@ class Witness:
 
     @property
     def elections(self) -> int:
-        """Of a leader for a partition, the first one of each not counted."""
+        """The number of elected leaders, not counting the first one of each partition."""
         return len(self._leaders) - len({(name, topic_id) for name, topic_id, _ in self._leaders})
 
     def judge(self, tally: Tally, allowed: Allowed) -> None:
-        """Tell what was seen; epochs have one leader even where nothing else is promised."""
+        """Report what was seen; an epoch has one leader even where nothing else is promised."""
         for rule, times in self._seen.items():
             tally.judged[rule] += times
         for name, rule, words in self._wrong:

@@ -1,7 +1,7 @@
 """Producers without transactions: acks=all and idempotent, acks=1, acks=0.
 
-Each writes a record of its own to a partition that it draws, several at once, and notes what became
-of each. Now and then it closes its producer and goes on with another one, under another name.
+Each writes unique records to partitions that it draws, several at a time, and records the outcome
+of each. Now and then it closes its producer and continues with another one, under another name.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ _REFUSALS = (
     OutOfOrderSequenceNumber,
     ProducerFenced,
 )
-"""Of these a broker says so before it appends. NotLeaderOrFollower is none of them: a client
-that waits for acks=all gets that, too."""
+"""The errors that a broker reports before it appends.
+
+NotLeaderOrFollower is not one of them: a client that waits for acks=all may get it as well.
+"""
 
 _MOST_WAITING = 40
 _FLUSH_CHANCE = 0.15
@@ -43,7 +45,7 @@ _LARGE_CHANCE = 0.1
 
 
 def settled(history: History, writing: Writing, delivery: Delivery) -> None:
-    """Note what became of a record."""
+    """Record the outcome of a record."""
     error, batch = delivery.exception(), delivery.batch
     writing.attempts = batch.attempts
     if error is None:
@@ -59,7 +61,7 @@ def settled(history: History, writing: Writing, delivery: Delivery) -> None:
 async def send(
     history: History, producer: Producer, writing: Writing, value: bytes | None
 ) -> Delivery:
-    """Have it written, and what becomes of it noted; raises if it is not even accepted."""
+    """Send the record and have its outcome recorded; raises if it is not even accepted."""
     name = writing.name
     try:
         delivery = await producer.send(name.topic, value, key=writing.key, partition=name.partition)
@@ -89,7 +91,7 @@ class Writer(Actor):
             await self._live()
 
     async def _live(self) -> None:
-        """One producer's time."""
+        """Run one producer until it is closed."""
         options, random = self._around.options, self._random
         self._lives += 1
         producer = Producer(
@@ -116,7 +118,7 @@ class Writer(Actor):
             await self._close(producer)
 
     def _begin(self, producer: Producer) -> None:
-        """It has started."""
+        """Begin with a producer that has started."""
 
     async def _flush(self, producer: Producer) -> None:
         await producer.flush()
@@ -125,7 +127,7 @@ class Writer(Actor):
         await producer.close()
 
     async def _round(self, producer: Producer, number: int) -> int:
-        """A few records at once; the number of the last one."""
+        """Write a few records at a time; returns the number of the last one."""
         options, random = self._around.options, self._random
         for _ in range(random.randint(1, options.most_per_round)):
             number += 1
@@ -164,6 +166,6 @@ class Writer(Actor):
 
 
 class HastyWriter(Writer):
-    """Gives a record up soon, while others of its partition are still under way (PR-3)."""
+    """Gives up a record early, while others of its partition are still under way (PR-3)."""
 
     delivery_timeout_ms = 2_500

@@ -18,8 +18,7 @@ _RECORD_BYTES = 17  # at most, besides texts, key and headers: lengths, attribut
 
 class Origin:
     """The key and headers of messages, encoded once and shared by all messages that have the
-    same ones.
-    """
+    same ones."""
 
     __slots__ = ("encoded_headers", "encoded_key", "headers", "key", "record_bytes")
 
@@ -60,8 +59,7 @@ class Bundle:
 
     def pieces(self, most_bytes: int) -> Iterator[Bundle]:
         """Split it into bundles of at most `most_bytes` of records, each with at least one
-        message.
-        """
+        message."""
         if self.record_bytes <= most_bytes or self.count == 1:
             yield self
             return
@@ -77,8 +75,7 @@ class Bundle:
 
 def pack(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]:
     """Yield the bundles of each batch: at most `most_bytes` of records, but at least one
-    message.
-    """
+    message."""
     batch: list[Bundle] = []
     size_bytes = 0
     for bundle in bundles:

@@ -12,8 +12,7 @@ from typing import Final
 
 AT_START_BYTES: Final = 4
 """A shorter run at the start of a line is text: UTF-16 and UTF-32 text has up to three NULs
-there.
-"""
+there."""
 WITHIN_BYTES: Final = 4096
 """A run of this length within a line is a hole: at least a block of the file system.
 
@@ -26,8 +25,7 @@ _READ_BYTES: Final = 1 << 20
 
 def next_data(fd: int, position: int) -> int:
     """Return where the data after a position begins, or the file's end if the position is in its
-    last hole.
-    """
+    last hole."""
     if _SEEK_DATA is None:
         return position
     before = os.lseek(fd, 0, os.SEEK_CUR)

@@ -59,8 +59,7 @@ class FileProgress(NamedTuple):
 
     def is_timed(self, beginning: bytes) -> bool:
         """Return whether the part seen of this beginning contains a time, so that it occurs only
-        once.
-        """
+        once."""
         return self.fingerprint.is_timed(beginning)
 
     def found_at(self, device: int, inode: int, beginning: bytes, born_ns: int) -> FileProgress:

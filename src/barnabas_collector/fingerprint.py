@@ -45,8 +45,7 @@ class Fingerprint(NamedTuple):
 
     def is_timed(self, beginning: bytes) -> bool:
         """Return whether the part seen of this beginning contains a time, so that it occurs only
-        once.
-        """
+        once."""
         return _TIME.search(beginning, 0, self.size_bytes) is not None
 
 

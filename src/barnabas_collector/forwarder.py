@@ -95,8 +95,7 @@ class Forwarder:
 
     async def _accept_all(self, bundles: Sequence[Bundle]) -> list[_Sent]:
         """Return each batch with its delivery, its error, or None if it must wait so as not to
-        overtake others.
-        """
+        overtake others."""
         by_partition: dict[int, list[Bundle]] = {}
         for bundle in bundles:
             partition = _partition(bundle.origin.key, self._partitions)

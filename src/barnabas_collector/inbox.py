@@ -19,8 +19,7 @@ _TAKEN_BYTES: Final = 4 << 20
 _WORTH_SENDING_BYTES: Final = 131_072
 _GATHERED_S: Final = 0.005
 """How long the first message waits for others, so that a program that writes line by line does
-not cause a request per line.
-"""
+not cause a request per line."""
 
 
 class Inbox:
@@ -56,8 +55,7 @@ class Inbox:
 
     async def take(self) -> list[Bundle]:
         """Return the next messages, at most a few megabytes; returns none once the inbox has
-        ended and is empty.
-        """
+        ended and is empty."""
         while not self._waiting and not self._is_ended:
             self._news.clear()
             await self._news.wait()

@@ -38,8 +38,7 @@ class KnownFiles(ABC):
 
     def candidates(self, log: str, inodes: Collection[int]) -> list[FileProgress]:
         """Return the files of the log and the files with one of the inodes: no other file can be
-        found there.
-        """
+        found there."""
         names = set(self._by_log.get(log, ()))
         for inode in inodes:
             names |= self._by_inode.get(inode, set())
@@ -49,8 +48,7 @@ class KnownFiles(ABC):
 
     def alike(self, directory: Path, beginning: bytes) -> Iterator[FileProgress]:
         """Return the files of a directory's logs that have this beginning and of which something
-        was sent.
-        """
+        was sent."""
         # Most beginnings have the full length: few lengths differ, and each costs one hash.
         for size_bytes in list(self._beginning_bytes):
             if 0 < size_bytes <= len(beginning):
@@ -62,8 +60,7 @@ class KnownFiles(ABC):
 
     def passed_over(self, log: str) -> list[PassedOver] | None:
         """Return the rotated files at the first look at this log, or None if there has been no
-        look.
-        """
+        look."""
         return self._logs.get(log)
 
     def knows(self, log: str) -> bool:

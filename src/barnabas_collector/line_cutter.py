@@ -82,8 +82,7 @@ class LineCutter:
 
     def _after_nuls(self) -> list[Line]:
         """Return the line that the NULs end, if they are a hole within it; otherwise they are
-        part of the line.
-        """
+        part of the line."""
         nuls, self._nuls = self._nuls, 0
         is_start = not self._rest and not self._passed_bytes
         if nuls < (AT_START_BYTES if is_start else WITHIN_BYTES):

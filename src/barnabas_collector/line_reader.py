@@ -46,8 +46,7 @@ class LineReader(LineCutter):
 
     def _go_to(self, position: int) -> None:
         """Go to the position, skipping the line feed of a last line that was taken before it had
-        one.
-        """
+        one."""
         self._file.seek(max(0, position - 1))
         # A last line was sent without its line feed, and the writer has added that since: read as
         # the next line it would be an empty one.

@@ -90,8 +90,7 @@ class LogDirectory:
 
     def is_abandoned(self, found: Found) -> bool:
         """Return whether it is certain that no process writes to it, or none has written for a
-        long time.
-        """
+        long time."""
         file = self._held.get((found.device, found.inode))
         return file is None or file.quiet_s() >= _ABANDONED_S or file.has_no_writer()
 

@@ -82,8 +82,7 @@ class LogFile:
 
     def beginning(self) -> bytes:
         """Return the beginning of the text, without holes before or after it; b"" if a
-        compressed file is incomplete or damaged.
-        """
+        compressed file is incomplete or damaged."""
         if self._unpack is not None:
             return self._packed_beginning()
         fd = self._file.fileno()
@@ -201,8 +200,7 @@ def unreadable(path: Path, error: OSError) -> ConfigError:
 
 def _born_ns(fd: int) -> int:
     """Return when an open file was created, or 0 if the system or file system does not record
-    it.
-    """
+    it."""
     if _STATX is None:
         return int(getattr(os.fstat(fd), "st_birthtime", 0) * 1_000_000_000)
     found = ctypes.create_string_buffer(_STATX_BYTES)

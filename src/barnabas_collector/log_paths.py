@@ -30,8 +30,7 @@ class LogPaths:
 
     def is_named(self, path: Path) -> bool:
         """Return whether an argument names this rotated file, and not only its directory or its
-        log.
-        """
+        log."""
         return path in self._named
 
     def paths(self) -> list[Path]:

@@ -155,8 +155,7 @@ def _without_doubt(
 ) -> list[FileProgress]:
     """Return the unmatched known files that may still be matched: at most one found file begins
     with the sent part, or the sent part has times; without times, it may consist of a banner
-    alone.
-    """
+    alone."""
     taken = {each.file_id for each in files.values()}
     left = [each for each in known if each.file_id not in taken]
     if len(files) == sum(bool(file.beginning) for file in found):
@@ -220,8 +219,7 @@ def _holds(known: FileProgress, file: Found) -> bool:
 
 def _copies(files: dict[int, FileProgress], found: Sequence[Found]) -> set[int]:
     """Yield the files that may be a copy, complete or under way, of another file, which is read
-    instead.
-    """
+    instead."""
     originals = [file for file in found if file.beginning and (file.is_live or not file.is_listed)]
     return {
         place

@@ -21,8 +21,7 @@ INDENTED = (
     rb"|(?:[a-z_]\w*\.)*[A-Z]\w*(?:Exception|Error|Throwable)(?:$|:|\s))"
 )
 """Every line begins a record unless it is indented, blank or part of a stack trace, such as the
-line with the name of the exception.
-"""
+line with the name of the exception."""
 
 
 class Reader(Protocol):
@@ -55,8 +54,7 @@ class Reader(Protocol):
 
 class RecordReader:
     """Reads the lines of a file and joins them into records with the position of their first
-    line.
-    """
+    line."""
 
     def __init__(self, file: BinaryIO, position: int, number: int, is_start: IsStart) -> None:
         self._reader = LineReader(file, position, number)

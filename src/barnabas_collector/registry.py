@@ -57,8 +57,7 @@ class Registry(KnownFiles):
 
     def partition_count(self, file_id: str) -> int | None:
         """Return the number of partitions for the file's lines, or None if it has not been
-        decided.
-        """
+        decided."""
         return self._partition_counts.get(file_id)
 
     def keep_partition_count(self, file_id: str, count: int) -> None:

@@ -268,8 +268,7 @@ def _after(reader: Reader, progress: FileProgress, file: LogFile) -> FileProgres
 
 def _alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[FileProgress]:
     """Return the known files of this directory's other logs of which a found file may be a copy:
-    its text begins alike and is compressed or has times.
-    """
+    its text begins alike and is compressed or has times."""
     names: dict[str, FileProgress] = {}
     for file in found:
         if file.beginning and (file.size_bytes is None or _is_timed(file)):

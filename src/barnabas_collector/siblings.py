@@ -69,8 +69,7 @@ def log_names(name: str) -> frozenset[str]:
 
 def _order(log: str, name: str) -> Order | None:
     """Return the file's order, larger for newer files, or None if it is not a rotated file of
-    this log.
-    """
+    this log."""
     plain = plain_name(name)
     # The log itself, compressed in place: the youngest. Before it come `.old`, numbered files by
     # falling number, and dated files, should a log have several kinds.

@@ -31,8 +31,7 @@ class StandardInput:
 
     def __init__(self, shipment: Shipment) -> None:
         """Raises `ConfigError` if standard input is closed: its descriptor may by now belong to
-        another file.
-        """
+        another file."""
         if sys.stdin is None:
             raise ConfigError("cannot read standard input: it is closed")
         self._descriptor = sys.stdin.fileno()
@@ -62,8 +61,7 @@ class StandardInput:
 
     def _read(self, alarm: int, patience_s: float | None) -> bytes | None:
         """Return the next bytes, b"" at the end or after an alarm, or None if none arrive within
-        `patience_s`.
-        """
+        `patience_s`."""
         poll = select.poll()
         # A thread that waits for input cannot be cancelled; the alarm's pipe wakes it.
         for descriptor in (self._descriptor, alarm):

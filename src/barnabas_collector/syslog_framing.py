@@ -69,8 +69,7 @@ class SyslogFraming:
 
     def _begin(self, data: bytes, at: int) -> int | None:
         """Return where the text of the next frame begins, or None if that takes more bytes to
-        decide.
-        """
+        decide."""
         match = _COUNT.match(data, at)
         if match is not None:
             # A line may begin with a number, too: the next byte decides.

@@ -32,8 +32,7 @@ _PRIORITY: Final = re.compile(rb"<(0|[1-9][0-9]{0,2})>")
 
 def priority(text: bytes) -> tuple[str, str] | None:
     """Return the names of facility and severity, given by the number in angle brackets (RFC
-    5424, 6.2.1, and RFC 3164, 4.1.1), or None if the message has no valid number.
-    """
+    5424, 6.2.1, and RFC 3164, 4.1.1), or None if the message has no valid number."""
     match = _PRIORITY.match(text)
     if match is None:
         return None

@@ -17,8 +17,7 @@ MOST_CONNECTIONS: Final = 1_000
 IDLE_S: Final = 60.0
 """If there are too many connections, one that has been silent for this long may be closed for a
 new one. Otherwise it stays open: a sender notices that a connection was closed only with its
-next message, and loses that message.
-"""
+next message, and loses that message."""
 
 
 class SyslogTcp:
@@ -57,8 +56,7 @@ class SyslogTcp:
 
     def admits(self, connection: _Connection) -> bool:
         """Add a connection, perhaps in place of the longest idle one; returns False if there is
-        no room.
-        """
+        no room."""
         if len(self._connections) >= self._most:
             # The order is that of the last data (`on_received`).
             oldest = next(iter(self._connections))

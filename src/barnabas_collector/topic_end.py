@@ -23,8 +23,7 @@ async def records_until(
     consumer: Consumer, ends: Mapping[TopicPartition, int]
 ) -> AsyncIterator[list[ConsumerRecord]]:
     """Yield the records until the consumer's positions have reached these ends; some of the last
-    records may be beyond them.
-    """
+    records may be beyond them."""
     while any([await consumer.position(place) < end for place, end in ends.items()]):
         if records := await consumer.poll(_POLL_MS):
             yield records

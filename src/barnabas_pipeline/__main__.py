@@ -230,8 +230,7 @@ _ACTIONS: Mapping[str, Callable[[argparse.Namespace, Stop], int]] = {
 
 def _essence(message: str) -> str:
     """Return the root cause in a Java and Python stack trace, or the first line if there is
-    none.
-    """
+    none."""
     raised = re.findall(r"^(?:[a-z_]\w*\.)*[A-Z]\w+: (\S.*)$", message, re.MULTILINE)
     return str(raised[-1]) if raised else message.strip().partition("\n")[0]
 

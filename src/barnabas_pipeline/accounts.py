@@ -81,8 +81,7 @@ def _sample(row: dict[str, Any], mask: Callable[[str], str]) -> tuple[str, str]:
 
 def place_in_file(row: dict[str, Any], mask: Callable[[str], str]) -> str:
     """Return a row's `file` and `line` as text; both are empty for lines that are not from a
-    file.
-    """
+    file."""
     return f"{mask(Path(row['file']).name)}, line {row['line']}" if row["file"] else ""
 
 

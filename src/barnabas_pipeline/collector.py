@@ -39,8 +39,7 @@ _POLL_S = 0.002
 
 class NothingAcknowledged(BarnabasError):
     """The broker has stopped acknowledging lines; lines that are sent again later are
-    recognised.
-    """
+    recognised."""
 
 
 class Collected(NamedTuple):
@@ -119,8 +118,7 @@ class Collector:
 
     def _partitions_of(self, file_id: str) -> int:
         """Return the number of partitions for the file's lines; it is saved before the first
-        line is sent.
-        """
+        line is sent."""
         known = self._partition_counts.get(file_id)
         if known is None:
             there_are = len(self._producer.partitions_for(self._topic))

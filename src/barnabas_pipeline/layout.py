@@ -22,8 +22,7 @@ class Layout(NamedTuple):
     """Merges the parts of a table into rows."""
     newest_s: Callable[[Mapping[str, pl.DataFrame]], int | None]
     """Returns the seconds since the epoch of the newest line in a batch's merged parts, or None
-    if there is no line.
-    """
+    if there is no line."""
 
     @property
     def all(self) -> Mapping[str, pa.Schema]:

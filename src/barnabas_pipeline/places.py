@@ -35,8 +35,7 @@ _COUNTS: Final = ("read", "valid", "dead_letters", "sent_twice")
 def locate(records: pa.Table) -> pl.DataFrame:
     """Read `value`, `topic`, `partition` and `offset` of the records, and the place of each
     line: `file_id`, `file`, `position` (bytes), `line` (1-based, null without headers) and
-    `cut`.
-    """
+    `cut`."""
     headers = Headers(records["headers"])
     frame = pl.DataFrame(
         {
@@ -108,8 +107,7 @@ def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
 
 def file_counts(lines: pl.DataFrame) -> pl.DataFrame:
     """Count each file's records by outcome, and return the counts and its position in schema
-    `FILES`.
-    """
+    `FILES`."""
     once, bad = ~pl.col("twice"), pl.col("reason").is_not_null()
     return (
         lines.group_by("file_id", "partition")

@@ -115,8 +115,7 @@ class Run:
     @contextmanager
     def _brokers(self) -> Iterator[str]:
         """Yield the addresses of a cluster's brokers, or of our own broker, which runs
-        meanwhile.
-        """
+        meanwhile."""
         servers = self._options.bootstrap_servers
         if servers is None:
             self._workspace.check_own_broker()

@@ -40,8 +40,7 @@ class Snapshot:
 
     def dataset(self, name: str) -> ds.Dataset | None:
         """Return a table whose rows are written once, without reading it; None before the first
-        batch.
-        """
+        batch."""
         if self.control is None:
             return None
         return self._tables.dataset(name, self.control.versions[name])

@@ -131,8 +131,7 @@ class Tables:
 
     def check_query(self, query: str | None) -> None:
         """Raise `ConfigError` unless these tables come from this query (None: from no query
-        yet).
-        """
+        yet)."""
         control = self.control()
         made_by = control.query if control else None
         if made_by != query:
@@ -237,8 +236,7 @@ class Tables:
 
     def _of_each(self, do: Callable[[str], T]) -> dict[str, T]:
         """Call `do` for every table but the control table, several at once: the time is mostly
-        the disk's.
-        """
+        the disk's."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return dict(zip(self._all, pool.map(do, self._all), strict=True))
 
@@ -258,8 +256,7 @@ class Tables:
 
     def _version_of(self, name: str, batch: int) -> int:
         """Return the newest version with this batch and no later one: of two drivers, the other
-        may have gone on.
-        """
+        may have gone on."""
         # A version keeps the numbers of those before it, so a compaction of the batch's files has
         # the same number, and is found first.
         table = DeltaTable(self._path(name))

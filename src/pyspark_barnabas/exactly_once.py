@@ -65,8 +65,7 @@ class RowsStaged(WriterCommitMessage):
 
 class ExactlyOnceWriter(DataSourceArrowWriter):
     """`df.write.format("barnabas").option("exactlyOnce", "true").mode("append")`: one
-    transaction per job. A job that runs again writes again.
-    """
+    transaction per job. A job that runs again writes again."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         self._columns = columns_to_write(schema, options.topic, overwrite=overwrite)
@@ -115,8 +114,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Do nothing: staged rows are not part of the topic, and are deleted after a later
-        commit.
-        """
+        commit."""
 
 
 def transactional_id_of(options: SinkOptions, query: str) -> str:

@@ -86,8 +86,7 @@ def instant_ms(text: str) -> int:
 
 def duration_ms(text: str) -> int:
     """Return the milliseconds of a Spark time string (`500ms`, `30s`, `15m`, `2h`, `1d`); a bare
-    number is in ms.
-    """
+    number is in ms."""
     match = re.fullmatch(r"\s*(\d+)\s*(us|ms|s|m|min|h|d)?\s*", text.lower())
     if not match:
         raise ValueError("a time such as 500ms, 30s, 15m or 2h")

@@ -51,8 +51,7 @@ def provide_java(environment: MutableMapping[str, str]) -> Path:
 
 def missing_java(environment: Mapping[str, str]) -> str | None:
     """Say why a session would fail with JAVA_GATEWAY_EXITED, and which line helps; returns None
-    if Spark finds a Java by itself.
-    """
+    if Spark finds a Java by itself."""
     installed, refused = _usable(environment)
     if installed is not None:
         return None
@@ -64,8 +63,7 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
 
 def _usable(environment: Mapping[str, str]) -> tuple[Path | None, list[str]]:
     """Return the home of the first installed Java that is new enough, and a list of the others
-    found.
-    """
+    found."""
     refused: list[str] = []
     for java in _installed(environment):
         version = java_version(java)

@@ -32,14 +32,12 @@ class Log(NamedTuple):
     end: int
     is_same: bool | None
     """Says whether its topic has the same id as the topic that was read; None if the id is
-    unknown.
-    """
+    unknown."""
 
 
 class Resumed(NamedTuple):
     """The offset from which a partition is read on, and the loss in words, which is empty if
-    there is none.
-    """
+    there is none."""
 
     position: int
     loss: str = ""

@@ -145,8 +145,7 @@ def _fetched(
 
 def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> bool:
     """Return whether the partition has been deleted since the range was planned, even if another
-    topic now has its name. If so, raises `DataLoss` unless the user chose to continue.
-    """
+    topic now has its name. If so, raises `DataLoss` unless the user chose to continue."""
     if _has(consumer, wanted):
         return False
     partition, position, end, _ = wanted
@@ -170,8 +169,7 @@ def _has(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
 
 def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> OffsetRange:
     """Return what exists of the range; if part is missing, raises `DataLoss` unless the user
-    chose to continue. The whole range may be back, for instance after a change of leader.
-    """
+    chose to continue. The whole range may be back, for instance after a change of leader."""
     if _is_deleted(consumer, options, wanted):
         return wanted._replace(start=wanted.end)
     log = _log_of(consumer, wanted)
@@ -218,8 +216,7 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
 
 def _packed(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Pack rows into one row that Spark carries as bytes: its JVM then converts none of their
-    cells, which is most of the cost of a row.
-    """
+    cells, which is most of the cost of a row."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_batch(rows)

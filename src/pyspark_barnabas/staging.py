@@ -59,8 +59,7 @@ def staging_topic(transactional_id: str) -> str:
 
 def partition_of(target: TopicPartition) -> int:
     """Return the staging partition of a target, which never changes, so that a task's rows stay
-    in order.
-    """
+    in order."""
     return partition_for_key(f"{target.topic}-{target.partition}".encode(), _PARTITIONS)
 
 

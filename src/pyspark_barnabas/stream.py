@@ -65,8 +65,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next batch, or `start` itself if the batch would have nothing to
-        do.
-        """
+        do."""
         # A run that ends by itself ends with the records that were there at its start.
         found = self._survey() if self._target is None else self._target
         self._latest = found.ends
@@ -185,8 +184,7 @@ def _log_of(partition: TopicPartition, before: StreamOffset, found: Survey) -> L
 
 def _is_same(topic: str, before: StreamOffset, found: Survey) -> bool | None:
     """Return whether a topic has the same id as before; None if it had no id then, or has none
-    now.
-    """
+    now."""
     if topic not in before.ids or topic not in found.topic_ids:
         return None
     return before.ids[topic] == found.topic_ids[topic]

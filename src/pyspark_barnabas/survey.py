@@ -29,8 +29,7 @@ class Survey(NamedTuple):
     beginnings: Offsets
     ends: Offsets
     """One past the last record that a reader may see: the high watermark or, under
-    read_committed, the last stable offset.
-    """
+    read_committed, the last stable offset."""
     topic_ids: Mapping[str, str]
     """Topic ids as Kafka writes them; topics without an id are left out."""
 

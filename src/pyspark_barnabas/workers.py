@@ -72,8 +72,7 @@ def _package() -> Path:
 
 def _is_installed(python: str) -> bool:
     """Return whether a new interpreter finds the PySpark that we use without the archive, and
-    Spark would use that PySpark's archive.
-    """
+    Spark would use that PySpark's archive."""
     home = os.environ.get("SPARK_HOME")
     if home is not None and Path(home).resolve() != _package().resolve():
         return False

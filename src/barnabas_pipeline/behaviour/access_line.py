@@ -196,8 +196,7 @@ def _of_pieces(pieces: list[str]) -> Fields | str:
 
 def _with_plain_user(pieces: list[str]) -> list[str]:
     """Return the pieces as if the line's user were not in quotes; Apache writes an empty user in
-    quotes.
-    """
+    quotes."""
     if len(pieces) < 5 or "[" in pieces[0] or not pieces[2].startswith(" ["):
         return pieces
     return [f"{pieces[0]}{pieces[1] or '-'}{pieces[2]}", *pieces[3:]]
@@ -263,8 +262,7 @@ def _request(piece: str) -> tuple[str, str, str | None, str | None] | None:
 
 def _moment(text: str) -> tuple[int, int] | None:
     """Return microseconds since the epoch and the offset from UTC in minutes, or None if the
-    years 1 to 9999 have no such time.
-    """
+    years 1 to 9999 have no such time."""
     match = _TIME.fullmatch(text)
     if match is None:
         return None

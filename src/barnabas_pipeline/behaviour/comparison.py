@@ -48,8 +48,7 @@ class Comparison(NamedTuple):
 
 def compare(traffic: pl.DataFrame, people: pl.DataFrame) -> Comparison | None:
     """Compare the two periods in table `traffic` and in people's sessions; returns None for less
-    than two minutes.
-    """
+    than two minutes."""
     if not traffic.height:
         return None
     first, last = traffic["minute"].min(), traffic["minute"].max()

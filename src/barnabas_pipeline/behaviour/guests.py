@@ -21,8 +21,7 @@ class Guests:
 
     def next(self) -> tuple[str, str, bool]:
         """Return an address, a user agent, and whether the browser already has the site's
-        assets.
-        """
+        assets."""
         if self._known and self._random.random() < _RETURNING_SHARE:
             return (*self._random.choice(self._known), True)
         agents, weights = site.BROWSERS

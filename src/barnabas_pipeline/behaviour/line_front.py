@@ -76,8 +76,7 @@ def is_address(word: str) -> bool:
 
 def is_name(word: str) -> bool:
     """Return whether it is a host name, with letters in its last label: digits alone are an
-    address or a number.
-    """
+    address or a number."""
     last = word.removesuffix(".").rpartition(".")[2]
     return _NAME_CHARACTERS.fullmatch(word) is not None and re.search("[A-Za-z]", last) is not None
 

@@ -110,8 +110,7 @@ def _top(
     frame: pl.DataFrame, key: str, count: str | None = None, size: str | None = None
 ) -> list[Row]:
     """Return the keys whose sums of `count` (or numbers of rows, if None) are the largest and
-    above zero.
-    """
+    above zero."""
     rows = frame.select(
         pl.col(key).fill_null(UNKNOWN).alias("name"),
         (pl.col(count) if count else pl.lit(1, pl.Int64)).alias("count"),
@@ -142,8 +141,7 @@ def _sources(snapshot: Snapshot, visits: pl.DataFrame, mask: Mask) -> list[Row]:
 
 def _own_host(snapshot: Snapshot) -> str | None:
     """Return the host that refers to the site's pictures and scripts, or None if no host stands
-    out.
-    """
+    out."""
     assets = (pl.col("hits") - pl.col("pages")).alias("assets")
     hosts = _top(snapshot.frame("referrers").with_columns(assets), "host", "assets")
     total = sum(row.total for row in hosts)

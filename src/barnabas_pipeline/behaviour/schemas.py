@@ -58,8 +58,7 @@ SESSIONS: Final = pa.schema(
     ]
 )
 """`entry` and `exit` are the paths of the first and last page, and `referrer` is the host that
-led to the first; all are null without a page. `day` (UTC) is that of `end`.
-"""
+led to the first; all are null without a page. `day` (UTC) is that of `end`."""
 TRAFFIC: Final = pa.schema(
     [
         ("minute", TIME),
@@ -77,8 +76,7 @@ PAGES: Final = pa.schema(
     ]
 )
 """Paths with at least one page view (`views`, including robots' views) or one 4xx or 5xx
-response.
-"""
+response."""
 REFERRERS: Final = pa.schema(
     [("host", pa.string()), *counts("hits", "robot_hits", "pages"), ("day", pa.date32())]
 )

@@ -116,8 +116,7 @@ def _classes(
 
 def _heat(local_s: Numbers, pages: Numbers) -> list[list[float]]:
     """Return the mean page views in each hour of the week, given how many such weekdays the log
-    has.
-    """
+    has."""
     days = local_s // _DAY_S
     weekdays = (days + 3) % 7  # the epoch was a Thursday
     hours = local_s % _DAY_S // _HOUR_S

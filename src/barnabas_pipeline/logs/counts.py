@@ -74,8 +74,7 @@ def _count_templates(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _merge_templates(parts: pl.DataFrame) -> pl.DataFrame:
     """Merge the templates, keeping the text with the most wildcards: a template only becomes
-    more general.
-    """
+    more general."""
     return parts.group_by("template").agg(
         # Tasks only count; the part with number and text is the driver's.
         pl.col("number", "format", "began").drop_nulls().first(),

@@ -47,8 +47,7 @@ class Numbers(NamedTuple):
     """Refused passwords and keys: `failed` in ssh_logins.csv."""
     failed_addresses: int
     """Addresses with at least one failed login: rows of ssh_logins.csv in which `failed` is not
-    0.
-    """
+    0."""
     accepted_logins: int
     """Accepted attempts: `accepted` in ssh_logins.csv."""
     break_ins: int

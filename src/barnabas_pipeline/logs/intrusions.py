@@ -72,8 +72,7 @@ def by_address(logins: pl.DataFrame) -> list[Logins]:
 
 def intruders(logins: pl.DataFrame) -> list[Intruder]:
     """Return the intruders in the merged table `logins`: successful ones first, then by
-    failures.
-    """
+    failures."""
     failed = failures(logins)
     accepted = logins.filter(pl.col("outcome") == ACCEPTED)
     hourly = failed.group_by("address", "hour").agg(pl.col("attempts").sum())

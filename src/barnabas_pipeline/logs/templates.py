@@ -53,8 +53,7 @@ class Templates:
 
     def find(self, format_name: str, masked: str) -> str | None:
         """Return the id of the known template that a masked message matches, or None if there is
-        none.
-        """
+        none."""
         known = self._of_format.get(format_name)
         found = None if known is None else known.find(masked)
         return None if found is None else found.id

@@ -37,8 +37,7 @@ def round_ticks(largest: float, most: int = 4) -> list[float]:
 
 def time_ticks(begin: datetime, end: datetime, most: int = 14) -> list[tuple[datetime, str]]:
     """Return up to `most` times between `begin` and `end` (both without zone), with their
-    labels.
-    """
+    labels."""
     span_s = (end - begin).total_seconds()
     coarsest_s = _TIME_STEPS_S[-1] * (int(span_s // (_TIME_STEPS_S[-1] * most)) + 1)
     step_s = next((s for s in _TIME_STEPS_S if span_s / s <= most), coarsest_s)

@@ -98,8 +98,7 @@ def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
 
 def time_span(times: Sequence[datetime], step: timedelta) -> tuple[datetime, datetime]:
     """Return the time span of intervals that begin at these times, or an arbitrary span if there
-    are none.
-    """
+    are none."""
     if not times:
         nothing = datetime.fromisoformat("2001-01-01")  # without zone, as all times here
         return nothing, nothing + step
@@ -115,8 +114,7 @@ class Intervals:
 
     def area(self, tops: Sequence[float], bottoms: Sequence[float] | None, style: str) -> Markup:
         """Fill the area between two lines, given by their y; if `bottoms` is None, the lower
-        line is the floor.
-        """
+        line is the floor."""
         if not tops:
             return Markup("")
         floor = [self._frame.floor] * len(tops)

@@ -41,8 +41,7 @@ _OF_COLUMNS: Final = ("delta.invariants", "delta.generationExpression", "delta.i
 
 def refuse_demands(table: DeltaTable, *, overwrite: bool = False) -> None:
     """Raise `ConfigError` if the table has demands on its writers that this writer does not
-    meet.
-    """
+    meet."""
     refuse_features(table)
     settings = table.metadata().configuration
     constraints = sorted(name for name in settings if name.startswith("delta.constraints."))

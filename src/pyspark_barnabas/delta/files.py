@@ -232,8 +232,7 @@ def _directory(name: str, value: str | None) -> str:
 
 def partition_texts(column: pa.Array, name: str) -> pa.Array:
     """Return a partition column's values as the log has them (Delta's protocol, "Partition Value
-    Serialization"). Raises `ConfigError` for values that it cannot have.
-    """
+    Serialization"). Raises `ConfigError` for values that it cannot have."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         # By the protocol an empty text is null.
@@ -249,8 +248,7 @@ def partition_texts(column: pa.Array, name: str) -> pa.Array:
 
 def _instants(column: pa.Array, name: str) -> pa.Array:
     """Return an instant in UTC, marked as UTC: without the mark, Spark reads it in its session's
-    time zone. A time without a zone is returned unchanged.
-    """
+    time zone. A time without a zone is returned unchanged."""
     # A cast to a type without a zone gives the time in UTC, whichever zone the column is shown in.
     texts = _within_years(column.cast(pa.timestamp("us")), name).cast(pa.string())
     if column.type.tz is None:
@@ -260,8 +258,7 @@ def _instants(column: pa.Array, name: str) -> pa.Array:
 
 def without_mark(instant: str) -> str:
     """Return the text of an instant as `deltalake` and older versions of this sink write it: in
-    UTC, but not marked as UTC.
-    """
+    UTC, but not marked as UTC."""
     return instant.replace("T", " ").removesuffix("Z")
 
 

@@ -16,8 +16,7 @@ _RETENTION: Final = "delta.logRetentionDuration"
 
 def configuration(options: DeltaOptions) -> dict[str, str | None]:
     """Return the configuration of a new table: `deltalake` keeps 30 days unless the option is
-    set.
-    """
+    set."""
     hours = options.log_retention_hours
     return {} if hours is None else {_RETENTION: f"interval {hours} hours"}
 
@@ -31,8 +30,7 @@ def hook(options: DeltaOptions) -> Any:
 
 def cut(options: DeltaOptions, version: int | None = None) -> None:
     """Write a checkpoint of this version, or of the newest, and remove the log entries beyond
-    the table's retention that no version after a checkpoint needs.
-    """
+    the table's retention that no version after a checkpoint needs."""
     from deltalake import DeltaTable
 
     storage = dict(options.storage)

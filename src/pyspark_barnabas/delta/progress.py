@@ -14,8 +14,7 @@ from pyspark_barnabas.token import NotExactlyOnce
 
 class Progress(NamedTuple):
     """The versions of an application, and of one of its queries, in a table; None if there is
-    none.
-    """
+    none."""
 
     application: int | None = None
     query: int | None = None
@@ -82,8 +81,7 @@ def is_committed(found: Progress, wanted: MicroBatch) -> bool:
 
 def is_committed_job(found: Progress, app_id: str, version: int, begins: int | None = None) -> bool:
     """Return whether a batch job with a version is in the table: as in Delta, it is skipped
-    unless its version is newer.
-    """
+    unless its version is newer."""
     if found.application is None or version > found.application:
         return False
     return not found.is_restored or _of_restored(app_id, version, begins)

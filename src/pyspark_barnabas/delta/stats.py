@@ -60,8 +60,7 @@ def statistics(metadata: pq.FileMetaData) -> str:
 
 def _object(values: dict[str, str]) -> str:
     """Return a JSON object of values that are already JSON, so that a decimal keeps all its
-    digits.
-    """
+    digits."""
     return "{" + ", ".join(f"{json.dumps(name)}: {text}" for name, text in values.items()) + "}"
 
 
@@ -101,8 +100,7 @@ def _exact(value: Any) -> str | None:
 
 def _milliseconds(value: datetime.datetime, *, up: bool) -> str:
     """Return the time in milliseconds, as in the protocol; an upper bound must not be below a
-    value.
-    """
+    value."""
     micros = value.microsecond % 1000
     if micros and up:
         value += datetime.timedelta(microseconds=1000 - micros)

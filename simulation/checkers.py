@@ -57,7 +57,7 @@ class Checks:
         self.is_unclean_requested = False
         self.controller_epoch = 0
         self._broker_epochs: dict[int, int] = {}
-        self._registered_doubtful: dict[int, bool] = {}  # what a controller has read of them
+        self._registered_doubtful: dict[int, bool] = {}  # what a controller has read about them
         self._watermarks: dict[tuple[int, TopicPartition], int] = {}
 
     @property
@@ -221,7 +221,7 @@ class Checks:
             state.isr,
         )
         if epoch < newest:
-            return  # the word came late; others lead already
+            return  # the request came late; others already lead
         if not history.is_forked:
             self._complete(hosted, history, epoch)
             self._regained(hosted, history)
@@ -262,7 +262,7 @@ class Checks:
         holders = [
             broker_id
             for broker_id, disk in self._cluster.disks.items()
-            # A replica that has been moved away may have it still, and is not asked.
+            # A replica that has been moved away may still have it, but is not asked.
             if broker_id in self.topics.replicas_of(hosted.name)
             and _holds(disk.logs.get(hosted.name), history.topic_id, entry)
         ]
@@ -346,7 +346,7 @@ class Checks:
         if log is not None and log.has_lost:
             return  # its power failed, and the controller does not know yet
         if self.topics.is_being_deleted(history.name.topic):
-            return  # replicas that have deleted their logs stay in the ISR to the last one
+            return  # replicas that have deleted their logs stay in the ISR until the last one has
         missing = start if log is None else history.first_missing(log, start, end)
         self.judge(
             "strong isr",
@@ -393,7 +393,7 @@ class Checks:
             if member in partition.isr or log is None or log.has_lost:
                 continue
             if epochs[member] != self._broker_epochs[member]:
-                continue  # it has registered again since, so the controller will refuse it
+                continue  # it has re-registered since, so the controller will refuse it
             self.judge(
                 "expansion",
                 log.log_end_offset >= least,
@@ -488,7 +488,7 @@ class Checks:
             is_joining = state.leader_epoch == before.leader_epoch and member not in before.isr
             log = self._cluster.disks[member].logs.get(name)
             if is_joining and is_leaders and (log is None or log.has_lost):
-                # Only a controller would have refused a broker that has registered again.
+                # Only a controller would have refused a broker that has re-registered.
                 self._cluster.world.tell(
                     "{}: its leader trusts a replica that has lost records", name
                 )
@@ -526,7 +526,7 @@ class Checks:
         if history.is_forked or hosted.partition.leader_epoch < history.reset_epoch:
             return
         if offset < hosted.log.base:
-            return  # committed, and deleted since
+            return  # committed, but deleted since
         entry = hosted.log.entries[offset - hosted.log.base]
         committed = history.committed
         self.judge(
@@ -547,7 +547,7 @@ class Checks:
             self.judge(
                 "consumer",
                 entry in history.lost
-                or entry.epoch < history.reset_epoch  # an earlier leader may yet count them
+                or entry.epoch < history.reset_epoch  # an earlier leader may still count them
                 or (entry.offset < len(committed) and committed[entry.offset] == entry),
                 "{}: {} was read, and committed are {}: {}",
                 name,

@@ -21,7 +21,7 @@ from simulation.world import World
 if TYPE_CHECKING:
     from simulation.machines import Machines
 
-_FIRST_PRODUCER_ID = 1_000_000  # above all that producers without an id give themselves
+_FIRST_PRODUCER_ID = 1_000_000  # above all ids that producers without one give themselves
 
 
 class Cluster:
@@ -41,7 +41,7 @@ class Cluster:
         self.ensemble = Ensemble(self.world, self.checks)
         ids = range(1, options.brokers + 1)
         self.disks = {broker_id: Disk() for broker_id in ids}
-        self.brokers: dict[int, SimBroker] = {}  # those that run
+        self.brokers: dict[int, SimBroker] = {}  # the running brokers
         self.topics: dict[str, bytes] = {}
         self.configs = TopicConfigs(self.ensemble)
         self._topics_made = self._producer_ids = 0

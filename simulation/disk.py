@@ -75,7 +75,7 @@ class SimLog:
         self.entries: list[Entry] = []
         self.epochs = _Epochs()
         self.flushed = 0  # an offset
-        self.has_lost = False  # a power loss took entries, and the controller does not know it yet
+        self.has_lost = False  # a power cut took entries, and the controller does not know it yet
         self.producers = Producers()
         self.aborted: list[Aborted] = []
 
@@ -158,7 +158,7 @@ class SimLog:
         )
         self.has_lost = self.has_lost or bool(gone)
         if 0 < self.base == self.log_end_offset and not self.epochs.entries:
-            # As recovery does it: in a log whose records were deleted the last epoch stays known.
+            # As in recovery, the last epoch stays known in a log whose records were deleted.
             for entry in reversed(known):
                 if entry.start_offset <= self.base:
                     self.epochs.assign(entry.epoch, self.base)
@@ -197,7 +197,7 @@ class Disk:
     __slots__ = ("has_failed", "high_watermarks", "is_full", "logs", "may_have_lost")
 
     def __init__(self) -> None:
-        self.has_failed = False  # out of reach, until it is repaired and a process starts
+        self.has_failed = False  # unreachable until it is repaired and a process starts
         self.is_full = False
         self.logs: dict[TopicPartition, SimLog] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}  # as checkpointed

@@ -39,7 +39,7 @@ class Fetchers:
 
     def __init__(self, broker: SimBroker) -> None:
         self._broker = broker
-        self._sleeping: dict[int, Promise[None]] = {}  # by leader: loops that have begun
+        self._sleeping: dict[int, Promise[None]] = {}  # by leader: loops that have started
 
     def follow(self, leader: int) -> None:
         """Start or wake the loop that fetches from this leader."""

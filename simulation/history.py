@@ -39,25 +39,25 @@ class History:
     def __init__(self, name: TopicPartition, topic_id: bytes, *, is_second: bool) -> None:
         self.name = name
         self.topic_id = topic_id
-        self.is_second = is_second  # its topic has the name of one that was deleted
+        self.is_second = is_second  # its topic has the name of a deleted topic
         self.committed: list[Entry] = []  # by offset
-        self.deleted_below = 0  # by DeleteRecords: no replica needs to have these
-        self.deleted_before_loss = 0  # the most that this has been, before what was lost
-        # An unclean election was allowed, and happened, or the topic is on its way out: which
-        # records clients have seen is open, so only what holds in spite of that is judged (epochs,
-        # leaders, logs that are equal at last).
+        self.deleted_below = 0  # by DeleteRecords: no replica needs to have these records
+        self.deleted_before_loss = 0  # the highest value of this before the loss
+        # An unclean election was allowed and happened, or the topic is being deleted. It is open
+        # which records clients have seen, so only rules that still hold are judged (epochs,
+        # leaders, logs that are equal in the end).
         self.is_forked = False
         self.lost: dict[Entry, int] = {}  # legally
         self.resets = 0
-        self.reset_epoch = -1  # an earlier leader may still count what was lost
+        self.reset_epoch = -1  # an earlier leader may still count lost records
         self.leaders: dict[int, int] = {}  # the leader of each epoch
         self.starts: dict[int, int] = {}  # and where its log ended then
         self.sequences: dict[tuple[int, int], int] = {}  # each producer's last, in each epoch
-        self.lost_sequences: dict[tuple[int, int], int] = {}  # the last of those that were lost
-        self.values: dict[int, int] = {}  # offsets of what idempotent producers wrote
+        self.lost_sequences: dict[tuple[int, int], int] = {}  # the last lost one
+        self.values: dict[int, int] = {}  # offsets of idempotent producers' values
         self.stored: StateNode | None = None  # in the metadata store
         self.previous: StateNode | None = None  # before the last election
-        self.is_unclean = False  # the leader of now was not in the ISR before
+        self.is_unclean = False  # the present leader was not in the ISR before
 
     @property
     def newest_epoch(self) -> int:

@@ -99,7 +99,7 @@ class Hosted:
         self.log = log
         checkpointed = broker.disk.high_watermarks.get(name, 0)
         high_watermark = max(log.log_start_offset, min(checkpointed, log.log_end_offset))
-        # At once: after the next crash the log may be longer, with records that are not committed.
+        # Immediately: after the next crash the log may be longer, with uncommitted records.
         broker.disk.high_watermarks[name] = high_watermark
         cluster = broker.cluster
         self.partition = cluster.machines.partition(
@@ -114,7 +114,7 @@ class Hosted:
         self.partition.brokers_changed(broker.live)
         self.partition.on_log_start_moved(log.log_start_offset)
         self.follower = cluster.machines.follower(self.partition, log, backoff_ms=80)
-        self.leader = -1  # which it fetches from
+        self.leader = -1  # from which it fetches
         self.retry_at_ms = 0
         self.waiting: list[Waiting] = []
         self.parked: list[Parked] = []

@@ -31,7 +31,7 @@ class IsrWriter:
 
     def __init__(self, broker: SimBroker) -> None:
         self._broker = broker
-        self._changed: dict[TopicPartition, None] = {}  # and not announced yet
+        self._changed: dict[TopicPartition, None] = {}  # written but not announced yet
 
     async def write(self, hosted: Hosted, proposal: IsrProposal) -> IsrAnswer | None:
         """Write the ISR and return the answer that a controller would give; None if the store
@@ -51,7 +51,7 @@ class IsrWriter:
                 return IsrAnswer(UnknownTopicOrPartition.code)
             if layout.decode_state(*name, node.data) != state:
                 return IsrAnswer(InvalidUpdateVersion.code)
-            version = node.version  # by an earlier try that was not answered
+            version = node.version  # of an earlier attempt that was not answered
         except MetadataError:
             return None
         if not self._changed:

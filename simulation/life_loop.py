@@ -86,7 +86,7 @@ class LifeLoop(asyncio.AbstractEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
-        # Never early: a caller that looks at the time would wait again.
+        # It is never early: a caller that checks the time would wait again.
         delay_ms = math.ceil(round(when * 1000, 6)) - self._world.now_ms
         self._world.at(max(delay_ms, 0), self._life, self._run, handle)
         return handle

@@ -37,7 +37,7 @@ from simulation.cluster import Cluster
 from simulation.wire import AskGroup, Coordinated
 from simulation.workload import Client
 
-_TOPIC = "read"  # of which the positions are; no broker hosts it, so it is never deleted
+_TOPIC = "read"  # the topic of the positions; no broker hosts it, so it is never deleted
 _SESSION_MS = 2000
 _REBALANCE_MS = 1500
 _CALL_TIMEOUT_MS = 4000
@@ -65,7 +65,7 @@ class GroupMember(Client):
             if self._generation < 0:
                 await self._join()
             elif random.random() < 0.05:
-                self._start_over()  # it crashes, and its session has to end
+                self._start_over()  # it crashes, and its session must end
                 await self.sleep(random.randrange(1000))
             elif self._is_mine and random.random() < 0.6:
                 await self._commit()
@@ -137,7 +137,7 @@ class GroupMember(Client):
         groups = self.cluster.checks.groups
         offset = groups.next_offset(self._group_id)
         if self.cluster.world.chance(0.05):
-            # It stands still for longer than its session: another generation goes on.
+            # It pauses for longer than its session timeout: another generation goes on.
             await self.sleep(_SESSION_MS + _REBALANCE_MS + self.cluster.world.below(2000))
         partition = OffsetCommitPartition(
             partition_index=0, committed_offset=offset, committed_metadata=""

@@ -39,7 +39,7 @@ class Network:
     def __init__(self, world: World) -> None:
         self.world = world
         self.processes: dict[int, Process] = {}
-        self.cuts: dict[tuple[int, int], int] = {}  # how many faults cut this way
+        self.cuts: dict[tuple[int, int], int] = {}  # how many faults cut this direction
         self.slow: dict[int, int] = {}  # ms added to everything to and from it
         self._connections: list[Connection] = []
 

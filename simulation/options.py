@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
-# What can go wrong, and how often beside the others when all kinds are in the mix.
+# The kinds of fault, with their relative frequencies when all kinds are mixed.
 FAULTS = (
     "kill",
     "bounce",
@@ -31,9 +31,9 @@ FAULTS = (
     "disk fails",
     "disk full",
 )
-ALTER_CONFIG = "alter config"  # of a topic: another min.insync.replicas
+ALTER_CONFIG = "alter config"  # of a topic: a different min.insync.replicas
 EMPTIED = "emptied"  # a broker is killed and comes back with a new disk, once all are in sync
-STALL = "stall"  # of what transactional clients ask: it comes late, after what they ask next
+STALL = "stall"  # of a transactional client's request: it arrives after the next request
 FIRST_MEMBER = -200
 FIRST_TRANSACTIONAL = -50  # the first of those clients; the others count down from it
 _ALWAYS = ("kill", "power", "pause", "isolate")
@@ -124,7 +124,7 @@ def draw(seed: int) -> Options:
     if options.transactional:
         faults += _draw_stalls(Random(f"stalls {seed}"), end_ms)
     if seed >= _FIRST_WITH_EMPTIED and options.replication_factor > 1:
-        # Not below: tests name these seeds, and what happens there.
+        # Only from this seed on: tests name the lower seeds and what happens in them.
         faults += _draw_emptied(Random(f"emptied {seed}"), options)
     return options._replace(faults=tuple(sorted(faults, key=lambda fault: fault.at_ms)))
 
@@ -134,7 +134,7 @@ def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) ->
     faults: list[Fault] = []
     at_ms = 1000
     while True:
-        # Faults come in flurries: most of what goes wrong needs two things at nearly one time.
+        # Faults come in bursts: most failures need two faults at almost the same time.
         at_ms += (
             int(random.expovariate(1 / gap_ms)) if random.random() < 0.6 else random.randint(0, 60)
         )

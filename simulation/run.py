@@ -54,7 +54,7 @@ def run(options: Options, machines: Machines | None = None) -> Outcome:
     except Violation as found:
         violation = found
     except Exception as error:
-        # An error of a machine is a finding like any other, with its story.
+        # An error in a machine is a finding like any other, with its story.
         violation = Violation("assertions", repr(error))
         violation.__cause__ = error
     cluster.world.put_away()
@@ -81,13 +81,13 @@ def _run(cluster: Cluster, counts: Counts) -> None:
     world.at(_TOPICS_AT_MS, None, cluster.create_topics)
     producers: list[Producer | TransactionalProducer] = []
     for number in range(options.producers):
-        # Most of them ask for acks=all, for those are the ones that something is promised to.
+        # Most of them ask for acks=all, because only those are promised anything.
         acks = (-1, -1, 1, -1, 0)[number % 5]
         producers.append(
             cluster.machines.producer(cluster, -1 - number, acks, number % 2 == 0, counts)
         )
     for number in range(options.transactional):
-        # Of three the first two share an id: each is the other's zombie.
+        # If there are three, the first two share an id: each is the other's zombie.
         producers.append(
             cluster.machines.transactional(
                 cluster, FIRST_TRANSACTIONAL - number, f"x{number // 2}", counts
@@ -131,7 +131,7 @@ def _heal(cluster: Cluster) -> None:
     for broker_id, disk in cluster.disks.items():
         disk.is_full = False
         if disk.has_failed:
-            cluster.kill(broker_id)  # and started with a disk that is repaired
+            cluster.kill(broker_id)  # and later started with a repaired disk
         cluster.world.at(500, None, cluster.start, broker_id)
         cluster.world.at(_HEALED_AFTER_MS, None, cluster.start, broker_id)
         cluster.world.at(3 * _HEALED_AFTER_MS, None, cluster.start, broker_id)

@@ -130,7 +130,7 @@ class SimBroker:
         self.hosted: dict[TopicPartition, Hosted] = {}
         self.session = Session(cluster.ensemble, self.life, cluster.options.session_timeout_ms)
         self.offline: set[TopicPartition] = set()  # with the disk
-        self.made: dict[TopicPartition, int] = {}  # logs of this life, by the epoch of then
+        self.made: dict[TopicPartition, int] = {}  # logs of this life, by the epoch at creation
         self.controller = self._new_controller()
         self._control_plane = ControlPlane(self)
         self._isr_writer = IsrWriter(self)
@@ -138,7 +138,7 @@ class SimBroker:
         self.coordinators = Coordinators(self)
         self.fetchers = Fetchers(self)
         self._ticks = 0
-        self._early: list[tuple[ApiRequest, Reply]] = []  # what came before it knew its own epoch
+        self._early: list[tuple[ApiRequest, Reply]] = []  # received before it knew its epoch
         # Partitions of which this disk may have lost records, and for which no LeaderAndIsr has
         # named a leader since this start.
         self._unplaced: dict[TopicPartition, None] = {}
@@ -216,7 +216,7 @@ class SimBroker:
             self.configs.skip_past_changes()
             await self.controller.start(image, CLUSTER_ID)
         except (MetadataError, ConfigError) as error:
-            # The process ends, and its supervisor starts it again.
+            # The process ends, and its supervisor restarts it.
             self.cluster.world.tell("broker {} cannot start: {}", self.broker_id, error)
             self.cluster.ended(self)
             self.cluster.world.at(_RESTART_MS, None, self.cluster.start, self.broker_id)
@@ -276,7 +276,7 @@ class SimBroker:
 
     def _asked_by_controller(self, request: ApiRequest, reply: Reply) -> None:
         if self.epoch < 0:
-            self._early.append((request, reply))  # for this life or for the one before?
+            self._early.append((request, reply))  # for this life or the previous one?
         else:
             reply(self._control_plane.answer(request))
 
@@ -336,7 +336,7 @@ class SimBroker:
             reply(answer)
             return
         if any(wanted.topic_partition not in self.hosted for wanted in request.wanted):
-            # What followed from the high watermark that moved has filled the disk.
+            # An effect of the moved high watermark has filled the disk.
             reply(self.fetch_answer(request, is_first=False))
             return
         parked = Parked(self, request, reply)
@@ -412,7 +412,7 @@ class SimBroker:
         """Stop hosting a partition; returns an error code."""
         is_there = name in self.disk.logs and not self.disk.has_failed
         if name in self.offline and not is_there:
-            return KafkaStorageError.code  # it will be there when the disk is back
+            return KafkaStorageError.code  # it will exist when the disk is back
         hosted = self.hosted.pop(name, None)
         self.offline.discard(name)
         if hosted is not None:
@@ -489,8 +489,9 @@ class SimBroker:
         if hosted.log.topic_id != state.topic_id:
             return InconsistentTopicId.code
         if partition.leader >= 0:
-            # The controller that decided this knew that this broker may have lost records. Before,
-            # a start after the next crash must warn of it again, though that one lost nothing more.
+            # The controller that decided this knew that this broker may have lost records. Until
+            # then, a start after the next crash must repeat the warning, even if that crash loses
+            # nothing more.
             self._placed(name)
         now = hosted.partition
         is_newer = partition.leader_epoch > now.leader_epoch or (

@@ -95,7 +95,7 @@ class StateReplica:
         assert len(payload) == 1, payload
         epoch = hosted.partition.leader_epoch
         entry = Entry(offset, epoch, NO_PRODUCER, 0, 0, 0, STATE, payload)
-        # What follows from it comes after the shard has applied it.
+        # Its effects come after the shard has applied it.
         hosted.broker.loop.call_soon(self._handle, hosted.append(entry))
         return Appended(offset, offset)
 

@@ -94,4 +94,4 @@ class ConfigWatch:
         try:
             await self._broker.controller.topic_config_changed(topic)
         except NotController:
-            return  # the next term begins with reading everything
+            return  # the next term begins by reading everything

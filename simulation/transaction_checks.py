@@ -124,8 +124,8 @@ class TransactionChecks:
     def read(self, name: TopicPartition, entries: Sequence[Entry]) -> None:
         """Judge what a reader of committed records was given."""
         history = self._cluster.checks.history(name)
-        # Where a partition has lost what was acknowledged, that may have been a marker: what is
-        # left of its transaction is ended by its producer's next one.
+        # If a partition has lost acknowledged records, a marker may have been among them: the rest
+        # of its transaction is ended by its producer's next one.
         suspended = self.is_suspended or history.resets or history.is_forked
         for entry in entries:
             tried = self._by_value.get(entry.value)
@@ -218,7 +218,7 @@ def _may_follow(before: Transaction, after: Transaction) -> bool:
     if after.producer_id != before.producer_id:
         return after.status is _Status.Empty and before.has_last_epoch
     if after.status is _Status.Empty:
-        # The same once more: a producer that got no answer for its next epoch asks again.
+        # A repetition: a producer that got no answer for its next epoch asks again.
         is_again = before.status is _Status.Empty
         return after.producer_epoch - before.producer_epoch in ((0, 1) if is_again else (1,))
     if after.status is _Status.PrepareAbort:

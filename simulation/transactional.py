@@ -158,7 +158,7 @@ class TransactionalProducer(Client):
             tried.outcome = Outcome.COMMITTED
             self._counts.acknowledged += len(tried.places)
         elif answer is not None and tries == 1 and is_commit:
-            tried.outcome = Outcome.ABORTED  # refused at the first try: by its successor, or late
+            tried.outcome = Outcome.ABORTED  # refused at first: by a successor, or late
         if not is_done and (is_commit or answer is None or _code(answer) in _GONE):
             self._owner = None
         elif tries > 1 or self._is_in_doubt:

@@ -140,7 +140,7 @@ class Producer(Client):
             leader = await self.leader(name, is_stale=is_stale)
             is_stale = True
             if self.cluster.topics[name.topic] != topic_id:
-                break  # another topic has the name
+                break  # another topic has this name
             if leader is not None:
                 promise = self.connection(leader.broker_id).call(request, _TIMEOUT_MS)
                 answer: Produced | None = Produced(0) if not self._acks else await promise

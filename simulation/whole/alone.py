@@ -53,7 +53,7 @@ _CONFIG = {
 }
 _WEEK_MS = "604800000"  # Kafka's default
 _PATIENCE_MS = 2_000
-_STARTS = 20  # of which each may die
+_STARTS = 20  # each of which may die
 _STORY_LENGTH = 60
 
 
@@ -104,10 +104,10 @@ class _Topic:
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
         self.may_be_there = True
-        self.is_sure = False  # that it is there, if it may be, or that it is not
+        self.is_sure = False  # whether it is certain that it exists, or does not exist
         self.topic_id = b""
         self.retentions = {_WEEK_MS}  # the values that it may have
-        self.ends: Counter[int] = Counter()  # offsets behind what was acknowledged, by partition
+        self.ends: Counter[int] = Counter()  # offsets after the acknowledged records, by partition
 
 
 class _Hearing(ExclusiveHandler):
@@ -120,7 +120,7 @@ class _Hearing(ExclusiveHandler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, OSError):
-            error = None  # a disk's, which the run has spoiled
+            error = None  # a disk error that the run has caused
         (self._run.tell if error is None else self._run.wrong)(
             record.getMessage() if error is None else f"{record.getMessage()}: {error!r}"
         )
@@ -395,7 +395,7 @@ def run(plan: Plan) -> Outcome:
     except (LoopError, TimeoutError) as error:
         play.wrong(f"{error!r}")
     except Exception as error:
-        # Whatever a start or a stop raises is a finding, and has a story to be printed.
+        # Any error of a start or a stop is a finding, with a story to print.
         play.wrong("".join(traceback.format_exception(error)))
     for each in loop.findings:
         play.wrong(f"{each.life}: {each.message}: {each.error!r}")

@@ -39,7 +39,7 @@ SECOND_DATA: Final = Path("/data2")
 _MEMORY_BYTES = 1 << 30
 _QUICK: Final[Mapping[str, str]] = MappingProxyType(
     {
-        # Little that is of no interest, and nothing that takes longer than a run.
+        # Little work that is of no interest, and none that takes longer than a run.
         "offsets.topic.num.partitions": "2",
         "offsets.topic.replication.factor": "3",
         "transaction.state.log.num.partitions": "2",
@@ -152,7 +152,7 @@ class SimBroker:
             life.kill()
             raise
         self._is_started = True
-        # A snapshot of the metadata is synced on the loop, and here one comes after few commits.
+        # A snapshot of the metadata is synced on the loop, and here it is taken after few commits.
         life.budget_us = 0 if self._is_alone else BUDGET_US
         life.start(self._end_when_it_fails(life, server))
 
@@ -190,7 +190,7 @@ class SimBroker:
 
         def fall() -> None:
             assert CURRENT.get() is self.life, f"somebody else works on the files of {self.host}"
-            # What comes of it is the world's: what a dead process begins is lost.
+            # The consequences belong to the world: what a dead process begins is lost.
             self._loop.world.copy().run(befall)
 
         self.files.strike(Strike(operations, self._torn, fall, begins_with))
@@ -229,7 +229,7 @@ class SimBroker:
             **self._config,
         }
         files = self.files.mounted()
-        bind, threads = self._network.bind, lambda: LOOP_THREADS  # which has no threads at all
+        bind, threads = self._network.bind, lambda: LOOP_THREADS  # the loop has no threads
         machine = Seams(
             self.clock,
             self._dice,
@@ -257,7 +257,7 @@ class SimBroker:
         if not self.files.is_spoiled:
             self.unfounded.append(server.failure.result())
         life.budget_us = 0
-        if not server.is_hung:  # else a stop would wait for the disk
+        if not server.is_hung:  # otherwise a stop would wait for the disk
             await server.stop()
         self._loop.world_at_us(self._loop.now_us, life.kill)
 

@@ -129,7 +129,7 @@ class Clients:
         try:
             await actor.run()
         except Exception as error:
-            # Whatever a client raises that its user could not expect is a finding.
+            # Any error of a client that its user could not expect is a finding.
             self.history.surprise(actor.name, error)
 
     def stop(self) -> None:
@@ -147,7 +147,7 @@ class Clients:
         await self._ended(self._reading, deadline_ms)
         late = [name for name, task in self._tasks.items() if not task.done()]
         self.history.unfinished += late
-        for _ in range(2):  # the second time for those that still say goodbye
+        for _ in range(2):  # the second time for clients that are still closing
             for name in late:
                 self._tasks[name].cancel()
             await self._ended(

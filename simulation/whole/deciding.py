@@ -15,7 +15,7 @@ from barnabas.errors import BarnabasError, InvalidTxnState, KafkaError
 from simulation.whole.environment import Environment
 from simulation.whole.history import FAIL, OK, UNKNOWN, Transaction
 
-_TRIES = 2  # to commit, before it is found out whether aborting is still allowed
+_TRIES = 2  # attempts to commit before testing whether aborting is still allowed
 _MOST_TRIES = 12
 
 
@@ -36,7 +36,7 @@ async def commit(
                 return True
             if not passes:
                 return False
-        except BarnabasError:  # one of its records has failed for good
+        except BarnabasError:  # one of its records has failed permanently
             return await _is_aborted(around, producer, transaction)
         else:
             around.history.ends_with(transaction, OK)

@@ -66,7 +66,7 @@ class Drills:
     async def run(self) -> None:
         """Run the drills; returns when the last one is over and all brokers serve."""
         if self._plan.drills:
-            # A disk is repaired at its time, for one, and its broker is started again then.
+            # For example, a disk is repaired at its time, and its broker is then restarted.
             await asyncio.sleep(max(0, self._trouble.over_at_us - self._loop.now_us) / 1e6)
             await self._trouble.heal(_HEALED_MS)
         for drill in self._plan.drills:
@@ -132,7 +132,7 @@ class Drills:
         if not idle:
             return
         broker = self._brokers[idle[drill.first % len(idle)]]
-        # It leaves the ISR by whichever ends first; every half of a lag time somebody looks (RE-8).
+        # It leaves the ISR by whichever ends first; the ISR is checked every half lag time (RE-8).
         plan = self._plan
         leaves_ms = min(plan.lag_time_max_ms * 3 // 2, plan.session_timeout_ms) + _ELECTED_MS
         broker.pause(leaves_ms + _BEYOND_MS)

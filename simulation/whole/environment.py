@@ -41,7 +41,7 @@ class Options(NamedTuple):
     """How much is done, and how long anything may take."""
 
     sure_writers: int = 2
-    large_writers: int = 1  # as sure ones, but for records that are too large now and then
+    large_writers: int = 1  # like sure ones, with some records that are too large
     one_writers: int = 1
     none_writers: int = 1
     hasty_writers: int = 0
@@ -68,7 +68,7 @@ class Options(NamedTuple):
     dawdle_chance: float = 0.01  # of a copier's transaction: that its group gives it up meanwhile
     again_chance: float = 0.02  # of a poll of a reader: that it starts over
     size_bytes: int = 300  # of a record, at most
-    large_bytes: int = 6_000  # of one that is refused
+    large_bytes: int = 6_000  # of a refused record
     max_message_bytes: int = 4_096
 
     request_timeout_ms: int = 2_000
@@ -79,7 +79,7 @@ class Options(NamedTuple):
     heartbeat_interval_ms: int = 500
     max_poll_interval_ms: int = 10_000
     prepare_ms: int = 60_000
-    finish_ms: int = 120_000  # for all to come to an end, once that is asked for
+    finish_ms: int = 120_000  # for all to end, once they have been asked to
 
 
 class Environment:
@@ -112,7 +112,7 @@ class Environment:
         self.grown: dict[str, int] = {}
         """The present number of partitions of each topic that was given more."""
         self.is_stopping = False  # nothing new is written
-        self.is_draining = False  # no client writes any more, and readers go on to the end
+        self.is_draining = False  # no client writes, and readers go on to the end
 
     def common(self) -> ClientOptions:
         """Return the options of each client, with which it soon notices that a broker is away."""

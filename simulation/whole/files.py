@@ -147,12 +147,12 @@ class SimFiles:
         try:
             batches = list(iterate_batches(inode.data))
         except CorruptData:
-            return None  # a length reads wrong in it already
+            return None  # a length in it already reads wrong
         if not batches:
             return None
         begin, header = random.choice(batches)
-        # No checksum covers the base offset and the leader epoch, in front: as with Kafka, other
-        # values there are taken for what was written.
+        # No checksum covers the base offset and the leader epoch at the front: as in Kafka, wrong
+        # values there go undetected.
         place = random.choice((random.randrange(8, 12), random.randrange(16, header.size_bytes)))
         flips = [(inode, begin + place, 1 << random.randrange(8))]
         for name, snapshot in sorted(directory.names.items()) if with_snapshots else ():

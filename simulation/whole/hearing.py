@@ -31,6 +31,6 @@ class Hearing(ExclusiveHandler):
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             text = f"{text}: {error!r}"
-            if not isinstance(error, OSError):  # a disk's, which the run has broken
+            if not isinstance(error, OSError):  # a disk error that the run has caused
                 self.alarms.append(f"{name}: {text}")
         self._history.tell("{}: {}", name, text)

@@ -47,11 +47,11 @@ class Writing:
         self.acks = acks  # -1: all
         self.outcome = UNKNOWN
         self.offset = -1  # as acknowledged
-        self.source = b""  # the id of the record that it is a copy of
+        self.source = b""  # the id of the record of which it is a copy
         self.key: bytes | None = None
         self.is_tombstone = False
         self.at_ms = 0  # when it was written
-        self.attempts = 0  # to send its batch, once its outcome is known
+        self.attempts = 0  # attempts to send its batch, once its outcome is known
 
     @property
     def id(self) -> bytes:
@@ -154,7 +154,7 @@ class End(NamedTuple):
     is_committed: bool
     name: TopicPartition
     offset: int
-    life: int = 1  # of the client: the next one has heard nothing
+    life: int = 1  # of the client: the next life knows nothing of it
 
 
 class Era(NamedTuple):
@@ -183,8 +183,8 @@ class History:
         stored, and why."""
         self.refused_reads: list[str] = []
         """Refused reads at positions that no reader has any longer."""
-        self.surprises: list[str] = []  # what no client should ever raise
-        self.unfinished: list[str] = []  # clients that did not come to their end
+        self.surprises: list[str] = []  # errors that no client should ever raise
+        self.unfinished: list[str] = []  # clients that did not end
         self.deleted_to: dict[TopicPartition, int] = {}
         """The offsets below which an operator has deleted records."""
         self.eras: list[Era] = []

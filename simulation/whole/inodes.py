@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from random import Random
 
 PAGE_BYTES = 4096
-_SHARES = (0.0, 0.5, 0.9, 1.0)  # of the pages that the kernel has written by itself
+_SHARES = (0.0, 0.5, 0.9, 1.0)  # shares of the pages that the kernel has written by itself
 
 
 class FileInode:
@@ -59,7 +59,7 @@ class FileInode:
             self.unflip(place)  # the segment is its log's last one now, which recovery reads
         del self.data[size:]
         self.data.extend(bytes(max(size - before, 0)))
-        self._changed(size, before)  # no page, if it has grown: it reads as zeros
+        self._changed(size, before)  # no page if it has grown: it reads as zeros
 
     def flip(self, place: int, mask: int) -> None:
         """Make some bits of a byte read wrong from now on."""

@@ -149,7 +149,7 @@ def judge_namesake(tally: Tally, history: History, truth: Truth) -> None:
     writers = {f"{each.writer.rpartition('.')[0]}.{last.number}" for each in _fleeting(history)}
     for writing in _fleeting(history):
         if writing.outcome != OK or writing.attempts != 1:
-            continue  # what was sent twice may still have been under way when the era began
+            continue  # a record sent twice may still have been under way when the era began
         is_there = writing.id in truth.places
         if writing.writer in writers:
             holds = is_there or not last.is_certain

@@ -188,7 +188,7 @@ class Life:
                 continue
             work = task.get_coro()
             for _ in range(_CLOSINGS):
-                # Whatever a `finally` says here concerns no one: its world is gone.
+                # Errors of a `finally` do not matter here: its world is gone.
                 with suppress(Exception, asyncio.CancelledError, ProcessOver):
                     self.run(work.close)
                     break

@@ -32,7 +32,7 @@ from simulation.whole.lives import CURRENT, Life, ProcessOver
 
 T = TypeVar("T")
 
-_SPIN_STEPS = 200_000  # a broker's busiest instant has some hundreds
+_SPIN_STEPS = 200_000  # a broker's busiest instant has a few hundred
 _SPIN_SAMPLE = 1000
 _FEWEST_CANCELLED = 200
 _THREAD_DELAYS_US = (30, 100, 100, 250, 800)
@@ -107,7 +107,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.findings: list[Finding] = []
         self.lives: list[Life] = []
         self.wires: Wires | None = None
-        self.world = Context()  # what runs in it belongs to no life
+        self.world = Context()  # code that runs in it belongs to no life
         self._own = self.life("the world")
         self._random = Random(f"loop {seed}")
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
@@ -128,7 +128,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Run `main`, which belongs to the world, to its end. Raises LoopError."""
         was_collecting = gc.isenabled()
-        gc.disable()  # it would close what is forgotten at a moment of its own choice
+        gc.disable()  # it would close forgotten objects at arbitrary times
         try:
             return self.run_until_complete(main)
         finally:
@@ -153,7 +153,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         level = logging.root.manager.disable
         logging.disable()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # coroutines that never began
+            warnings.simplefilter("ignore")  # coroutines that were never started
             for life in self.lives:
                 life.put_away()
             self.lives = []
@@ -292,7 +292,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         when_us = round(when * 1e6)
         if when_us / 1e6 < when:
-            when_us += 1  # never early: a task that looks at the time then would wait again
+            when_us += 1  # never early: a task that checks the time would wait again
         return self._call_at_us(when_us, callback, args, context)
 
     def world_at_us(
@@ -377,14 +377,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _in_thread(
         self, lane: _Lane, outcome: asyncio.Future[Any], work: Callable[[], object]
     ) -> None:
-        # Even if no task waits any more: a thread that has begun cannot be called back.
+        # It runs even if no task waits for it: a thread that has started cannot be called back.
         if lane.busy == lane.workers:
             lane.waiting.append((outcome, work))
             return
         lane.busy += 1
         result, problem = None, None
         delay_s = self._thread_delay_s()
-        self._take_spent()  # a turn's own is not this thread's
+        self._take_spent()  # the turn's costs are not this thread's
         try:
             result = work()
         except Exception as error:

@@ -278,7 +278,7 @@ def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) ->
     faults: list[Fault] = []
     at_ms = _BEGIN_MS
     while True:
-        # Faults come in flurries: most of what goes wrong needs two things at nearly one time.
+        # Faults come in bursts: most failures need two faults at almost the same time.
         wait_ms = random.expovariate(1 / gap_ms) if random.random() < 0.6 else random.random() * 60
         at_ms += int(wait_ms)
         if at_ms >= end_ms:

@@ -58,7 +58,7 @@ class Remaker(Actor):
             try:
                 await admin.create_topics([new])
             except TopicAlreadyExists:
-                # Made by an attempt that had no answer, or not deleted yet.
+                # An attempt without an answer created it, or it is not deleted yet.
                 self._around.history.tell("{} is there already", FLEETING)
                 return False
             except (Unreachable, BarnabasError) as error:

@@ -76,7 +76,7 @@ RULE_OF_DRILL: Mapping[str, str] = MappingProxyType(
 class Allowed(NamedTuple):
     """The losses that the faults of a run may have caused."""
 
-    is_calm: bool = False  # there were none: acks=1 loses nothing either
+    is_calm: bool = False  # no faults: acks=1 loses nothing either
     lossy: Mapping[TopicPartition, str] = MappingProxyType({})
     """Why nothing is promised there: an unclean election, or a power cut of all replicas at
     once."""
@@ -294,7 +294,7 @@ def judge_group(tally: Tally, evidence: Evidence, group: str, topics: Iterable[s
     _judge_commits(tally, evidence, group)
     owners: dict[tuple[int, TopicPartition], str] = {}
     for owned in history.owned:
-        # A group that is forgotten may get the same generation again later, with offsets then.
+        # A forgotten group may later get the same generation again, this time with offsets.
         if owned.group == group and owned.generation >= 0 and owned.has_offsets:
             owner = owners.setdefault((owned.generation, owned.name), owned.member)
             tally.judge("one owner", owner == owned.member, "{} is {}'s, too", owned, owner)

@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
     broken: tuple[str, ...]
     judged: Mapping[str, int]  # by rule
     acknowledged: int  # records, by acks=all
-    faults: Mapping[str, int]  # by kind, those that took hold
+    faults: Mapping[str, int]  # by kind, those that took effect
     events: Mapping[str, int]  # EVENTS
     virtual_ms: int
     steps: int
@@ -145,7 +145,7 @@ def run(plan: Plan) -> Outcome:
     except (LoopError, TimeoutError) as error:
         broken.append(f"liveness: {error!r}")
     except Exception as error:
-        # Whatever is raised here is a finding like any other, and has a story to be printed.
+        # Any error raised here is a finding like any other, with a story to print.
         broken.append("".join(traceback.format_exception(error)))
     broken += [f"{each.life}: {each.message}: {each.error!r}" for each in room.loop.findings]
     broken += hearing.alarms

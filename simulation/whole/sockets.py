@@ -73,7 +73,7 @@ class End:
         self.is_closed = False  # no process holds it
         self.has_ended = False  # the peer will send no more
         self.error: OSError | None = None
-        self.unread_bytes = 0  # of the peer's: under way or received, and not read
+        self.unread_bytes = 0  # from the peer: under way or received, but not read
         self.on_readable: Callable[[], None] | None = None
         self.on_room: Callable[[], None] | None = None
         self.holds: Callable[[], int] | None = None
@@ -133,7 +133,7 @@ class End:
         self.on_readable = self.on_room = None
         self.host.ends.pop(self, None)
         if self.peer is not None and self.error is None:
-            # As Linux does it: who closes over unread bytes says so.
+            # As on Linux, closing with unread bytes notifies the peer.
             self.network.send(self, RESET if self._received else EOF)
         self._forget_received()
 
@@ -164,7 +164,7 @@ class End:
         if self.on_readable is not None:
             self.on_readable()
         if self.on_room is not None:
-            self.on_room()  # a task that waits to write learns of it as well
+            self.on_room()  # a task waiting to write learns of it as well
 
     def vanish(self) -> None:
         """Remove the end because its machine has lost power: no peer is notified."""

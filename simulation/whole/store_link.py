@@ -176,4 +176,4 @@ class Link:
 
 def _fail(answer: asyncio.Future[Any], error: Exception) -> None:
     answer.set_exception(error)
-    answer.exception()  # looked at: who waited for it may be dead, and then no other does
+    answer.exception()  # retrieved: the task that waited for it may be dead

@@ -65,7 +65,7 @@ class SimSession(RemoteStore):
         if was_connected:
             left = self._link.ask(self._store.leave, self._session_id)
             patience_s = self._timeout_ms / 3000
-            # No client waits longer for servers that do not answer: they will notice by themselves.
+            # No client waits longer for servers that do not answer; they will notice by themselves.
             self._loop.call_later(patience_s, self._link.give_up_waiting, context=self._context)
             try:
                 await left
@@ -153,7 +153,7 @@ class SimSession(RemoteStore):
 
     def _give_up_trying(self, link: Link) -> None:
         if link is self._trying:
-            # There never was a connection, so nothing of it may arrive.
+            # There never was a connection, so nothing may arrive over it.
             link.there.lose(is_all=True)
             self.disconnected(link)
 

@@ -77,7 +77,7 @@ class Transactor(Actor):
                 await self._write(producer, transaction, number)
                 if random.random() < 0.2:
                     await around.rest(random, min(options.pause_ms, _THOUGHT_MS))
-        except BarnabasError as error:  # refused by the transaction's state: it can only end
+        except BarnabasError as error:  # the transaction's state refuses it: it can only end
             around.history.tell("transaction {} breaks off: {}", transaction, error)
             can_go_on = await abort(around, producer, transaction)
         else:

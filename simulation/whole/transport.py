@@ -87,7 +87,7 @@ class SimTransport(asyncio.Transport):
 
     def _readable(self) -> None:
         if self._is_closing and self._end.error is not None:
-            self._lose(None)  # what is still unsent will not leave any more
+            self._lose(None)  # unsent bytes will never leave
         if not (self._is_reading_due or self._reading_is_paused or self._is_closing):
             self._is_reading_due = True
             self._soon(self._read)
@@ -125,7 +125,7 @@ class SimTransport(asyncio.Transport):
         if self._end.error is not None:
             self._lose(self._end.error)
             return
-        data = bytes(data)  # a copy, as the kernel's is: who wrote it may change his
+        data = bytes(data)  # a copy, as in the kernel: the writer may change the original
         if not self._unsent:
             room = self._end.room()
             if room >= len(data):

@@ -93,7 +93,7 @@ class Trouble:
             broker.files.limit(None)
             broker.files.slow(0)
         for undo in self._flips:
-            undo()  # the rules look at the bytes
+            undo()  # because the rules look at the bytes
 
     async def heal(self, limit_ms: int) -> None:
         """Return when every broker serves; faults still going on end by themselves.
@@ -303,7 +303,7 @@ class Trouble:
         paths = [DATA, SECOND_DATA] if self._plan.has_two_log_dirs else [DATA]
         path = paths[number % len(paths)]
         broker.files.empty(path)
-        broker.finds_ahead_ms = 0  # the time that it would be compared with may be gone
+        broker.finds_ahead_ms = 0  # the time to compare it with may be gone
         self._history.tell("broker {} has a new disk for {}", broker.broker_id, path)
 
     def _befall(self, fault: Fault, broker: SimBroker) -> None:
@@ -363,7 +363,7 @@ class Trouble:
         broker = self._brokers[fault.first]
         self._tell(fault, broker.host)
         code = errno.ENOSPC if fault.kind == "disk full" else errno.EIO
-        broker.files.fail(DATA, code, fault.for_ms)  # at once, or after some more bytes
+        broker.files.fail(DATA, code, fault.for_ms)  # immediately, or after some more bytes
         self._later(fault.for_ms, self._repair, broker)
 
     def _repair(self, broker: SimBroker) -> None:

@@ -23,11 +23,11 @@ class Truth:
         self.end = end
         self.flaws: list[str] = []
         self.leader_epoch = -1  # the newest one in the log
-        self.records: list[Read] = []  # all but markers, in order
+        self.records: list[Read] = []  # all except markers, in order
         self.places: dict[bytes, list[int]] = {}
         """The indexes in `records` at which records with this id are."""
-        self._open: dict[int, list[int]] = {}  # by producer, what its transaction has so far
-        self._hidden: dict[int, None] = {}  # offsets of what was aborted
+        self._open: dict[int, list[int]] = {}  # by producer, the records of its transaction so far
+        self._hidden: dict[int, None] = {}  # offsets of aborted records
         self._read(data)
 
     @staticmethod

@@ -71,7 +71,7 @@ class Judged(NamedTuple):
     broken: tuple[str, ...]  # in words
     suspended: tuple[str, ...]  # where nothing was promised, and why
     acknowledged: int  # records, with acks=all
-    forgiven: Mapping[str, int]  # by acks: records that were lost, and allowed to be
+    forgiven: Mapping[str, int]  # by acks: records whose loss was allowed
 
     def raise_if_broken(self, most: int = 20) -> None:
         """Raise Broken with the first faults found."""
@@ -349,7 +349,7 @@ async def _judge_wire(
 ) -> None:
     """Compare what a new consumer is given of each partition with what is in the log."""
     around = clients.around
-    # What forgets by time does so between two looks at it, too.
+    # Topics that lose records by age do so between two looks, too.
     truths = {name: truth for name, truth in truths.items() if name.topic != SHIFTING}
     level = "read_committed" if is_committed else "read_uncommitted"
     given: dict[TopicPartition, list[Read]] = {name: [] for name in truths}

@@ -51,8 +51,8 @@ def settled(history: History, writing: Writing, delivery: Delivery) -> None:
     if error is None:
         history.acknowledged(writing, delivery.result().offset)
     elif batch.attempts == 0 or (not batch.in_doubt and isinstance(error, _REFUSALS)):
-        # In doubt, and given up before it went again, it has the error of what made it so: that of
-        # another batch, perhaps.
+        # If it was in doubt and given up before a retry, it has the error that caused the doubt,
+        # perhaps another batch's.
         history.failed(writing, error)
     else:
         history.in_doubt(writing, error)
@@ -75,7 +75,7 @@ async def send(
 class Writer(Actor):
     """Writes to one topic, until all are asked to stop."""
 
-    delivery_timeout_ms = 0  # 0: as the options say
+    delivery_timeout_ms = 0  # 0: use the value in the options
 
     def __init__(
         self, around: Environment, name: str, topic: str, random: Random, *, is_large: bool = False
@@ -143,13 +143,13 @@ class Writer(Actor):
         name = random.choice(self._around.partitions(self._topic))
         writing = Writing(self._who, 0, number, name, ACKS[self._topic])
         if self._topic == SHIFTING:
-            writing.key = writing.id  # no two are alike: compaction, if it is asked for, takes none
+            writing.key = writing.id  # all are distinct: compaction, if any, removes none
         size_bytes = random.randint(20, options.size_bytes)
         if self._is_large and random.random() < _LARGE_CHANCE:
             size_bytes = options.large_bytes
         value = history.writes(writing, size_bytes)
         if size_bytes == options.large_bytes:
-            # Not even compression makes it smaller than what the topic takes.
+            # Even compressed, it is larger than the topic accepts.
             value = writing.id + b"|" + random.randbytes(size_bytes)
         await self._send(producer, writing, value)
 

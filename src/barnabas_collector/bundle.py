@@ -11,9 +11,9 @@ from barnabas.records.record import Headers, encoded_headers, nullable
 from barnabas.records.varint import VARINTS
 from barnabas_collector.encoding import encoded_batch
 
-_MESSAGE_BYTES = 64  # what a message takes besides its text
+_MESSAGE_BYTES = 64  # the size of a message without its text
 _BUNDLE_BYTES = 512
-_RECORD_BYTES = 17  # at most, besides texts, key and headers: lengths, attributes, differences
+_RECORD_BYTES = 17  # at most; without texts, key and headers: lengths, attributes, differences
 
 
 class Origin:
@@ -104,7 +104,7 @@ def encode_bundles(batch: Sequence[Bundle], codec: int, now_ms: int) -> bytes:
             length += fixed_bytes + len(number) + len(text_length)
             parts += (
                 varints[length],
-                b"\0\0",  # attributes, and the timestamp's difference from the first one's
+                b"\0\0",  # attributes, and the timestamp's difference from the first record's
                 number,
                 key,
                 text_length,

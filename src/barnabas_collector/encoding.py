@@ -51,7 +51,7 @@ class LineEncoder:
             length = len(text)
             record = b"".join(
                 (
-                    b"\0\0",  # attributes, and the timestamp's difference from the first one's
+                    b"\0\0",  # attributes, and the timestamp's difference from the first record's
                     varints[count],
                     key,
                     varints[length],

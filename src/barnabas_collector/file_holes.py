@@ -32,7 +32,7 @@ def next_data(fd: int, position: int) -> int:
     try:
         return os.lseek(fd, position, _SEEK_DATA)
     except OSError as error:
-        # ENXIO: from here on there is nothing but a hole, up to the end of the file.
+        # ENXIO: the rest of the file is a hole.
         if error.errno != errno.ENXIO:  # not known by this file system
             return position
         return max(position, os.fstat(fd).st_size)

@@ -30,10 +30,10 @@ class FileProgress(NamedTuple):
     beginning: str = ""
     is_complete: bool = False  # compressed, and sent to its end
     born_ns: int = 0  # when its inode was created; 0: unknown
-    sent_bytes: int = 0  # of the extent, at most the position; 0: by a version without extents
+    sent_bytes: int = 0  # of the extent, at most the position; 0: from a version without extents
     checksum: int | None = 0
     tail: str = ""
-    gone_s: int = 0  # since when no look has found it; 0: it is there
+    gone_s: int = 0  # since when no look has found it; 0: it exists
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -79,7 +79,7 @@ class FileProgress(NamedTuple):
         if text is None:
             return self._replace(position=position, line=line)
         extent = self.extent
-        # Without a checksum of all of it a file is recognised by the tail of its sent part.
+        # Without a checksum of the whole sent part, a file is recognised by the tail of that part.
         if self.position - extent.size_bytes > _MOST_AT_ONCE:
             extent = extent._replace(checksum=None)
         size_bytes, checksum, tail = extent.grown(text, position)

@@ -43,11 +43,11 @@ class Forgetting:
         for file in self._positions.files:
             if file.file_id in present or not file.born_ns:
                 continue
-            # No look has compared the file's text; that its inode is in the directory has to do.
+            # No look has compared the file's text, so its inode in the directory must suffice.
             if file.path not in watched and file.inode in inodes[Path(file.path).parent]:
                 if file.gone_s:
                     self._positions.save(file._replace(gone_s=0))
-            # Missed for the first time, or by a clock that was ahead: the time counts from now on.
+            # It is missing for the first time, or the clock was ahead: the time counts from now.
             elif not 0 < file.gone_s <= now_s:
                 self._positions.save(file._replace(gone_s=now_s))
             elif now_s - file.gone_s >= self._retention_s:
@@ -55,8 +55,8 @@ class Forgetting:
 
     def _forget(self, file: FileProgress, watched: set[str]) -> None:
         self._positions.forget(file.file_id)
-        # Without the record of its first look a log's rotated files are passed over when it is
-        # found again. So it is kept while any of its files may be there.
+        # Without the record of its first look, a log's rotated files are passed over when the log
+        # is found again. So the record is kept while any of the files may exist.
         has_others = bool(self._positions.candidates(file.path, ()))
         if not has_others and file.path not in watched and not os.path.lexists(file.path):
             self._positions.forget_log(file.path)
@@ -74,7 +74,7 @@ class _Inodes(dict[Path, set[int]]):
                 found = {entry.inode() for entry in entries}
         except (FileNotFoundError, NotADirectoryError):
             found = set()
-        except OSError:  # its files may be there
+        except OSError:  # its files may exist
             found = _Everything()
         self[directory] = found
         return found

@@ -53,7 +53,7 @@ class Forwarder:
         self._partitions = partitions
         self._inbox = inbox
         self._most_bytes = _BATCH_BYTES
-        self._is_proven = False  # brokers have accepted batches of this size
+        self._is_proven = False  # whether brokers have accepted batches of this size
         self._refused = Tally("messages were refused by the brokers and are lost")
 
     async def run(self) -> None:
@@ -79,17 +79,17 @@ class Forwarder:
             elif not isinstance(error, MessageTooLarge):
                 again += batch
                 why = error
-            # No smaller batch is possible, so it is given up for the sake of the others.
+            # No smaller batch is possible, so it is dropped to let the others pass.
             elif _is_one(batch):
                 self._refuse(error)
-            else:  # the batch is too large, and perhaps none of its messages
+            else:  # the batch is too large, though perhaps no message in it is
                 again += batch
                 self._most_bytes = min(self._most_bytes, _record_bytes(batch) // 2)
                 self._is_proven = False
         if why is not None:
             _log.warning("retrying %s: %s", counted(self.unsent, "message"), why)
             await asyncio.sleep(_AGAIN_AFTER_S)
-            # Partitions may have been added, among which keys are spread from now on.
+            # Partitions may have been added; from now on keys are spread among them, too.
             await self._look_at_topic()
         return again
 

@@ -74,7 +74,8 @@ class Inbox:
         """Make room: these messages have been sent."""
         for bundle in bundles:
             self._held_bytes -= bundle.held_bytes
-        # Not at the first byte of room: sources would be stopped and resumed with each message.
+        # It does not wake them at the first byte of room, which would stop and resume sources with
+        # each message.
         if self._held_bytes < self._most_bytes // 2:
             self._room.set()
 

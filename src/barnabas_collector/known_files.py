@@ -49,7 +49,7 @@ class KnownFiles(ABC):
     def alike(self, directory: Path, beginning: bytes) -> Iterator[FileProgress]:
         """Return the files of a directory's logs that have this beginning and of which something
         was sent."""
-        # Most beginnings have the full length: few lengths differ, and each costs one hash.
+        # Most beginnings have the full length, so there are few lengths, and each costs one hash.
         for size_bytes in list(self._beginning_bytes):
             if 0 < size_bytes <= len(beginning):
                 seen = Fingerprint(size_bytes, digest(beginning[:size_bytes]))

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from barnabas_collector.file_holes import AT_START_BYTES, START, WITHIN_BYTES
 
 MAX_LINE_BYTES = 262_144  # far above any request that a web server accepts
-# Runs that may be holes: any at an edge of the piece, since they may continue in the next one, and
-# within it those that are long enough to be one at the start of a line.
+# Runs that may be holes: any run at an edge of the piece, since it may continue in the next piece,
+# and any run within it that is long enough for a hole at the start of a line.
 _NULS: Final = re.compile(rb"\A\0+|\0{%d,}|\0+\Z" % AT_START_BYTES)
 
 
@@ -24,7 +24,7 @@ class Line(NamedTuple):
     position: int
     number: int  # from 1
     text: bytes
-    size_bytes: int  # of the whole line, without the line feed; more than `text` has if that is cut
+    size_bytes: int  # of the whole line without its line feed; larger than `text` if that is cut
 
     @property
     def is_cut(self) -> bool:
@@ -45,7 +45,7 @@ class LineCutter:
 
     def cut(self, more: bytes) -> list[Line]:
         """Return the lines that end in the next bytes."""
-        # Text without NULs, which is nearly all, takes the short way.
+        # Text without NULs, which is nearly all text, takes a short cut.
         if self._nuls or START in more or more.endswith(b"\0"):
             return self._cut_with_nuls(more)
         return self._cut_text(more)
@@ -114,7 +114,7 @@ class LineCutter:
         return self._nuls >= AT_START_BYTES
 
     def _keep(self, more: bytes) -> None:
-        # The rest of a line that is too long is counted, and not kept.
+        # The rest of a line that is too long is counted but not kept.
         room = MAX_LINE_BYTES - len(self._rest)
         self._rest += more[:room]
         self._passed_bytes += max(0, len(more) - room)

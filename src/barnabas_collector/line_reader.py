@@ -35,7 +35,7 @@ class LineReader(LineCutter):
     def _skip_hole(self, file: io.FileIO) -> None:
         at = file.tell()
         data_at = next_data(file.fileno(), at)
-        # Of a hole at the end of the file the last byte is read, in case it is data by now.
+        # The last byte of a hole at the end of the file is read, in case it is data by now.
         beyond = min(data_at, max(at, os.fstat(file.fileno()).st_size - 1))
         self.pass_hole(beyond - at)
         file.seek(beyond)
@@ -48,8 +48,8 @@ class LineReader(LineCutter):
         """Go to the position, skipping the line feed of a last line that was taken before it had
         one."""
         self._file.seek(max(0, position - 1))
-        # A last line was sent without its line feed, and the writer has added that since: read as
-        # the next line it would be an empty one.
+        # A last line was sent without its line feed, which the writer has added since: read as the
+        # next line, it would be an empty line.
         if position and self._file.read(1) != b"\n" and self._file.read(1) == b"\n":
             self.position += 1
         self._file.seek(self.position)

@@ -43,7 +43,7 @@ class LogDirectory:
         self._held: dict[Inode, LogFile] = {}
         self._paths: dict[Inode, Path] = {}  # at the last look
         self._quiet: dict[Path, tuple[Stat, Found]] = {}  # files that need no second look
-        self._packed: dict[object, FileText] = {}  # compressed ones, by status
+        self._packed: dict[object, FileText] = {}  # compressed files, by status
         self._is_named = is_named or (lambda _: False)
         self._unreadable: set[Path] = set()
 
@@ -58,7 +58,7 @@ class LogDirectory:
             before = self._listings.rotated_files(self.live)
             found = self._found(list(before))
             if self._listings.rotated_files(self.live) == before:
-                break  # else files were renamed meanwhile, and one may have been missed
+                break  # otherwise files were renamed meanwhile, and one may have been missed
         return found
 
     def open(self, found: Found) -> LogFile | None:
@@ -119,7 +119,7 @@ class LogDirectory:
 
     def _found(self, names: list[str]) -> list[Found]:
         self._paths.clear()
-        # First the live one: if that was truncated, its copy is complete by now.
+        # The live file first: if it was truncated, its copy is complete by now.
         live = self._find(self.live)
         paths = [self.live.with_name(name) for name in names]
         rotated = [self._find(path) for path in paths]
@@ -175,8 +175,8 @@ class LogDirectory:
             file.close()  # it was renamed to this path since `stat`
         elif path == self.live or file.quiet_s() < self._quiet_s:
             self._held[inode] = file
-            # The one that was held longest is given up, but never the live one: what is not open
-            # any more is lost if it is removed before it was read.
+            # The file that was held longest is closed, but never the live file: a file that is no
+            # longer open is lost if it is removed before it is read.
             if len(self._held) > _MOST_HELD:
                 oldest = next(each for each in self._held if self._paths.get(each) != self.live)
                 self._held.pop(oldest).close()
@@ -198,7 +198,7 @@ class LogDirectory:
         # A text that is known by its status keeps its answers under a new name.
         text.path = path
         if file.is_compressed and stat:
-            self._packed[stat] = text  # it is asked again, and costs more than a look
+            self._packed[stat] = text  # it will be asked again, which costs more than a look
         return Found(
             *inode,
             None if file.is_compressed else size_bytes,
@@ -220,6 +220,6 @@ def _is_missing(path: Path) -> bool:
         path.stat()
     except FileNotFoundError:
         return True
-    except OSError:  # it may be there
+    except OSError:  # it may exist
         return False
     return False

@@ -49,8 +49,8 @@ class LogFile:
         self.device, self.inode = status.st_dev, status.st_ino
         self.born_ns = _born_ns(self._file.fileno())
         self._unpack = unpacking(os.pread(self._file.fileno(), MAGIC_BYTES, 0))
-        # The wall clock is read at the opening alone, so that its later jumps change nothing. A
-        # file with a time in the future counts as written just now.
+        # The wall clock is read only at the opening, so that its later jumps change nothing. A file
+        # with a time in the future counts as written just now.
         age_s = max(0.0, time.time() - status.st_mtime)
         self._changed_at_s = time.monotonic() - age_s
         self._size_bytes = status.st_size
@@ -89,7 +89,7 @@ class LogFile:
         beginning = os.pread(fd, BEGINNING_BYTES, 0)
         if beginning.startswith(START):
             beginning = os.pread(fd, BEGINNING_BYTES, data_start(fd))
-        return beginning.rstrip(b"\0")  # what is there may be a hole that is not filled yet
+        return beginning.rstrip(b"\0")  # the NULs may be a hole that is not filled yet
 
     def _packed_beginning(self) -> bytes:
         try:
@@ -122,13 +122,13 @@ class LogFile:
     def ends(self, extent: Extent) -> bool:
         """Return whether the extent's last bytes match this text before the same position."""
         if self.is_compressed:
-            # Its size and tail; the checksum may be unknown.
+            # Only size and tail are compared; the checksum may be unknown.
             return self._unpacked_extent(extent.size_bytes)[::2] == extent[::2]
         return extent.is_end_in(self)
 
     def holds(self, extent: Extent) -> bool:
         """Return whether the text begins with the whole extent."""
-        # Saved by a version that did not hash all that was sent: then the tail has to do.
+        # It was saved by a version that did not hash everything sent, so the tail must suffice.
         if extent.checksum is None:
             return self.ends(extent)
         if self.is_compressed:
@@ -164,7 +164,8 @@ class LogFile:
         """
         try:
             fd = self._file.fileno()
-            # A process that opens the file meanwhile sends us a signal, one that is ignored.
+            # If a process opens the file meanwhile, the kernel sends us a signal that is ignored by
+            # default.
             fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
@@ -252,7 +253,7 @@ class FileText:
             return cast(T, self._answers[what, extent])
         with self._open() as file:
             if file is None:
-                # Not kept as an answer: after a renaming the next look corrects the path.
+                # This is not kept as an answer: after a renaming, the next look corrects the path.
                 return default
             answer = ask(file)
         if self._answers is not None:

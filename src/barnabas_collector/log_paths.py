@@ -38,7 +38,7 @@ class LogPaths:
         found: dict[Path, None] = {}
         named: set[Path] = set()
         for each in self._given:
-            if os.path.isdir(each):  # noqa: PTH112  # false where it may not be asked
+            if os.path.isdir(each):  # noqa: PTH112  # false if permission is denied
                 found.update(dict.fromkeys(self._in_directory(each)))
             # A file that has such a character in its name is meant literally.
             elif _MAGIC.search(str(each)) and not os.path.exists(each):  # noqa: PTH110  # as above

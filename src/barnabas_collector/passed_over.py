@@ -28,7 +28,7 @@ class PassedOver(NamedTuple):
 
     beginning_bytes: int
     beginning: str
-    inode: int = 0  # 0: by a version that recorded the beginning alone
+    inode: int = 0  # 0: saved by a version that recorded only the beginning
     born_ns: int = 0
     text_bytes: int | None = None  # None: it was compressed
     tail: str = ""
@@ -52,8 +52,8 @@ class PassedOver(NamedTuple):
         if self.inode == file.inode:
             # The inode may be that of a removed file, given to a new one: then the births differ.
             return not (self.born_ns and file.born_ns) or self.born_ns == file.born_ns
-        # Compressed at the first look already: it is not compressed again, which would change its
-        # inode.
+        # It was already compressed at the first look, so it is not compressed again, which would
+        # change its inode.
         if self.text_bytes is None or file.text is None:
             return False
         whole = file.text.whole()

@@ -45,7 +45,7 @@ class Positions(KnownFiles):
         """Load the next record of the topic. Raises `CorruptData`."""
         try:
             name, kind, what = json.loads(key or b"")
-            # Of another collector that shares the topic.
+            # The record belongs to another collector that shares the topic.
             if name != self._name:
                 return
             if value is None:

@@ -35,7 +35,7 @@ async def prepare_positions_topic(admin: Admin) -> None:
         new = NewTopic(POSITIONS_TOPIC, 1, configs={_POLICY: "compact"})
         await admin.create_topics([new])
         return
-    # Another collector may have created it, or an administrator with a policy of their own.
+    # Another collector may have created it, or an administrator with a different policy.
     except TopicAlreadyExists:
         pass
     try:
@@ -44,7 +44,7 @@ async def prepare_positions_topic(admin: Admin) -> None:
         _log.warning("cannot check that %s=compact for %s: %s", _POLICY, POSITIONS_TOPIC, error)
         return
     for entry in entries:
-        # Also `compact,delete`: by it the position of a file at rest is deleted after a while.
+        # This includes `compact,delete`, which deletes the position of an idle file after a while.
         if entry.name == _POLICY and entry.value != "compact":
             raise ConfigError(
                 f"{POSITIONS_TOPIC} has {_POLICY}={entry.value}, so the positions in it are"

@@ -67,8 +67,8 @@ async def receive(
 
 async def _limit(stopping: asyncio.Event, inbox: Inbox, sending: asyncio.Task[None]) -> None:
     await stopping.wait()
-    # Sources that wait for room end as well; the messages that they have read are sent all the
-    # same, for as long as it is worth waiting for the brokers.
+    # Sources waiting for room end as well; the messages that they have read are still sent, as long
+    # as it is worth waiting for the brokers.
     inbox.stop()
     await asyncio.sleep(STOP_WITHIN_S)
     sending.cancel()

@@ -40,10 +40,10 @@ class Found(NamedTuple):
     size_bytes: int | None  # of its text; None: unknown, since it is compressed
     beginning: bytes  # of its text, at most `BEGINNING_BYTES`
     is_live: bool = False  # at the log's own path
-    is_listed: bool = True  # else it has no name any more, and is only held open
+    is_listed: bool = True  # False: it no longer has a name and is only held open
     born_ns: int = 0  # when the inode was created; 0: unknown
     is_quiet: bool = False  # nothing was written to it for a while
-    is_named: bool = False  # by the user, and not its directory alone
+    is_named: bool = False  # by the user, and not only its directory
     text: Text | None = None
 
 
@@ -70,7 +70,7 @@ class Known(NamedTuple):
 def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
     """Identify the files; `found` lists the oldest first, the live file last."""
     files: dict[int, FileProgress] = {}
-    # The strongest proof first: what it has matched is left out by the weaker ones.
+    # The strongest proof comes first; the weaker proofs leave out the files that it has matched.
     _add_known(files, found, known.files, _is_certain)
     _add_known(files, found, known.files, _is_itself)
     old = known.passed_over or ()
@@ -203,7 +203,7 @@ def _has_inode(known: FileProgress, file: Found) -> bool:
 def _is_copy(known: FileProgress, file: Found) -> bool:
     if not known.is_distinctive(file.beginning):
         return False
-    # A log that was removed and made again may begin with the same banner. Only lines with a time
+    # A log that was removed and recreated may begin with the same banner. Only lines with a time
     # occur once, so that another file at the log's path which has them is a copy.
     if file.is_live and file.size_bytes is not None and not known.is_timed(file.beginning):
         return False
@@ -243,10 +243,10 @@ def _may_be_copy(file: Found, original: Found) -> bool:
     is_timed = Fingerprint.of(file.beginning).is_timed(file.beginning)
     is_settled = file.is_quiet or file.size_bytes is None
     if original.is_live and is_settled and not is_timed:
-        return False  # a copy is followed by a truncation, or it is a file of its own
+        return False  # no truncation followed, so it is a separate file
     if file.size_bytes is not None and 0 < file.born_ns < original.born_ns:
         return False  # it is older, so it was renamed and then replaced
-    # Not the reverse: a copy under way is shorter than its original.
+    # The reverse is not compared: a copy under way is shorter than its original.
     if not original.beginning.startswith(file.beginning):
         return False
     if file.text is None or original.text is None:
@@ -285,7 +285,7 @@ def _new(log: str, file: Found, known: Sequence[FileProgress], is_forgetful: boo
     first_line = first_line_of(file.beginning)
     before = [each for each in known if (each.path, each.first_line) == (log, first_line)]
     generation = 1 + max((each.generation for each in before), default=-1)
-    if is_forgetful:  # no number of a file that was forgotten is given to another
+    if is_forgetful:  # no number of a forgotten file is given to another file
         generation = max(generation, file.born_ns // 1_000)
     new = new_file(log, file.beginning, generation)
     return new.found_at(file.device, file.inode, file.beginning, file.born_ns)

@@ -70,8 +70,8 @@ async def replay(
         ends = await assign_all(consumer, topic)
         partitions: dict[str, int] = {}
         async for letters in records_until(consumer, ends):
-            # A letter beyond the end has come since the start, perhaps by this replay: it is for
-            # the next one.
+            # A letter beyond the end has arrived since the start, perhaps because of this replay:
+            # the next replay sends it.
             some = [
                 record
                 for record in letters
@@ -84,7 +84,8 @@ async def replay(
             for record in records:
                 await producer.send_record(_within(record, partitions[record.topic]))
                 by_topic[record.topic] = by_topic.get(record.topic, 0) + 1
-            # In the transaction of the records: a replay that is killed commits both, or neither.
+            # The offsets are in the records' transaction: a replay that is killed commits both or
+            # neither.
             await producer.send_offsets_to_transaction(_next(some), group)
             await producer.commit_transaction()
     return Replayed(sum(by_topic.values()), by_topic)

@@ -115,11 +115,11 @@ class RotatedLog:
         files = self._files.candidates(str(log), {each.inode for each in found})
         inodes = {(each.inode, each.born_ns) for each in files}
         unknown = [each for each in found if (each.inode, each.born_ns) not in inodes]
-        # A log of which files are known is one of its own, and no other name of another.
+        # A log with known files is a separate log, not another name of one.
         is_new = all(each.path != str(log) for each in files)
         alike = _alike_files(log, unknown, self._files) if is_new else []
-        # As long as the original is there it is the one that is read, and the other a file of its
-        # own.
+        # As long as the original exists, it is the file that is read, and the other is a separate
+        # file.
         gone = [each for each in alike if not _is_there(each)]
         held = [each for each in gone if _is_in(each, self._directory.held_anywhere(each.inode))]
         return Known(
@@ -166,8 +166,8 @@ class RotatedLog:
             reader = self._reader(file, progress)
             for lines in reader.portions():
                 after = _after(reader, progress, file)
-                # Compared only after `_after` has hashed the lines: so a truncation between reading
-                # and hashing is seen, too.
+                # This is compared only after `_after` has hashed the lines, so that a truncation
+                # between reading and hashing is seen, too.
                 if not _is_still(file, found, progress):
                     return  # it was truncated meanwhile, and these may be other lines
                 portion = self._portion(file, progress, after, lines)
@@ -176,7 +176,7 @@ class RotatedLog:
         except (EOFError, DamagedText) as error:
             if found.is_live:
                 raise ConfigError(f"cannot read on in {file.path}: {error}") from None
-            if not isinstance(error, EOFError):  # else it is still being compressed
+            if not isinstance(error, EOFError):  # EOFError: it is still being compressed
                 self._report_damage(progress, error)
             return
         if is_complete is None:  # checked now, so that nothing can have been written since
@@ -192,7 +192,7 @@ class RotatedLog:
         elif file.quiet_s() >= SETTLED_S and _is_still(file, found, progress):
             rest = reader.take_waiting()
         self.unfinished_bytes += reader.unfinished_bytes
-        if rest or reader.position > progress.position:  # else a hole at the end was left out
+        if rest or reader.position > progress.position:  # otherwise a hole at the end was left out
             after = _after(reader, progress, file)
             if _is_still(file, found, progress):
                 portion = self._portion(file, progress, after, rest)
@@ -242,7 +242,7 @@ class RotatedLog:
                 and self._directory.is_quiet(this)
                 and (stored is None or _is_sent(this, stored))
             )
-            # A compressed file does not change any more, and can be opened again.
+            # A compressed file no longer changes and can be reopened.
             if is_unknown or is_finished or this.size_bytes is None:
                 self._directory.release(this)
 
@@ -273,7 +273,7 @@ def _alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[F
     for file in found:
         if file.beginning and (file.size_bytes is None or _is_timed(file)):
             for known in files.alike(log.parent, file.beginning):
-                # Those of this log are compared in any case.
+                # The files of this log are compared in any case.
                 if known.path != str(log):
                     names[known.file_id] = known
     return list(names.values())

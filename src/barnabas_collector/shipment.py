@@ -12,10 +12,9 @@ from barnabas_collector.rotated_log import QUIET_S
 
 
 class Shipment(NamedTuple):
-    """What a collector reads and where it sends it.
+    """Tells a collector what to read and where to send it.
 
-    `name` identifies the collector's positions; two collectors that run at the same time must not
-    share a name.
+    `name` identifies the positions; two collectors that run at the same time must not share a name.
     """
 
     bootstrap_servers: str
@@ -36,7 +35,7 @@ class Shipped(NamedTuple):
 
     lines: int = 0
     size_bytes: int = 0
-    cut_lines: int = 0  # too long, so that they were cut
+    cut_lines: int = 0  # lines that were too long and were cut
     transactions: int = 0
     refused: int = 0  # received, and refused by the brokers
     dropped: int = 0  # dropped while there was no room

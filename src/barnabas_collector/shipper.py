@@ -72,11 +72,11 @@ async def ship(
         except BarnabasError as error:
             total = total.plus(shipper.shipped)
             if isinstance(error, ProducerFenced):
-                # Either a process of this name has started, or the broker ended a transaction that
-                # took too long. Only in the second case may this process take the name back.
+                # Either a process with this name has started, or the broker ended a transaction
+                # that took too long. Only in the second case may this process take the name back.
                 await _check_no_successor(shipment, instance)
-            # Before the first commit an error is likely to be one of the configuration, which no
-            # retry cures.
+            # Before the first commit an error is probably in the configuration, and retries do not
+            # help.
             elif not total.transactions:
                 raise
             _log.warning("continuing after the last committed line: %s", error)
@@ -93,8 +93,7 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
     async with PositionsReader(shipment, positions) as reader:
         while time.monotonic() < give_up_at_s:
             await reader.read_to_end()
-            # A successor fences us first, and commits its start a moment later: so this looks
-            # again.
+            # A successor fences us first and commits its start a moment later, so this looks again.
             if positions.instance != instance:
                 raise ConfigError(
                     f"another collector with the name {shipment.name!r} was started: give each its"
@@ -137,9 +136,9 @@ class _Shipper:
             except ProducerFenced:
                 raise
             except BarnabasError:
-                # A fenced producer may first see a refused batch; of a commit without an answer the
-                # next producer learns the outcome. The positions in memory may be ahead of the
-                # committed ones now: `ship` reads these again.
+                # A fenced producer may first see a refused batch; the next producer learns the
+                # outcome of a commit without an answer. The positions in memory may now be ahead of
+                # the committed positions, which `ship` reads again.
                 with contextlib.suppress(InvalidTxnState):
                     await producer.abort_transaction()
                 raise
@@ -179,7 +178,7 @@ class _Shipper:
         encoder = LineEncoder(progress, key, more, self._shipment.codec)
         for batch in encoder.batches(lines, int(time.time() * 1_000)):
             await producer.send_batch(place, batch)
-        # Sent by `_commit`, in the transaction of these lines: both are committed, or neither.
+        # `_commit` sends it in the transaction of these lines: both are committed, or neither.
         self._positions.save(progress)
         self._open = Shipped(
             self._open.lines + len(lines),

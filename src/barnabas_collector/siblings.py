@@ -71,7 +71,7 @@ def _order(log: str, name: str) -> Order | None:
     """Return the file's order, larger for newer files, or None if it is not a rotated file of
     this log."""
     plain = plain_name(name)
-    # The log itself, compressed in place: the youngest. Before it come `.old`, numbered files by
+    # The log itself, compressed in place, is the youngest. Before it come `.old`, numbered files by
     # falling number, and dated files, should a log have several kinds.
     if name != plain and plain == log:
         return (3,)

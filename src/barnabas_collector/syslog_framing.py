@@ -24,7 +24,7 @@ _TRAILER: Final = re.compile(rb"[\n\0]")
 
 class Frame(NamedTuple):
     text: bytes
-    size_bytes: int  # of the whole message; more than `text` has if that is cut
+    size_bytes: int  # of the whole message; larger than `text` if that is cut
 
 
 class SyslogFraming:
@@ -79,7 +79,7 @@ class SyslogFraming:
                 self._has_counted = self._is_within = True
                 self._counted = int(match[1])
                 return match.end()
-        # Digits alone so far: whether a blank follows decides.
+        # There are only digits so far: whether a blank follows decides.
         elif _BEGINS_A_COUNT.match(data, at):
             return None
         self._is_within = True

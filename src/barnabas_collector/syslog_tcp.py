@@ -58,7 +58,7 @@ class SyslogTcp:
         """Add a connection, perhaps in place of the longest idle one; returns False if there is
         no room."""
         if len(self._connections) >= self._most:
-            # The order is that of the last data (`on_received`).
+            # They are ordered by their last data (`on_received`).
             oldest = next(iter(self._connections))
             if oldest.idle_s() < IDLE_S:
                 self._refused.add(1)

@@ -19,7 +19,7 @@ from barnabas_collector.syslog_framing import datagram
 from barnabas_collector.syslog_messages import SyslogMessages
 from barnabas_collector.tally import Tally
 
-_KERNEL_BYTES: Final = 4 << 20  # receive buffer that is requested of the kernel; it may allow less
+_KERNEL_BYTES: Final = 4 << 20  # receive buffer requested from the kernel, which may allow less
 _MOST_SENDERS: Final = 4_096  # in the cache
 
 

@@ -46,7 +46,7 @@ class Extent(NamedTuple):
 
     def grown(self, text: Bytes, size_bytes: int) -> Extent:
         """Return this extent extended with the bytes of the text up to a later position."""
-        # A checksum that is unknown stays so: it would need the whole text, from the beginning.
+        # An unknown checksum stays unknown: it would need the whole text, from the beginning.
         at, checksum = self.size_bytes, self.checksum
         while at < size_bytes and checksum is not None:
             read = text.read_at(at, min(_READ_BYTES, size_bytes - at))

@@ -86,7 +86,7 @@ class WatchedLogs:
                 try:
                     yield from watched.portions(now_s, self._longest_s, is_last_look=is_last_look)
                 except ConfigError as error:
-                    # It is listed again within a second, and tried again then.
+                    # It is listed and tried again within a second.
                     self._complain(watched.path, error)
                     watched.log.close()
                     del self._watched[watched.path]
@@ -94,8 +94,8 @@ class WatchedLogs:
                 self._unreadable.pop(watched.path, None)
                 left, watched.log.left = watched.log.left, []
                 self._left += left
-                # Descriptors are few. But a rotated file that may still be written to has to stay
-                # open: it may be compressed or removed.
+                # Descriptors are few. But a rotated file that may still be written to must stay
+                # open, since it may be compressed or removed.
                 if len(self._watched) > _MOST_OPEN and not watched.log.holds_rotated:
                     watched.log.close()
             heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
@@ -237,7 +237,7 @@ class _Watched:
     def _rest(self, now_s: float, longest_s: float) -> None:
         self._interval_s = min(longest_s, self._interval_s * _SLOWER)
         self.due_at_s = now_s + self._interval_s
-        # Idle logs are due at the same moments, so that the process wakes up rarely.
+        # Idle logs are due at the same times, so that the process seldom wakes up.
         if self._interval_s > _TOGETHER_S:
             self.due_at_s = math.ceil(self.due_at_s / _TOGETHER_S) * _TOGETHER_S
 

@@ -47,7 +47,7 @@ def read_accounts(snapshot: Snapshot) -> tuple[Accounts, list[tuple[str, Account
     by_file: dict[str, Accounts] = {}
     for row in rows:
         name = row.pop("file") or "records without a file"
-        # Files that had a name one after the other, as with rotation, count together.
+        # Files that had the same name one after another, as with rotation, count together.
         by_file[name] = by_file.get(name, Accounts()).plus(Accounts(**row))
     total = Accounts()
     for accounts in by_file.values():

@@ -47,7 +47,7 @@ class Collected(NamedTuple):
 
     lines: int = 0
     size_bytes: int = 0
-    cut_lines: int = 0  # too long, so that they were cut
+    cut_lines: int = 0  # lines that were too long and were cut
     unfinished_bytes: int = 0  # of last lines left for the next run
 
     def plus(self, other: Collected) -> Collected:
@@ -139,7 +139,7 @@ class Collector:
         while left:
             time.sleep(_POLL_S)
             now = [delivery for delivery in left if not delivery.done()]
-            # Any progress renews the patience: a slow cluster is no dead one.
+            # Any progress resets the time limit: a slow cluster is not a dead one.
             if len(now) < len(left):
                 give_up_at = time.monotonic() + self._patience_s
             elif time.monotonic() > give_up_at:
@@ -149,7 +149,7 @@ class Collector:
                 )
             left = now
         for delivery in deliveries:
-            # Raises the error of a line that was refused.
+            # This raises the error of a line that was refused.
             delivery.result()
 
 

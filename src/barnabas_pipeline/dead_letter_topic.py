@@ -54,8 +54,8 @@ class DeadLetterTopic(NamedTuple):
             **self.client_options,
             transactional_id=_TRANSACTIONAL_ID + self.query,
         ) as producer:
-            # Ends a transaction that another attempt left open, and fences that attempt, so dead
-            # letters that the search does not find are sent by no other attempt.
+            # This ends a transaction that another attempt left open and fences that attempt, so no
+            # other attempt sends dead letters that the search does not find.
             producer.init_transactions()
             if not self._has(batch, since):
                 producer.begin_transaction()
@@ -71,10 +71,10 @@ class DeadLetterTopic(NamedTuple):
         places = {}
         for each, end in ends.items():
             start, begin = since.get(each.partition, 0), begins[each]
-            # Else the topic was truncated by retention, or created again.
+            # Otherwise retention has truncated the topic, or it was recreated.
             places[each] = range(start if begin <= start <= end else begin, end)
-        # If not even an open transaction has one, there is no need to wait for open transactions
-        # of others; records after them are committed, or not, when those have ended.
+        # If not even an open transaction has one, there is no need to wait for other producers'
+        # open transactions; records after them are committed, or not, when these have ended.
         return self._is_in(places, batch, "read_uncommitted") and self._is_in(
             places, batch, "read_committed"
         )

@@ -75,8 +75,8 @@ class Job(NamedTuple):
         """Return the id of the checkpoint's query, or None until it has committed a batch."""
         metadata = self.checkpoint / "metadata"
         # Spark names a query before its first batch. A run that was stopped before then leaves a
-        # checkpoint that is as good as none. With a state in the tables it counts: Spark may have
-        # been killed before it marked the batch of that state as done.
+        # checkpoint that counts as none. With a state in the tables it counts: Spark may have been
+        # killed before it marked the batch of that state as done.
         has_committed = any((self.checkpoint / "commits").glob("[0-9]*"))
         if not metadata.exists() or not (has_committed or self._tables().control()):
             return None

@@ -22,7 +22,7 @@ class Rejections(NamedTuple):
     lines: int
     of: int  # records, each once
     reasons: list[tuple[str, int]]  # the most frequent ones
-    place: str  # of a sample of the most frequent one
+    place: str  # of a sample of the most frequent reason
     sample: str
 
 

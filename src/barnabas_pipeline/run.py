@@ -41,7 +41,7 @@ _TRIGGER_S = 5.0
 _POLL_S = 1.0
 _LOOK_S = 1
 _REPORT_EVERY_S = 10
-# A dead leader is only replaced when its session ends, after 18 s by default.
+# A dead leader is replaced only when its session ends, after 18 s by default.
 _CLUSTER_PATIENCE_S = 60.0
 _PATIENCE_S = 15.0
 
@@ -49,7 +49,7 @@ _PATIENCE_S = 15.0
 class Options(NamedTuple):
     """The options of the command line."""
 
-    input: Path | None  # None: a generated one
+    input: Path | None  # None: it is generated
     lines: int
     seed: int
     master: str
@@ -81,7 +81,7 @@ class Run:
         Raises `ConfigError`, also if no line is valid, another `BarnabasError`, `OSError`, or an
         exception of Spark's.
         """
-        provide_java(os.environ)  # else a missing Java would only be noticed at the end
+        provide_java(os.environ)  # otherwise a missing Java would be noticed only at the end
         path = None if self._options.is_fed_by_others else self._input()
         before = self._accounts()
         with self._brokers() as servers:
@@ -138,7 +138,7 @@ class Run:
     def _input(self) -> Path:
         given = self._options.input
         if given is not None:
-            # Fails now, before a broker and Spark are started for nothing.
+            # This fails now, before a broker and Spark are started for nothing.
             self._application.check_input(given)
             self._steps.show("input", str(given))
             return given
@@ -170,7 +170,7 @@ class Run:
             log=self._workspace.spark_log,
             keep_open=(self._workspace.lock_fd,),
         )
-        self._stop.listen()  # PySpark has installed a handler of its own
+        self._stop.listen()  # PySpark has installed its own handler
         return spark
 
     def _run_job(

@@ -25,9 +25,9 @@ from pyspark_barnabas.workers import python_for_workers
 LOCAL = "local[*]"
 
 SHORT_LIVED = {
-    # Java's second compiler pays off after minutes; in a run of seconds it takes cores away
-    # from the work (a third of all CPU time, measured). The first one compiles everything, the
-    # large methods that Spark generates included.
+    # Java's second compiler pays off after minutes; in a run of seconds it takes cores away from
+    # the work (a third of all CPU time, measured). The first compiler compiles everything,
+    # including the large methods that Spark generates.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods",
 }
 """Settings for a session that ends soon."""
@@ -37,14 +37,14 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     # Micro-batches are small; the default of 200 would be 200 almost empty tasks.
     "spark.sql.shuffle.partitions": "4",
-    # Else Parquet gets a type for times (INT96) that only Spark still writes.
+    # Otherwise Parquet gets a type for times (INT96) that only Spark still writes.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
 _LOCAL_SETTINGS = {
-    # A laptop's host name need not resolve, and no other host is to connect.
+    # A laptop's host name need not resolve, and no other host should connect.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
@@ -68,7 +68,7 @@ def start_session(
     """
     provide_java(os.environ)
     if "PYSPARK_PYTHON" not in os.environ:
-        # Else the workers run the `python3` of the PATH, which may lack our packages.
+        # Otherwise the workers run the `python3` of the PATH, which may lack our packages.
         is_here = master.startswith("local")  # and not on machines that have no such script
         os.environ["PYSPARK_PYTHON"] = python_for_workers() if is_here else sys.executable
     chosen = {**_SETTINGS, **(_LOCAL_SETTINGS if master.startswith("local") else {})}
@@ -82,8 +82,8 @@ def start_session(
 
 def _launch(conf: SparkConf, log: Path | None, keep_open: tuple[int, ...]) -> Any:
     launch: Callable[[SparkConf, dict[str, Any]], Any] = launch_gateway
-    # A session of its own, so that Ctrl-C reaches only us and we stop Spark cleanly; it
-    # ends by itself when our end of its standard input closes, kill -9 included.
+    # It has a separate session, so that Ctrl-C reaches only us and we stop Spark cleanly; it ends
+    # by itself when our end of its standard input closes, even after kill -9.
     options: dict[str, Any] = {"pass_fds": keep_open, "start_new_session": True}
     try:
         if log is None:

@@ -58,7 +58,7 @@ class Query(NamedTuple):
         """
         tables, layout = self.tables, self.definition.layout
         before = tables.control()
-        # After a crash Spark repeats a batch that it has not marked as done, though all of it is.
+        # After a crash Spark repeats a batch that is done but not marked as done.
         if not tables.is_next(batch, self.id, before):
             return
         work, paths = self.definition.work(tables, before), tables.growing_paths()

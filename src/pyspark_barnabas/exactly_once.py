@@ -49,7 +49,7 @@ _CLEARED_EVERY = 8  # micro-batches
 _MANY_ROWS = 100_000
 # The rows were acknowledged; a fetch that waits for more would only delay the next step.
 _READ_AT_ONCE = {"auto.offset.reset": "none", "fetch.max.wait.ms": 10}
-# A deleted topic must not be created again with the brokers' defaults: with one partition.
+# A deleted topic must not be recreated with the brokers' defaults, that is, with one partition.
 _CREATES_NOTHING = {"allow.auto.create.topics": "false"}
 _TIMEOUT_NAME = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS = 900_000  # `transaction.max.timeout.ms` of brokers, by default
@@ -143,7 +143,7 @@ async def commit(
             return False
         clients.producer.begin_transaction()
         await staging.copy(clients.consumer, clients.producer, place.topic, staged, _TIMEOUT_MS)
-        # As with consumers, the committed offset is the next one: that of the next micro-batch.
+        # As with consumers, the committed offset is the next one: the next micro-batch's number.
         token = OffsetAndMetadata(batch + 1, wanted.metadata)
         await clients.producer.send_offsets_to_transaction({place: token}, transactional_id)
         await clients.producer.commit_transaction()
@@ -194,7 +194,7 @@ async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterat
     This fences an earlier producer with the id and ends its open transaction.
     """
     servers, properties = properties_of_clients(options.client)
-    # The longest timeout that a broker accepts by default, unless another one is given.
+    # The longest timeout that a broker accepts by default, unless the user gives another.
     lasting = {_TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS, **properties.producer, **_CREATES_NOTHING}
     async with (
         Admin(servers, **properties.common) as admin,
@@ -202,8 +202,8 @@ async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterat
         Consumer(servers, **{**_READ_AT_ONCE, **_CREATES_NOTHING, **properties.common}) as consumer,
     ):
         try:
-            # Before the token is read: an attempt that still runs is fenced, so it cannot commit
-            # between that look and this transaction.
+            # This happens before the token is read: an attempt that is still running is fenced, so
+            # it cannot commit between that read and this transaction.
             await producer.init_transactions()
         except InvalidTransactionTimeout:
             raise ConfigError(

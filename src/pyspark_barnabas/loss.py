@@ -79,8 +79,7 @@ def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
     loss = first.loss or last.loss
     if not loss:
         return wanted, ""
-    # Nothing of the range is left: what the log has there now, or later, was written after the
-    # loss.
+    # Nothing of the range is left: any records that the log has there were written after the loss.
     if log.is_same is False or start > log.end:
         return wanted._replace(start=end), loss
     return wanted._replace(start=min(first.position, end), end=min(end, log.end)), loss

@@ -11,8 +11,8 @@ from __future__ import annotations
 import ctypes
 import sys
 
-# mallopt(3). Both have to be set: a block below the first is on the heap, and the heap's end is
-# not returned before that much of it is free.
+# mallopt(3). Both must be set: a block below the mmap threshold is on the heap, and the heap's end
+# is returned only when the trim threshold of it is free.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _TRIM_BYTES = 256 * 1024 * 1024
 _MMAP_BYTES = 32 * 1024 * 1024  # the most that glibc accepts

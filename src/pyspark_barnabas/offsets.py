@@ -116,7 +116,8 @@ def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
         return dict(backlog)
     waiting = sorted((p for p in backlog if backlog[p]), key=lambda p: (-backlog[p], p))[:limit]
     granted = dict.fromkeys(backlog, 0)
-    # Each has one offset first, and its share of the others by the backlog behind that one.
+    # Each first gets one offset, and then a share of the others in proportion to its remaining
+    # backlog.
     spare, rest = limit - len(waiting), sum(backlog[p] - 1 for p in waiting)
     for partition in waiting:
         granted[partition] = 1 + (backlog[partition] - 1) * spare // rest if rest else 1
@@ -138,8 +139,8 @@ def split(
         parts = 1
         if max_records:
             parts = -(-each.size // max_records)
-        # As in Spark's connector: only if there are fewer ranges than asked for, and by their
-        # sizes.
+        # As in Spark's connector, ranges are split only if there are fewer than requested, in
+        # proportion to their sizes.
         if min_partitions and len(ranges) < min_partitions:
             parts = max(parts, round(min_partitions * each.size / total))
         pieces.extend(_cut(each, min(parts, each.size)))

@@ -79,8 +79,8 @@ _SOURCE_NAMES = (
     "recordBatches",  # ours: rows are packed, for jobs that unpack them in Arrow
     "kafkaConsumer.pollTimeoutMs",
     "topicIds",  # ours: false keeps them out of the checkpoint, so that the connector can use it
-    # Accepted without effect, so that jobs written for the connector run unchanged: this
-    # source joins no consumer group, and its client has retries of its own.
+    # Accepted without effect, so that jobs written for the connector run unchanged: this source
+    # joins no consumer group, and its client has its own retries.
     "groupIdPrefix",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",

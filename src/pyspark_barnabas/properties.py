@@ -27,7 +27,7 @@ _PREFIX = "kafka."
 _SERVERS = "bootstrap.servers"
 
 _READ_DEFAULTS = {
-    # A task reads one partition, which may fill a whole fetch. 2 MiB are some 17,000 small
+    # A task reads one partition, which may fill a whole fetch. 2 MiB are about 17,000 small
     # records: few round trips, and the decoded data still fits the processor's cache.
     "max.partition.fetch.bytes": "2097152",
     # A request for a mistyped name must not create that topic.
@@ -101,7 +101,7 @@ def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, 
     for option, value in given.items():
         name = option.lower()
         if name == _SERVERS:
-            # The bare name is accepted, too; `kafka.bootstrap.servers` comes before it.
+            # The bare name is accepted, too; `kafka.bootstrap.servers` takes precedence.
             properties.setdefault(_SERVERS, value)
         elif name.startswith(_PREFIX):
             _take(properties, name.removeprefix(_PREFIX), value, own)
@@ -125,7 +125,7 @@ def refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
     names = list(names)
     if _OF_CATALOG_TABLES in names:
         # Seen with 4.3: Spark keeps a table's options in its catalog, but creates a source written
-        # in Python without any when the table is read. Better no table than a useless one.
+        # in Python without any when the table is read. An error is better than a useless table.
         raise ConfigError(
             "CREATE TABLE does not work for a topic: Spark passes no options of a table to a source"
             " written in Python. Use CREATE TEMPORARY VIEW ... USING barnabas OPTIONS (...)"

@@ -83,8 +83,8 @@ def read_range(
     Raises `DataLoss` if records no longer exist, with or without their topic, `ReadTimedOut`, or
     `CorruptData`.
     """
-    # Looked up first: a fetch without a known leader waits for a backoff, which a task of one
-    # small topic among many would do each time.
+    # The leader is looked up first: a fetch without a known leader waits for a backoff, which a
+    # task for a small topic among many would do each time.
     if _is_deleted(consumer, options, wanted):
         return
     partition = wanted.topic_partition
@@ -96,7 +96,7 @@ def read_range(
                 answer = _fetched(consumer, options, wanted)
             except NoOffsetForPartition as lost:
                 if isinstance(lost, LogTruncated):
-                    # Rows before the loss were returned already; the present ones follow.
+                    # Rows before the loss have already been returned; the existing rows follow.
                     report_loss(str(lost), fail_on_data_loss=options.fail_on_data_loss)
                 answer = None
             if answer is None:
@@ -112,7 +112,7 @@ def read_range(
             )
             wanted = wanted._replace(start=answer.next_offset)
     finally:
-        # The process keeps the consumer for its next task: it must not fetch for this one any more.
+        # The process keeps the consumer for its next task: it must no longer fetch for this one.
         consumer.assign([])
 
 
@@ -136,7 +136,7 @@ def _fetched(
         except (Unreachable, KafkaError) as error:
             if isinstance(error, KafkaError) and not error.retriable:
                 raise
-            # A leader that is unavailable for a while is no loss.
+            # A leader that is unavailable for a while does not mean loss.
     raise ReadTimedOut(
         f"no records of {partition} from offset {position} to {end} within"
         f" {options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
@@ -207,7 +207,7 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
     if columns.headers is not None:
         arrays.append(columns.headers.cast(schema.field("headers").type))
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    # Equal pieces, so that no last one of a few rows costs as much as a full one.
+    # The pieces are equal: a last piece with few rows would cost as much as a full piece.
     pieces = -(-count // _ROWS)
     for piece in range(pieces):
         start, end = count * piece // pieces, count * (piece + 1) // pieces

@@ -14,8 +14,8 @@ from barnabas.client.producer.batch import ProducerRecord
 from barnabas.errors import ConfigError
 from pyspark_barnabas.schema import check_write_schema
 
-# Spark's batches have 10,000 rows, of all partitions: with few to each of many partitions, the
-# record batches would be small.
+# Spark's batches have 10,000 rows for all partitions; with many partitions, each would get few rows
+# and the record batches would be small.
 _TABLE_BYTES: Final = 8_388_608
 _NO_TOPIC: Final = "a row's topic is null: fill it in, or give the option topic"
 
@@ -87,7 +87,7 @@ def topic_columns(
     if numbers is not None and numbers.null_count:
         if numbers.null_count < table.num_rows:
             return None
-        # Null in all rows: as if there were no such column.
+        # If it is null in all rows, the column counts as missing.
         numbers = None
     values = table.column(columns.value)
     keys = None if columns.key < 0 else table.column(columns.key)

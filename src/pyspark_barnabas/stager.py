@@ -80,7 +80,7 @@ class _Stager:
             checked = self._intake.check(record)
             target = await self._target(checked)
             builder = builders.setdefault(target, BatchBuilder(self._codec))
-            # A record that is larger than a batch has one of its own.
+            # A record that is larger than a batch gets a batch to itself.
             full = builder.size_bytes + checked.size_bytes > self._config.batch_size
             if full and builder.record_count:
                 await self._send(target, builder.build(), builder.record_count)
@@ -102,7 +102,7 @@ class _Stager:
 
     def _staged(self, target: TopicPartition, rows: int, delivery: Delivery) -> StagedBatch:
         place = delivery.result()
-        # The broker knew a batch that was sent again, but no longer its offset
+        # The broker knew a batch that was resent, but no longer its offset
         # (DuplicateSequenceNumber).
         if place.offset < 0:
             raise StagingLost(f"a batch for {target} is stored, but its offset is unknown")

@@ -71,7 +71,7 @@ async def create(admin: Admin, topic: str) -> None:
     try:
         await admin.create_topics([NewTopic(topic, _PARTITIONS, configs=_CONFIGS)])
     except TopicAlreadyExists:
-        # Another task may just have created it, and the broker may not know it yet.
+        # Another task may just have created it, and the broker may not know about it yet.
         with contextlib.suppress(UnknownTopicOrPartition, LeaderNotAvailable):
             (found,) = await admin.describe_topics([topic])
             if len(found.partitions) != _PARTITIONS:

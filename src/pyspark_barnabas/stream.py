@@ -66,20 +66,20 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next batch, or `start` itself if the batch would have nothing to
         do."""
-        # A run that ends by itself ends with the records that were there at its start.
+        # A run that ends by itself ends with the records that existed at its start.
         found = self._survey() if self._target is None else self._target
         self._latest = found.ends
         before = StreamOffset.from_json(start)
         begins = self._begins(before, found) if start else self._first(found)
         starts = {each: at for each, at in begins.items() if before.positions.get(each) != at}
         backlog = {each: found.ends[each] - at for each, at in begins.items()}
-        # New starts do not wait: the checkpoint has to have them.
+        # New starts do not wait, because the checkpoint must contain them.
         if start and not starts and self._is_too_little(sum(backlog.values()), limit):
             backlog = {}
         granted = self._granted(backlog, limit)
         positions = {each: at + granted.get(each, 0) for each, at in begins.items()}
-        # For the same offset Spark plans no batch. A topic that was created again needs one even
-        # without records, so that the checkpoint has its new id.
+        # For the same offset Spark plans no batch. A recreated topic needs one even without
+        # records, so that the checkpoint gets its new id.
         if start and not starts and positions == before.positions and not _recreated(before, found):
             return start
         self._last_batch_at_ms = self._clock.monotonic_ms()
@@ -137,7 +137,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             listed = ", ".join(map(str, sorted(gone)))
             self._report(f"{listed}: deleted, or no longer subscribed, with records still to read")
         begins: dict[TopicPartition, int] = {}
-        losses: dict[str, None] = {}  # each once: one of a topic is found in all its partitions
+        losses: dict[str, None] = {}  # each once: a topic's loss shows in all its partitions
         for each in sorted(found.ends):
             log = _log_of(each, before, found)
             resumed = resume(each, before.positions.get(each, log.start), log)

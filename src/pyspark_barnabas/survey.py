@@ -36,8 +36,8 @@ class Survey(NamedTuple):
 
 def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
     partitions = sorted(_partitions(consumer, options.subscription))
-    # Before the offsets: if a topic is created again in between, the next survey finds its id
-    # changed. The other way round the new id would stand for the old topic's offsets.
+    # The ids come before the offsets: if a topic is recreated in between, the next survey finds its
+    # id changed. In the other order, the new id would stand for the old topic's offsets.
     topics = {each.topic for each in partitions} if options.topic_ids else set()
     topic_ids = ids_of(consumer, topics)
     beginnings = consumer.beginning_offsets(partitions)
@@ -93,7 +93,8 @@ def _partitions(consumer: SyncConsumer, subscription: Subscription) -> list[Topi
         # A pattern has to match the whole name, as in Kafka's consumers.
         matching = [topic for topic in existing if pattern.fullmatch(topic)]
         return _all_of(existing, [topic for topic in matching if topic not in _INTERNAL_TOPICS])
-    # Only these: a cluster may have many thousands of topics, and a query asks at each trigger.
+    # It asks only for these: a cluster may have many thousands of topics, and a query asks at each
+    # trigger.
     named = subscription.topics or {each.topic for each in subscription.partitions}
     existing = consumer.list_topics(named)
     if subscription.topics:

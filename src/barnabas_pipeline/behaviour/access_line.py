@@ -134,7 +134,7 @@ def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
     # Pairs of backslashes first: a quote behind such a pair is not escaped.
     masked = text.replace("\\\\", _MASKED_BACKSLASH).replace('\\"', _MASKED_QUOTE)
     pieces = masked.split('"')
-    # Quotes come in pairs, so there is always one piece more.
+    # Quotes come in pairs, so there is always one more piece.
     if len(pieces) % 2 == 0:
         return UNBALANCED_QUOTES
     return _of_pieces(pieces)
@@ -169,7 +169,7 @@ def _of_pieces(pieces: list[str]) -> Fields | str:
     if not 100 <= status <= 599:
         return BAD_STATUS
     request = _request(pieces[1])
-    # A server answers with an error what it cannot parse; otherwise the log is damaged.
+    # A server answers a request that it cannot parse with an error; otherwise the log is damaged.
     if request is None and status < 400:
         return BAD_REQUEST
     size_match = _SIZE.fullmatch(size)
@@ -281,7 +281,8 @@ def _moment(text: str) -> tuple[int, int] | None:
         )
         utc = clock - timedelta(minutes=offset_minutes)
         if is_leap:
-            # As POSIX has it, the next second; there is one at the end of a day of UTC only.
+            # As in POSIX, a leap second counts as the next second; it occurs only at the end of a
+            # UTC day.
             if utc.time() != time(23, 59, 59):
                 return None
             utc += timedelta(seconds=1)

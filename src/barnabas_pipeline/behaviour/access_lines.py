@@ -95,8 +95,8 @@ def _matched(lines: pl.DataFrame) -> pl.DataFrame:
     )
     local = stamp.str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False)
     offset = pl.col("hours").cast(pl.Int32) * 60 + pl.col("minutes").cast(pl.Int32)
-    # With more columns in quotes behind, an agent that looks like a referrer may be one, behind a
-    # column for the host: `parse_line` decides that.
+    # If more quoted columns follow, an agent that looks like a referrer may be one, after a column
+    # for the host: `parse_line` decides that.
     is_sure = pl.col("agent").is_in(["", "-"]).not_() & pl.col("agent").str.contains(URL).not_()
     return (
         found.filter(pl.col("day").is_not_null())

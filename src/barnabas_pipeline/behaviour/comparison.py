@@ -58,7 +58,7 @@ def compare(traffic: pl.DataFrame, people: pl.DataFrame) -> Comparison | None:
     if length < timedelta(minutes=1):
         return None
     middle = end - length
-    # The newest offset names the times of both sides, even if the clock changed in between.
+    # The newest offset applies to the times of both sides, even if the clock changed in between.
     offset = timedelta(
         minutes=int(traffic.filter(pl.col("minute") == last)["utc_offset_minutes"][0])
     )

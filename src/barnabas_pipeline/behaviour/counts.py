@@ -119,7 +119,7 @@ def agents(events: pl.DataFrame) -> pl.DataFrame:
 def missing(events: pl.DataFrame) -> pl.DataFrame:
     """Return these hits in schema `MISSING`, not added up yet."""
     found = events.filter((pl.col("status") == 404) & pl.col("path").is_not_null())
-    # Without query and fragment, by which one page has any number of URLs.
+    # Query and fragment, which give one page any number of URLs, are removed.
     referrer = pl.col("referrer").str.replace(r"[?#].*$", "").alias("referrer")
     return found.select("path", referrer, *_hits(), "day")
 

@@ -152,7 +152,7 @@ class _Site:
         at_s = self._random.uniform(0, every_s)
         while True:
             yield at_s, visit
-            # An uptime monitor comes by the clock, a crawler more or less.
+            # An uptime monitor comes at exact intervals, a crawler at approximate ones.
             at_s += every_s / scale * self._random.uniform(0.9, 1.1)
 
     def _scans(self) -> Iterator[Visit]:

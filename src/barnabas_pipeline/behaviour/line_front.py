@@ -84,8 +84,8 @@ def is_name(word: str) -> bool:
 def _has_virtual_host(first: str, second: str) -> bool:
     name, port = _host_and_port(first)
     if port:
-        # A server without a name has its address. With other ports it is rather a client that a
-        # gateway names with its port.
+        # A server without a name is given by its address. With other ports it is more likely a
+        # client that a gateway gives with its port.
         has_name = not is_address(name.strip("[]"))
         return is_client(second) and (has_name or port in SERVER_PORTS)
     return (is_name(name) or name == "_") and is_address(second)  # nginx's host for all others

@@ -58,12 +58,12 @@ def read_rankings(snapshot: Snapshot, people: pl.DataFrame, mask: Mask) -> Ranki
 
     `people`: people's sessions. `mask`: hides network addresses in texts.
     """
-    # A session of assets alone has neither an entry page nor a source.
+    # A session with only assets has neither an entry page nor a source.
     visits = people.filter(pl.col("pages") > 0)
     views = pl.col("views") - pl.col("robot_views")
     pages = snapshot.frame("pages").with_columns(mask_of("path", mask), views.alias("people_views"))
     agents = snapshot.frame("agents").with_columns(mask_of("name", mask))
-    # A user agent has a row a day, always with the same names.
+    # A user agent has one row per day, always with the same names.
     names = agents.unique("agent", keep="any").select("agent", "name", "system", "device")
     visitors = people.select("client", "agent").unique()
     browsers = visitors.join(names, "agent", "left", nulls_equal=True)

@@ -42,7 +42,7 @@ _TOKENS = (
     "www.",
     "@",
 )
-# A telephone with "bot" in its name.
+# A phone with "bot" in its name.
 _NO_ROBOT = "cubot"
 
 

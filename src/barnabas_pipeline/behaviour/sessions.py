@@ -60,14 +60,14 @@ def join(parts: pl.DataFrame) -> pl.DataFrame:
     parts = _numbered(parts)
     whole = parts.group_by("_session").agg(
         pl.col("client", "agent").first(),
-        # Equal in all parts: it follows from the agent, which belongs to the visitor.
+        # It is equal in all parts, since it follows from the visitor's agent.
         pl.col("robot").any(),
         pl.col("start").min(),
         pl.col("end").max(),
         pl.col("hits", "pages", "bytes").sum(),
         pl.col("utc_offset_minutes").max(),
     )
-    # Only page views are entry or exit pages; a session of assets alone has neither.
+    # Only page views are entry or exit pages; a session with only assets has neither.
     pages = parts.filter(pl.col("entry_order").is_not_null())
     first = _sorted(pages, "entry_order").group_by("_session")
     last = _sorted(pages, "exit_order").group_by("_session")

@@ -101,7 +101,7 @@ def _moments(local_s: Numbers, step_s: int, counts: dict[str, Numbers]) -> list[
 def _classes(
     statuses: pl.DataFrame, offset_s: int, step_s: int
 ) -> list[tuple[datetime, dict[str, int]]]:
-    # The table has no offsets: the log's largest one stands for all.
+    # The table has no offsets, so the log's largest offset is used for all.
     first, bins = _bins(_seconds(statuses, "hour") + offset_s, step_s)
     hits = _numbers(statuses, "hits")
     names = np.asarray(statuses["class"].to_list())

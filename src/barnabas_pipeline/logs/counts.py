@@ -76,7 +76,7 @@ def _merge_templates(parts: pl.DataFrame) -> pl.DataFrame:
     """Merge the templates, keeping the text with the most wildcards: a template only becomes
     more general."""
     return parts.group_by("template").agg(
-        # Tasks only count; the part with number and text is the driver's.
+        # Tasks only count; the driver writes the part with number and text.
         pl.col("number", "format", "began").drop_nulls().first(),
         pl.col("text").get(pl.col("wildcards").arg_max()),
         pl.col("wildcards").max(),

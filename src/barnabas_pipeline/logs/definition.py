@@ -59,8 +59,8 @@ class LogsWork(NamedTuple):
     def finish(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
         if found.left is None:
             return found
-        # In the order of the topic, whichever tasks had them: it decides which templates come to
-        # be.
+        # The order is the topic's, whichever tasks had the rows: it decides which templates are
+        # learnt.
         left = to_frame(found.left).sort("partition", "offset").drop("template")
         learnt = self._learnt(left)
         entries = left.join(
@@ -68,7 +68,7 @@ class LogsWork(NamedTuple):
         ).with_columns(pl.col("time").dt.epoch("us").alias("time_us"))
         files = write(paths["entries"], to_table(entries, ENTRIES), ENTRIES)
         counts = count_entries(entries)
-        # Numbers and texts of new templates are only known here.
+        # Numbers and texts of new templates are known only here.
         counts["templates"] = _with_texts(counts["templates"], learnt)
         parts = {
             name: merge(name, pl.concat([found.parts[name], part.select(MERGED[name].names)]))

@@ -78,8 +78,8 @@ class Figures(NamedTuple):
     accounts: Accounts
     files: list[tuple[str, Accounts]]  # by name, without directories
     systems: list[System]
-    hosts: list[tuple[str, int]]  # and their entries, of the most first
-    templates: list[TemplateRow]  # of the most lines first
+    hosts: list[tuple[str, int]]  # and their entries, most first
+    templates: list[TemplateRow]  # most lines first
     new_templates: list[TemplateRow]  # the newest first
     texts: dict[str, str]  # of templates, by their ids
     incidents: list[Incident]

@@ -45,12 +45,12 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 # mark.
 _MAY_END: Final = r"(?: +|$)"
 _MAY_END_5424: Final = "(?: +\ufeff?|$)"
-# A host is there, rather than the tag of a line without one.
+# This is a host, and not the tag of a line without a host, which ends with a colon.
 _HOST: Final = MappingProxyType({"host": r"\S*[^\s:]"})
 _WITHOUT_TAG: Final = MappingProxyType(
     {**_HOST, "message": r"last message repeated [0-9]+ times|-- MARK --"}
 )
-# Where a component is next to the message, it is only one if it looks like one.
+# A word next to the message is a component only if it looks like one.
 _PYTHON: Final = MappingProxyType(
     {
         "component": r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)+|root|__main__",
@@ -70,7 +70,7 @@ class _Known(NamedTuple):
 
 
 _SYSLOG: Final = (
-    # RFC 5424; structured data in brackets, and a hyphen for what is not there.
+    # RFC 5424: structured data in brackets, and a hyphen for a missing field.
     *(
         _Known(
             "syslog",
@@ -80,14 +80,14 @@ _SYSLOG: Final = (
         for time in (_ISO_TIME, "-")
         for pid in ("{pid}", "{other}")
     ),
-    # RFC 3164, and its form in files: without a priority, and newer ones with another time.
+    # RFC 3164, and its form in files: without a priority, and in newer files with a different time.
     *(
         _Known("syslog", f"{priority}{time} {{host}} {program}: {{message}}", _HOST, _MAY_END)
         for priority in ("", "<{priority}>")
         for time in (_SYSLOG_TIME, _ISO_TIME)
         for program in ("{component}[{pid}]", "{component}")
     ),
-    # On the machine itself there may be no host, and what syslogd itself says has no tag.
+    # On the machine itself the host may be missing, and syslogd's own messages have no tag.
     *(
         _Known("syslog", f"{front}: {{message}}", start=_MAY_END)
         for front in (
@@ -125,13 +125,13 @@ _JAVA: Final = (
     _Known("log4j", f"{_LOG4J_TIME} [{{thread}}] {{level}} {{component}} - {{message}}"),
     _Known("log4j", f"{_LOG4J_TIME} {{level}} {{component}}: {{message}}"),
     _Known("log4j", "{time:%y/%m/%d %H:%M:%S} {level} {component}: {message}"),
-    # Flask's is before Kafka's, of which it could be one.
+    # Flask's format comes before Kafka's, which would match it as well.
     _Known("python", f"[{_LOG4J_TIME}] {{level}} in {{component}}: {{message}}"),
     _Known("log4j", f"[{_LOG4J_TIME}] {{level}} [{{thread}}] {{message}} ({{component}})"),
     _Known("log4j", f"[{_LOG4J_TIME}] {{level}} {{message}} ({{component}})"),
 )
 _OTHERS: Final = (
-    # Those of the manual and of its examples, each with and without a name.
+    # The formats in the manual and its examples, each with and without a name.
     *(
         _Known("python", f"{_LOG4J_TIME}{rest}", _PYTHON)
         for rest in (

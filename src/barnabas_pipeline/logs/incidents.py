@@ -11,7 +11,7 @@ from barnabas_pipeline.logs.bursts import Burst
 
 class Incident(NamedTuple):
     format: str
-    bursts: tuple[Burst, ...]  # of the most excess first
+    bursts: tuple[Burst, ...]  # greatest excess first
 
     @property
     def begin(self) -> datetime:

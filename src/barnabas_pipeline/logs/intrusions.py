@@ -30,7 +30,7 @@ class Intruder(NamedTuple):
     address: str
     failures: int
     users: int
-    names: tuple[str, ...]  # those tried most often
+    names: tuple[str, ...]  # the names tried most often
     first: datetime
     last: datetime
     entered_as: tuple[str, ...]

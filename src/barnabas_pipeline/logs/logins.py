@@ -16,7 +16,7 @@ ACCEPTED: Final = "accepted"
 FAILED: Final = "failed"
 REFUSED: Final = "refused"
 
-# The user's name comes from the client and may contain blanks: of several " from " the last counts.
+# The user's name comes from the client and may contain blanks: the last " from " counts.
 _SSHD: Final = (
     r"^(?:message repeated (?<times>[0-9]{1,9}) times: \[ ?)?"
     r"(?<what>Accepted|Failed) \S+ for (?:invalid user |illegal user )?(?<user>.*)"

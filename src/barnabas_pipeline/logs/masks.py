@@ -31,7 +31,7 @@ _MONTH: Final = (
     r"|Sep(?:tember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
 )
 _WEEKDAY: Final = r"(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? )?"
-# Letters and digits, seven or more, in one case: two alternatives for each length of what is first.
+# Seven or more letters and digits in one case: two alternatives for each length of the first part.
 _HASH: Final = "|".join(
     rf"{first}{{{length},{'' if length == 7 else length}}}{second}{rest}{{{max(0, 6 - length)},}}"
     for letter, rest in (("[a-f]", "[0-9a-f]"), ("[A-F]", "[0-9A-F]"))
@@ -65,7 +65,7 @@ _MASKS: Final = (
     (rf"\b{_GROUP}(?::{_H}){{0,6}}::(?:(?:{_H}:){{0,5}}(?:{_IPV4}|{_H})\b{_ZONE})?", "<ip>"),
     (rf"(^|[^\w:])::(?:[fF]{{4}}:{_IPV4}|[0-9]{{1,4}})\b", "${1}<ip>"),
     (rf"{_IP}(?:,{_IP})*", "<ip>"),
-    # A unit of systemd is no mail address, and its instance is variable.
+    # A systemd unit is not a mail address, and its instance is variable.
     (r"@[\w:.\\-]+\.(service|socket|mount|slice|scope|target|timer)\b", "@<id>.$1"),
     (r"\b[\p{L}0-9][\p{L}0-9._%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}\b", "<mail>"),
     (r"""(^|[\s"'(=\[,:])(?:/[^\s"'(),:;\[\]]+)+""", "${1}<path>"),
@@ -85,7 +85,7 @@ _MASKS: Final = (
         "<num>",
     ),
     (r"\b[0-9]+d( +<num>)", "<num>$1"),  # days in front of hours; `3d` may be a word
-    # A kind of key, and words such as `face2face`, are no hashes.
+    # Kinds of keys, and words such as `face2face`, are not hashes.
     (r"(?i)\b(ed|[a-f]{3,})(25519|2[a-f]{3,})\b", "${1}_$2"),
     (rf"\b(?:{_HASH})\b", "<hex>"),
     (r"(?i)\b(ed|[a-f]{3,})_(25519|2[a-f]{3,})\b", "$1$2"),

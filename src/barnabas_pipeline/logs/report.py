@@ -42,7 +42,7 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
 
     `made`: the sheets of its files, which are in the folder `data` of the page's links.
     """
-    systems = figures.known_systems  # raw lines have no times of their own
+    systems = figures.known_systems  # raw lines have no times
     nothing = "no known format" if figures.raw_lines else words.nothing(figures.accounts.read)
     begin = min((each.begin for each in systems), default=None)
     end = max((each.end for each in systems), default=None)

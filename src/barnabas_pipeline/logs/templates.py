@@ -92,7 +92,7 @@ class _OfFormat:
         """Add a template that was learnt after the present templates."""
         self._drain.clusters_counter += 1
         # The tree places a template by its first message, as when it was learnt; its present text
-        # only counts from then on.
+        # counts only after that.
         cluster = LogCluster(template.began.split(), self._drain.clusters_counter)
         self._drain.id_to_cluster[cluster.cluster_id] = cluster
         self._drain.add_seq_to_prefix_tree(self._drain.root_node, cluster)
@@ -112,7 +112,7 @@ class _OfFormat:
             began = " ".join(masked.split())
             known = Template(_id(self._name, began), number, self._name, began, text)
         else:
-            # It has become more general, and the tree of words has its former text.
+            # It has become more general, but the tree of words still has its former text.
             self._words.remove(known.text.split(), cluster.cluster_id)
         return self._keep(cluster.cluster_id, known._replace(text=text))
 

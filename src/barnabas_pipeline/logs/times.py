@@ -46,7 +46,7 @@ def _parsed(texts: pl.Series, form: str, zone: str) -> pl.Series:
         return times.cast(pl.Int64)
     local = texts.str.to_datetime(form, time_unit="us", strict=False)
     if zone != "UTC":
-        # A repeated hour is the first one; an hour that a clock skips is impossible.
+        # A repeated hour counts as the first; an hour that a clock skips is impossible.
         local = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
         return local.dt.convert_time_zone("UTC").cast(pl.Int64)
     return local.cast(pl.Int64)

@@ -46,7 +46,8 @@ class TokenTree:
                 if _END in node:
                     return int(node[_END])
                 continue
-            # The last one added is visited first: the word itself, and its wildcard if that fails.
+            # The last node added is visited first: the word itself, then the wildcard if that
+            # fails.
             if words[at] != WILDCARD and (wild := node.get(WILDCARD)) is not None:
                 to_visit.append((wild, at + 1))
             if (own := node.get(words[at])) is not None:

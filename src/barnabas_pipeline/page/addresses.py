@@ -24,7 +24,7 @@ _IPV6: Final = re.compile(
 _TIME: Final = re.compile(r"(?:\d{4}:)?\d{1,2}:\d\d:\d\d")
 _PREFIX_BITS: Final = 48
 _PREFIX_GROUPS: Final = 3
-# A text without either of these has no address; for whole columns.
+# A text without either of these has no address. Used for whole columns.
 _SUSPECT: Final = r"\d[.-]\d{1,3}[.-]\d|:[0-9A-Fa-f]{0,4}:"
 
 
@@ -47,7 +47,7 @@ def _mask_ipv6(found: re.Match[str]) -> str:
     try:
         network = IPv6Network((IPv6Address(text), _PREFIX_BITS), strict=False)
     except AddressValueError:
-        # The beginning of one; fewer groups have nothing to hide.
+        # The beginning of an address; fewer groups have nothing to hide.
         groups = text.split(":")
         if len(groups) <= _PREFIX_GROUPS:
             return text

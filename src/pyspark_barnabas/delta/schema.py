@@ -136,7 +136,7 @@ def nullable(schema: pa.Schema) -> pa.Schema:
 def is_strict(kind: pa.DataType) -> bool:
     """Return whether a field within this type may not be null."""
     inner = [kind.field(at) for at in range(kind.num_fields)]
-    if pa.types.is_map(kind):  # what Arrow has it of may never be null
+    if pa.types.is_map(kind):  # Arrow's key field may never be null
         inner = [kind.key_field.with_nullable(True), kind.item_field]
     return any(not field.nullable or is_strict(field.type) for field in inner)
 
@@ -174,7 +174,7 @@ def new_fields(table: DeltaTable, schema: pa.Schema, *, merge: bool) -> list[Any
             f"the table has no column {', '.join(map(str, new))}: drop it, or add it to the table "
             "with mergeSchema=true"
         )
-    # `add_columns` merges what is within a struct, also within that of an array or of a map.
+    # `add_columns` merges the fields of a struct, also of a struct in an array or a map.
     changed = {each.path[0] for each in new}
     return [field for field in nullable_schema(schema).fields if field.name in changed]
 

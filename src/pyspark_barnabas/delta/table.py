@@ -117,7 +117,7 @@ class Table:
                 _log.info("another commit of %s came first: %s", self._options.path, came_first)
                 continue
             except (DeltaError, OSError) as error:
-                # Of two writers that create the table at once, one finds it there.
+                # If two writers create the table at once, one finds that it exists.
                 if table is None and self.open() is not None:
                     continue
                 raise BarnabasError(f"{self._options.path}: {in_one_line(error)}") from error
@@ -216,7 +216,7 @@ class Table:
         refuse_demands(table, overwrite=overwrite)
         new = new_fields(table, schema, merge=self._options.merge_schema)
         if new:
-            # A commit of its own: no harm if the next one fails.
+            # This is a separate commit: no harm is done if the next one fails.
             table.alter.add_columns(new)
         table.create_write_transaction(
             _actions(files),
@@ -260,7 +260,7 @@ class Table:
                 compact(self._options)
             if vacuums:
                 vacuum(table)
-        # A concurrent change: the next time will do.
+        # There was a concurrent change; the next time is early enough.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
             _log.warning(
                 "%s: maintenance failed, and is retried later: %s",
@@ -281,7 +281,7 @@ def _progress(table: DeltaTable, app_id: str, query: str | None) -> Progress:
     if application is None:
         return Progress()
     own = None if query is None else table.transaction_version(query_application(app_id, query))
-    # The application's versions stay in the log of a restored table, its rows do not.
+    # The application's versions stay in the log of a restored table, but its rows do not.
     looked_at = _FIRST_LOOK
     while True:
         commits = table.history(looked_at)  # the newest first

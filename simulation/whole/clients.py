@@ -139,7 +139,7 @@ class Clients:
 
     async def finished(self) -> None:
         """Return when all clients have ended, or `finish_ms` have passed: `history.unfinished`
-        has the names of those that had not ended and were cancelled."""
+        has the names of the clients that had not ended and were cancelled."""
         clock, options = self.around.clock, self.around.options
         deadline_ms = clock.monotonic_ms() + options.finish_ms
         await self._ended(self._writing, deadline_ms)

@@ -22,9 +22,9 @@ transactions."""
 TOPICS = (SURE, ONE, NONE, ATOMIC, COPIES)
 
 KEYED, SHIFTING, FLEETING = "keyed", "shifting", "fleeting"
-"""Topics that do not keep everything: a compacted one, written with keys, partly in
-transactions; one that grows and loses records by age and by deletion; and one that is deleted
-and recreated. Each exists if it has writers."""
+"""Topics that do not keep everything: a compacted topic, written with keys, partly in
+transactions; a topic that grows and loses records by age and by deletion; and a topic that is
+deleted and recreated. Each exists if it has writers."""
 
 RETENTION_MS = 3_000
 """The minimum retention of `SHIFTING`."""

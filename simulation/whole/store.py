@@ -101,7 +101,7 @@ class SimStore:
     def session(self, timeout_ms: int = SESSION_TIMEOUT_MS) -> SimSession:
         """Start a session; its callbacks run in the context in which this is called.
 
-        Raises ConfigError while the store is down, since a broker then finds no store.
+        Raises ConfigError if the store is down, since a broker then finds no store.
         """
         if not self._is_running:
             raise ConfigError("no ZooKeeper answers")

@@ -36,7 +36,7 @@ _REFUSALS = (
 )
 """The errors that a broker reports before it appends.
 
-NotLeaderOrFollower is not one of them: a client that waits for acks=all may get it as well.
+NotLeaderOrFollower is not one of them: a client with acks=all may get it as well.
 """
 
 _MOST_WAITING = 40

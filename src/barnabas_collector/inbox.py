@@ -18,7 +18,7 @@ MOST_BYTES: Final = 16 << 20
 _TAKEN_BYTES: Final = 4 << 20
 _WORTH_SENDING_BYTES: Final = 131_072
 _GATHERED_S: Final = 0.005
-"""How long the first message waits for others, so that a program that writes line by line does
+"""The first message waits this long for others, so that a program that writes line by line does
 not cause a request per line."""
 
 

@@ -8,15 +8,15 @@
                                                          nothing was written to it for a while
     anything else                                        a new file
 
-The sent part is compared as far as it was sent (`text_extent.py`): the beginnings of two files may
-be alike to any length. An inode counts with its time of birth, for file systems give the inode of a
-removed file to the next one. A log that was removed and made again may begin like the old one, so
-another file at its path is a copy only if it has lines with a time, which occur once.
+The whole sent part is compared (`text_extent.py`), because the beginnings of two files may be alike
+to any length. An inode counts together with its time of birth, because file systems give the inode
+of a removed file to the next file. A log that was removed and recreated may begin like the old one,
+so another file at its path is a copy only if it has lines with a time, which occur once.
 
-Where a file system has no times of birth, blank lines and a header are no proof: with only these,
-the inode counts if no file is a better match. A known file that is shorter than its sent part, or
+If a file system has no times of birth, blank lines and a header prove nothing: with only these, the
+inode counts if no file is a better match. A known file that is shorter than its sent part, or
 differs in it, was truncated and rewritten. In doubt a file is new: at worst lines are sent twice,
-and none is lost.
+but none is lost.
 
 At the first look at a log its rotated files are passed over, except those that the user named.
 """

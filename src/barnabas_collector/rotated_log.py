@@ -7,7 +7,7 @@
   file is certainly complete: compressed and whole; renamed, replaced and quiet; or, at the last
   look of a run, not open for writing in any process.
 - Lines written between the two steps of copy-and-truncate are in neither file and lost to every
-  reader. All others are read; those that the truncated file no longer has, from its copy.
+  reader. All others are read; lines that the truncated file no longer has are read from its copy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from barnabas_collector.record_reader import Reader, RecordReader
 
 QUIET_S = 60.0
 SETTLED_S = 1.0
-"""For how long nothing must be written before a record of several lines counts as complete."""
+"""A record of several lines counts as complete once nothing has been written for this long."""
 _log = logging.getLogger(__name__)
 
 

@@ -66,7 +66,7 @@ class Workspace:
 
     def check_cluster(self, cluster_id: str) -> None:
         """Raise `ConfigError` if the lines were previously sent elsewhere: offsets are valid in
-        one log only."""
+        only one log."""
         if self.broker.exists():
             raise ConfigError(
                 f"the tables in {self.directory} are of lines in a broker of their own: leave"

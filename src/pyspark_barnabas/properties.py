@@ -1,8 +1,8 @@
 """Sorts `kafka.*` options into options for our client, options without effect, and rejected ones.
 
 There are three kinds: the options that our client has (`client/config.py` checks their values);
-those of Kafka's Java clients that are meaningless here and accepted without effect, so that a tuned
-job runs unchanged; and those that would break the source's guarantees and are rejected.
+options of Kafka's Java clients that are meaningless here and accepted without effect, so that a
+tuned job runs unchanged; and options that would break the source's guarantees and are rejected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Defines the figures at the head of the page of system logs, in this place only.
+"""Defines the figures at the head of the page of system logs; nothing else defines them.
 
 The page, its files and the terminal all take them from here. Each can be recounted from the tables
 on the page, which are in the files next to it; a test does so.

@@ -21,7 +21,7 @@ class PageOptions(NamedTuple):
     """The options of a page."""
 
     made_at: datetime
-    """When the page was made, with the time zone."""
+    """The time at which the page was created, with the time zone."""
     refresh_s: int | None = None
     """Seconds after which an open page reloads itself, or None for never."""
     show_addresses: bool = False

@@ -92,7 +92,7 @@ class Table:
         `query`: the query of a stream, whose progress is checked strictly; None for a batch job,
         which is skipped if its version is not newer, as with Delta's own writer.
 
-        Raises `NotExactlyOnce`, `ConfigError` if a schema does not match, or `CommitLost`.
+        Raises `NotExactlyOnce`, `CommitLost`, or `ConfigError` if a schema does not match.
         """
         from deltalake.exceptions import CommitFailedError, DeltaError
 

@@ -40,8 +40,7 @@ _HAVE_ENTRIES = (
     "/config/users",
     "/config/ips",
 )
-"""Nodes that have children once a store is in use, but not in a merely started store.
-"""
+"""Nodes that have children once a store is in use, but not in a merely started store."""
 
 Data = dict[str, bytes | None]
 

@@ -71,8 +71,7 @@ class Columns(NamedTuple):
     timestamps: pa.Array
     """timestamp("ms", "UTC"), any int64; `microseconds` converts them to Spark's."""
     timestamp_types: pa.Array
-    """int32: 0 is the producer's time (CreateTime), 1 the broker's (LogAppendTime), -1 none.
-    """
+    """int32: 0 is the producer's time (CreateTime), 1 the broker's (LogAppendTime), -1 none."""
     headers: pa.Array | None
     """list<struct<key: string, value: binary>>, null if a record has no headers; None if not
     requested.

@@ -28,8 +28,7 @@ from barnabas.records.crc32c import Buffer
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))  # version 1, readable by 1
 MAX_BLOCKS = 10_000
-"""Limits a batch to five milliseconds of work. Clients fill blocks of at least 32 KiB.
-"""
+"""Limits a batch to five milliseconds of work. Clients fill blocks of at least 32 KiB."""
 
 _INT32 = Struct(">i")
 _UINT32_LE = Struct("<I")

@@ -45,8 +45,7 @@ DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 
 _MIN_RECORD_BYTES = 7
 RECORD_OVERHEAD_BYTES = 31
-"""The largest size of a record's lengths, attributes, deltas and header count together.
-"""
+"""The largest size of a record's lengths, attributes, deltas and header count together."""
 
 
 class Record(NamedTuple):

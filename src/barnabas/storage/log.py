@@ -98,8 +98,7 @@ class Log:
         self.swaps = Swaps(files, directory, self._segments, self._durability)
         self._retention = Retention(files, self._segments, self._durability, self.swaps)
         self.first_dirty_offset = -1
-        """The first offset not cleaned yet; -1 if not yet read from the checkpoint.
-        """
+        """The first offset not cleaned yet; -1 if not yet read from the checkpoint."""
         self.gaps = Gaps(files, directory, loaded.gaps_end)
         self.truncation = Truncation(
             files,

@@ -28,8 +28,7 @@ class RollRule(NamedTuple):
     segment_jitter_ms: int
     index_entries: int
     time_index_entries: int
-    """One slot of the time index is reserved for the entry that closing adds.
-    """
+    """One slot of the time index is reserved for the entry that closing adds."""
 
     @classmethod
     def of(cls, config: LogConfig) -> RollRule:

@@ -98,8 +98,7 @@ class Network:
     # ---- faults ----
 
     def cut(self, source: str, target: str) -> None:
-        """Let nothing pass from source to target, until `mend` has been called as often as
-        `cut`."""
+        """Let nothing pass from source to target until every such cut has been undone."""
         self._cuts[source, target] = self._cuts.get((source, target), 0) + 1
 
     def mend(self, source: str, target: str, *, resets: float = 0.25) -> None:

@@ -1,6 +1,6 @@
 """Prints text that others chose (names of groups, records) on standard output.
 
-Control characters make a terminal show what is not there, change its title, or type for its user.
+Control characters make a terminal show false text, change its title, or type for its user.
 So they are escaped for a terminal; a pipe gets each byte unchanged.
 """
 

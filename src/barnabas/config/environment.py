@@ -1,6 +1,6 @@
 """Reads settings from the environment: `KAFKA_LOG_DIRS` sets `log.dirs`, as in Kafka's image.
 
-Only variables that stand for a config count. Many others begin with KAFKA_, too: a program's
+Only variables that stand for a config count. Many others start with KAFKA_ too: a program's
 `KAFKA_BOOTSTRAP_SERVERS`, what Kafka's scripts give to a JVM (`KAFKA_HEAP_OPTS`), and what
 Kubernetes sets in each container of a namespace with a service called kafka (`KAFKA_PORT=tcp://10.0.0.1:9092`,
 `KAFKA_SERVICE_HOST`). None of them may keep a broker from starting, so a start names them in one
@@ -22,7 +22,7 @@ _LINK: Final = r"KAFKA_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://"
 """A service link of Kubernetes or Docker, even if its name is also that of a config."""
 
 _SILENT: Final = frozenset({"KAFKA_HOME", "KAFKA_VERSION"})
-"""They say where a Kafka in the same container is installed: no one expects an effect."""
+"""They describe an installed Kafka: no one expects an effect."""
 
 _MOST_NAMED: Final = 20
 

@@ -61,7 +61,7 @@ V = TypeVar("V")
 class _Prefixes(Generic[V]):
     """A map from texts that finds all keys with which another text starts.
 
-        "a" <- "ab" <- "abc"      each key's parent is the longest other key that it begins with
+        "a" <- "ab" <- "abc"      each key's parent is the longest other key with which it starts
              \\ "ad"
 
     The longest key with which a name starts is the name's predecessor in sorted order or an

@@ -2,9 +2,9 @@
 
     <offset>.snapshot                the producers that the partition knows, as Kafka prints them
     *-offset-checkpoint              an offset per partition
-    leader-epoch-checkpoint          where each leader epoch began
-    meta.properties                  whose directory it is
-    partition.metadata               whose partition it is
+    leader-epoch-checkpoint          where each leader epoch started
+    meta.properties                  the directory's broker and cluster
+    partition.metadata               the partition's topic id
     .kafka_cleanshutdown             a mark of a clean shutdown
 
 Kafka has a tool only for the first; the lines for the others are ours, in its style.

@@ -1,6 +1,6 @@
 """Does what `kafka-configs.sh --zookeeper` does: reads and writes the nodes under /config.
 
-    /config/users/<user>         SCRAM credentials: how the first user of a cluster is made
+    /config/users/<user>         SCRAM credentials, to create the first user of a cluster
     /config/brokers/<id>         settings of a broker that is not running
 
 As in Kafka 3.9.1, these two are written to ZooKeeper, with a notification for the brokers. Configs

@@ -45,7 +45,7 @@ _ROOTS: Final = (
     "/kafka-acl-extended/prefixed",
     "/kafka-acl-extended-changes",
 )
-"""The nodes that Kafka's tool creates if they are missing, in its order."""
+"""The nodes whose absence Kafka's tool reports, in its order."""
 
 
 def explain(given: Given) -> list[Line]:

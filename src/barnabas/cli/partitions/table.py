@@ -3,7 +3,7 @@ it.
 
 If there are too many partitions for the terminal, a healthy one takes one line instead of one per
 replica, and unhealthy ones come first. If the terminal is too narrow, the least important columns
-are left out, then topic names are shortened. The last line of the table says what is not shown.
+are left out, then topic names are shortened. The last line of the table says what is left out.
 Lines are never wrapped, since the table would not stay in place.
 """
 

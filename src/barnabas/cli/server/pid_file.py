@@ -1,7 +1,7 @@
 """`barnabas.pid` in a broker's first log directory: the process that `server stop` stops.
 
     4711                    process id
-    8123456                 when the process began, in the kernel's ticks; -1 where unknown
+    8123456                 when the process started, in the kernel's ticks; -1 if unknown
     PLAINTEXT://:9092       the configured listeners
 
 It is a plain file, because a real Kafka refuses an unknown directory but ignores an unknown file. A

@@ -6,8 +6,8 @@ move replicas.
 
 All brokers run on one loop in one thread, or with `own_threads=True` on one loop each. They share
 one metadata tree, each with its own session, and connect to each other with sockets, as brokers on
-several machines do. This shows how a cluster behaves, not how fast it is: for speed, and for `kill
--9`, start processes (`barnabas cluster start`).
+several machines do. This shows how a cluster behaves, not how fast it is: for speed, and for
+`kill -9`, start processes (`barnabas cluster start`).
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Cluster(EmbeddedLife):
     `data_dir`: the directory that holds a directory for each broker and one for the metadata; None
     creates a temporary directory that is removed at `close` and at the end of the `with` block.
     `config`: Kafka's broker configs by their names, for all brokers, as texts, numbers or booleans;
-    `broker_config`: additional configs for single brokers, by broker id (`{1: {"broker.rack":
-    "east"}}`). With `barnabas.metrics.port` in `config` broker 1 takes that port, and the others
-    take the following ports.
+    `broker_config`: additional configs for single brokers, by broker id
+    (`{1: {"broker.rack": "east"}}`). With `barnabas.metrics.port` in `config` broker 1 takes that
+    port, and the others take the following ports.
     `own_threads`: a thread for each broker, so that one of them can be paused.
     `production_defaults`, `process` (one process for all brokers) and `snapshot` work as for a
     `Broker`; an internal topic has a partition for each broker unless `production_defaults` is

@@ -17,7 +17,7 @@ _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class Secured:
-    """Creates them and keeps them in a directory: `where`, or a temporary one for True."""
+    """Creates these and keeps them in a directory: `where`, or a temporary one for True."""
 
     def __init__(self, where: bool | str | os.PathLike[str]) -> None:
         self._directory = DataDirectory(None if isinstance(where, bool) else Path(where))

@@ -98,8 +98,7 @@ class Topic:
         timeout_s: float = TIMEOUT_S,
         **rest: Unpack[RecordOptions],
     ) -> list[RecordMetadata]:
-        """Send many values at once; a record with a key is written `{"value": "one", "key":
-        "anna"}`.
+        """Send many values at once; write a key as in `{"value": "one", "key": "anna"}`.
 
         A pair is refused with TypeError: it would not be clear which of the two is the key.
         """

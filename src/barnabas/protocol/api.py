@@ -2,7 +2,8 @@
 that a broker needs about a request before it decodes it.
 
 Each API uses one stem everywhere: `protocol/messages/<stem>.py` has its messages,
-`broker/handlers/<stem>.py` its handler. The ranges are those that Kafka 3.9.1 with ZooKeeper advertises to clients.
+`broker/handlers/<stem>.py` its handler. The ranges are those that Kafka 3.9.1 with
+ZooKeeper advertises to clients.
 """
 
 from __future__ import annotations

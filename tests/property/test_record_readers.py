@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.errors import CorruptData
@@ -211,8 +211,16 @@ def test_all_read_the_same(made: Made) -> None:
                 assert (sifted.first_delta, sifted.max_delta) == (deltas[0], max(deltas))
 
 
+def _negative_length() -> Made:
+    """A batch of one record whose value's length is -3073: null, as any negative length."""
+    builder = BatchBuilder()
+    builder.append(0, None, None, ())
+    return Made(read_header(builder.build(0)), b"\x0e\0\0\0\x01\x81\x30\0", [0, 8])
+
+
 @settings(deadline=None, max_examples=examples(300))
 @given(damaged_batches())
+@example(_negative_length())
 def test_of_damaged_records_all_read_the_same_or_refuse_them(made: Made) -> None:
     header = made.header
     records = outcome(lambda: list(walk_records(header, made.plain)))

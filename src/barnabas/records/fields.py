@@ -167,8 +167,10 @@ def read_blobs(octets: Octets, cursor: Integers, ends: Integers) -> tuple[Blobs,
     if (cursor >= ends).any():
         raise CorruptData("a record ends before its fields do")
     lengths, positions = varints(octets, cursor)
+    # Any negative length means null, as in Kafka's DefaultRecord and in `record.walk_records`.
+    lengths = np.maximum(lengths, -1)
     after = positions + np.maximum(lengths, 0)
-    if (lengths < -1).any() or (lengths > ends - positions).any():
+    if (lengths > ends - positions).any():
         raise CorruptData("a field reaches beyond its record")
     return Blobs(positions, lengths), after
 

@@ -122,7 +122,7 @@ class Journal:
                 disk.remove(directory / f"{SNAPSHOT_NAME}.tmp")
             except OSError as error:
                 failure = error
-                _log.error("the metadata is not kept in %s: %s", directory, error)
+                _log.error("cannot keep a copy of the metadata in %s: %s", directory, error)
         if not self._files:
             assert failure is not None, "no directory is named"
             raise failure

@@ -133,7 +133,7 @@ class UnknownLeaderEpoch(KafkaError, code=75, retriable=True):
 
 # KIP-110: zstd for a client whose version of Produce or Fetch is older than zstd support.
 class UnsupportedCompressionType(KafkaError, code=76):
-    """The client's version cannot read that compression."""
+    """The version of the client's request does not support that compression type."""
 
 
 # KIP-207: a new leader answers ListOffsets with this rather than with an offset below one that its

@@ -98,7 +98,7 @@ class Files(Protocol):
         ...
 
     def remove_directory(self, path: Path) -> None:
-        """Remove a directory with its content."""
+        """Remove a directory and its contents."""
         ...
 
     def list(self, path: Path) -> list[Entry]:

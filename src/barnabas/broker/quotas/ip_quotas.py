@@ -26,7 +26,7 @@ class _Meter:
 
 
 class IpQuotas:
-    """Limits by address, and the rates of limited addresses."""
+    """The connection limits by address, and the measured rates of limited addresses."""
 
     __slots__ = ("_limits", "_meters", "_sweep_at_ms", "_windows", "is_active")
 

@@ -170,7 +170,7 @@ class Membership:
 
     def _fence(self) -> None:
         _log.warning(
-            "group %r: another consumer has the group.instance.id %r now: this one is fenced",
+            "group %r: another consumer has taken over group.instance.id %r; this one is fenced",
             self._config.group_id,
             self._instance_id,
         )

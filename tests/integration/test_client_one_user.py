@@ -97,6 +97,9 @@ def test_a_consumer_refuses_a_second_thread(broker: Broker) -> None:
     name = filled(broker, "shared")
     with SyncConsumer(broker.bootstrap_servers) as consumer:
         consumer.assign([name])
+        # Resolves the position, the latest offset, before the record is sent: a poll that resolved
+        # it afterwards would skip the record and wait.
+        assert consumer.position(name) == 0
         polls = threading.Event()
         errors: list[BaseException] = []
 

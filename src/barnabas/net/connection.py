@@ -569,8 +569,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _socket(self) -> socket.socket:
         """Return a duplicate of the transport's socket: uvloop refuses `add_writer` on its own
-        socket.
-        """
+        socket."""
         if self._file_socket is None:
             assert self._transport is not None
             own = self._transport.get_extra_info("socket")
@@ -607,8 +606,7 @@ class Connection(asyncio.BufferedProtocol):
 
 def _address(name: object) -> Address:
     """Return host and port of a socket name. An IPv6 name has two more members, a Unix name has
-    none.
-    """
+    none."""
     if isinstance(name, tuple) and len(name) >= 2:
         host, port = str(name[0]), int(name[1])
         return (host.removeprefix("::ffff:"), port)

@@ -153,8 +153,7 @@ class Log:
     @property
     def recovery_checkpoint(self) -> int:
         """The offset for the checkpoint: a start after a crash begins its scan in that offset's
-        segment.
-        """
+        segment."""
         return self._durability.checkpoint
 
     @property
@@ -388,8 +387,7 @@ class Log:
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
         """Return the greatest epoch at or below the given one, and its end; (-1, -1) if the given
-        epoch is newer than all epochs in the log (KIP-101, KIP-279).
-        """
+        epoch is newer than all epochs in the log (KIP-101, KIP-279)."""
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     # --- transactions ----------------------------------------------------------------------------
@@ -503,8 +501,7 @@ class Log:
 
     def remove_discarded(self, now_ms: int) -> int:
         """Remove files that were discarded long enough ago, and return how many. Can run in a
-        thread.
-        """
+        thread."""
         if self._is_abandoned:
             return 0  # another log's files may have these names
         return self._segments.discards.remove_due(now_ms)
@@ -553,8 +550,7 @@ class Log:
 
     def take_unflushed(self) -> list[Callable[[], None]]:
         """Return calls that make the rolled segments durable, in this order. They can run in a
-        thread.
-        """
+        thread."""
         calls = self.producer_state.writing()
         end_offset = self._segments.active.base_offset
         if self._durability.has_rolled(end_offset):

@@ -9,7 +9,7 @@ import confluent_kafka
 import pytest
 
 from barnabas import Cluster
-from barnabas.errors import ConfigError
+from barnabas.errors import ConfigError, NotLeaderOrFollower
 from barnabas.protocol.api import FETCH
 from tests.kit.broker.fetches import fetch_request, only
 from tests.kit.raw_client import RawClient
@@ -102,8 +102,10 @@ def test_tk_4_what_is_under_way_at_a_broker_is_lost_when_it_is_isolated(cluster:
             with RawClient(f"127.0.0.1:{cluster.server(leader).port}") as another:
                 another.send(FETCH, 12, fetch_request("waiting"))
                 assert another.is_closed_by_peer()
-    with RawClient(f"127.0.0.1:{cluster.server(leader).port}") as healed:
-        assert only(healed.call(FETCH, 12, fetch_request("waiting"))).error_code == 0
+    # On a busy machine the isolation outlasts the session, and another broker leads: the healed one
+    # says so, and the leader serves.
+    assert _fetch_code(cluster, leader) in (0, NotLeaderOrFollower.code)
+    wait_until(lambda: _fetch_code(cluster, leader_of(cluster, "waiting")) == 0)
 
 
 def test_tk_4_a_mute_follower_falls_behind_and_still_serves(cluster: Cluster) -> None:
@@ -166,3 +168,9 @@ def test_tk_4_what_cannot_be_done_is_refused_with_what_can(cluster: Cluster) -> 
         cluster.faults.kill(7)
     with pytest.raises(ConfigError, match="the brokers are 1, 2, 3"):
         cluster.faults.add(api="Produce", broker=4, cut=True)
+
+
+def _fetch_code(cluster: Cluster, broker_id: int) -> int:
+    with RawClient(f"127.0.0.1:{cluster.server(broker_id).port}") as client:
+        code: int = only(client.call(FETCH, 12, fetch_request("waiting"))).error_code
+        return code

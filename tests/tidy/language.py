@@ -34,9 +34,9 @@ class Finding(NamedTuple):
 
 
 def findings(file: Source) -> Iterator[Finding]:
+    for node, docstring in file.docstrings:
+        yield from _opening(file.at(node), docstring)
     for node in file.nodes:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
-            yield from _docstring(file, node)
         if (
             isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             and _PARTICIPLE.fullmatch(node.name)
@@ -50,20 +50,15 @@ def comment_lines(file: Source) -> int:
     return sum(bool(_COMMENT.match(line)) for line in file.text.splitlines())
 
 
-def _docstring(
-    file: Source, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
-) -> Iterator[Finding]:
-    docstring = ast.get_docstring(node)
-    if not docstring:
-        return
+def _opening(where: str, docstring: str) -> Iterator[Finding]:
     first_line = docstring.partition("\n")[0]
     word = first_line.split()[0].rstrip(",:;")
     if word in OPENINGS:
-        yield Finding("fragment", file.at(node), first_line)
+        yield Finding("fragment", where, first_line)
     elif word == "As":
-        yield Finding("as", file.at(node), first_line)
+        yield Finding("as", where, first_line)
     elif word == "Whether":
-        yield Finding("whether", file.at(node), first_line)
+        yield Finding("whether", where, first_line)
 
 
 def main(folders: list[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.kit.foreign import CHECKOUT
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_WITH_DOCSTRINGS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
 
 
 class Source:
@@ -38,6 +39,13 @@ class Source:
     def nodes(self) -> tuple[ast.AST, ...]:
         """Everything in the tree."""
         return tuple(ast.walk(self.tree))
+
+    @property
+    def docstrings(self) -> Iterator[tuple[ast.AST, str]]:
+        """Yield each node that has a docstring, with the docstring."""
+        for node in self.nodes:
+            if isinstance(node, _WITH_DOCSTRINGS) and (docstring := ast.get_docstring(node)):
+                yield node, docstring
 
     @property
     def line_count(self) -> int:

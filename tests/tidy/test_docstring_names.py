@@ -19,8 +19,6 @@ from tests.tidy.source import Source, sources
 _NAME = re.compile(r"`([a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)*)(?:\(\))?`")
 _WORDS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_WITH_DOCSTRINGS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
-
 # Names of others: a format of Apache's, a package, fields of examples, a setting of librdkafka.
 FOREIGN = {
     "asyncio.shield",
@@ -38,7 +36,7 @@ def test_names_in_docstrings_exist() -> None:
     found = [
         f"{file.at(node)} `{name}`"
         for file in sources("src")
-        for node, docstring in _docstrings(file)
+        for node, docstring in file.docstrings
         for name in _NAME.findall(docstring)
         if name not in FOREIGN
         and not keyword.iskeyword(name)
@@ -83,12 +81,6 @@ def _names_of(node: ast.AST, docstrings: set[int]) -> Iterator[str]:
     # Settings, columns, slots and fields of JSON are names too; the docstrings are not proof.
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield from () if id(node) in docstrings else _WORDS.findall(node.value)
-
-
-def _docstrings(file: Source) -> Iterator[tuple[ast.AST, str]]:
-    for node in file.nodes:
-        if isinstance(node, _WITH_DOCSTRINGS) and (docstring := ast.get_docstring(node)):
-            yield node, docstring
 
 
 def _docstring_nodes(file: Source) -> Iterator[ast.Constant]:

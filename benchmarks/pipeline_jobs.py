@@ -16,7 +16,7 @@ from barnabas.client import NewTopic, SyncAdmin
 from barnabas_pipeline.job import Job
 from barnabas_pipeline.session import SHORT_LIVED, start_session
 from barnabas_pipeline.snapshot import Snapshot
-from barnabas_pipeline.step import Definition
+from barnabas_pipeline.work import Definition
 
 LARGE, SMALL = "large", "small"
 """The topics with all lines, and with `SMALL_LINES`."""

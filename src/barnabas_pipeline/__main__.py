@@ -201,11 +201,12 @@ def _report(given: argparse.Namespace, stop: Stop) -> int:
     from barnabas_pipeline.snapshot import Snapshot
 
     application, tables = _application(given), given.out / "tables"
-    if Snapshot(tables, application.definition.layout).control is None:
+    snapshot = Snapshot(tables, application.definition.layout)
+    if snapshot.control is None:
         raise ConfigError(f"no tables in {given.out}: run `python -m barnabas_pipeline run` first")
     path = given.out / "report.html"
     now = datetime.now().astimezone()
-    application.write_report(tables, path, PageOptions(now, show_addresses=given.show_addresses))
+    application.write_report(snapshot, path, PageOptions(now, show_addresses=given.show_addresses))
     sys.stdout.write(f"{path}\n")
     return 0
 

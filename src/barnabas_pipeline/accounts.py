@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from barnabas_pipeline.snapshot import Snapshot
+from barnabas_pipeline.view import View
 
 _SAMPLES: Final = 3
 _EXCERPT_LENGTH: Final = 180
@@ -41,9 +40,9 @@ class DeadLetters(NamedTuple):
     samples: list[tuple[str, str]]  # the place, and the beginning of the line
 
 
-def read_accounts(snapshot: Snapshot) -> tuple[Accounts, list[tuple[str, Accounts]]]:
+def read_accounts(view: View) -> tuple[Accounts, list[tuple[str, Accounts]]]:
     """Return the accounts of all records so far, and of each file."""
-    rows = snapshot.rows("files", ["file", *Accounts._fields]).to_pylist()
+    rows = view.rows("files", ["file", *Accounts._fields]).to_pylist()
     by_file: dict[str, Accounts] = {}
     for row in rows:
         name = row.pop("file") or "records without a file"
@@ -55,19 +54,15 @@ def read_accounts(snapshot: Snapshot) -> tuple[Accounts, list[tuple[str, Account
     return total, sorted(by_file.items())
 
 
-def read_dead_letters(snapshot: Snapshot, mask: Callable[[str], str] = str) -> list[DeadLetters]:
+def read_dead_letters(view: View, mask: Callable[[str], str] = str) -> list[DeadLetters]:
     """Return dead letters, the most common reasons first.
 
     `mask`: hides parts of texts and file names.
     """
-    dataset = snapshot.dataset("dead_letters")
-    if dataset is None:
-        return []
-    counts = Counter(dataset.to_table(columns=["reason"])["reason"].to_pylist())
     letters = []
-    for reason, count in counts.most_common():
+    for reason, count in view.reasons().most_common():
         columns = ["file", "line", "topic", "partition", "offset", "value"]
-        some = snapshot.some("dead_letters", _SAMPLES, columns, pc.field("reason") == reason)
+        some = view.some("dead_letters", _SAMPLES, columns, pc.field("reason") == reason)
         letters.append(DeadLetters(reason, count, [_sample(row, mask) for row in some]))
     return letters
 

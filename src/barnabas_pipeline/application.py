@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Protocol
 
 from barnabas_pipeline.accounts import Accounts, DeadLetters
 from barnabas_pipeline.page.page import PageOptions
-from barnabas_pipeline.step import Definition
+from barnabas_pipeline.view import View
+from barnabas_pipeline.work import Definition
 from barnabas_pipeline.workspace import Workspace
 
 
@@ -63,8 +64,8 @@ class Application(NamedTuple):
     check_input: Callable[[Path], None]
     """Raises `ConfigError` or `OSError` if the input cannot be read."""
     collecting: Callable[[Source], AbstractContextManager[Collecting]]
-    write_report: Callable[[Path, Path, PageOptions], Report]
-    """Writes a page from tables; takes the directory of the tables and the path of the page."""
+    write_report: Callable[[View, Path, PageOptions], Report]
+    """Writes a page from the state of the tables; takes the path of the page."""
     counted: str
     """Names what is counted: lines, or records of one or more lines."""
     expected: str

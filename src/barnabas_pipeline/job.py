@@ -18,8 +18,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from barnabas.client.config import of_every_client
 from barnabas_pipeline.dead_letter_topic import DeadLetterTopic
 from barnabas_pipeline.one_pass import RESULT, OnePass, unpack
-from barnabas_pipeline.step import Definition, Query
+from barnabas_pipeline.step import Query
 from barnabas_pipeline.tables import Tables
+from barnabas_pipeline.work import Definition
 
 
 class Job(NamedTuple):

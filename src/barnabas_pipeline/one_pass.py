@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
-import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_pipeline.arrow import from_bytes, to_bytes, to_table
 from barnabas_pipeline.layout import Layout
 from barnabas_pipeline.places import Positions
 from barnabas_pipeline.schemas import DEAD_LETTERS
+from barnabas_pipeline.work import Outcome, Work
 from pyspark_barnabas.delta.files import DataFile, FileWriter
 from pyspark_barnabas.delta.options import delta_options
 from pyspark_barnabas.delta.storage import filesystem
@@ -28,42 +28,6 @@ _RESULT: Final = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
 _WRITTEN: Final = "written:"
 _LEFT: Final = "left"
 _LETTERS: Final = "letters"
-
-
-class Part(NamedTuple):
-    """The result of one task."""
-
-    rows: dict[str, pa.Table]  # of the growing tables
-    parts: dict[str, pl.DataFrame]  # of the merged tables
-    left: pa.Table | None = None  # rows that only the driver can finish
-
-
-class Outcome(NamedTuple):
-    """The result of all tasks of a batch."""
-
-    files: dict[str, list[DataFile]]  # of the growing tables
-    parts: dict[str, pl.DataFrame]  # of the merged tables, merged
-    letters: pa.Table  # the rows of the dead letters, for their topic
-    left: pa.Table | None = None  # in no order
-
-
-class Work(Protocol):
-    """Defines a pipeline's work on a batch, given the state before it."""
-
-    def part(self, records: pa.Table, seen: Positions) -> Part:
-        """Process records.
-
-        Runs in the tasks, to which it is sent pickled. `seen`: the state before the batch.
-        """
-        ...
-
-    def finish(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
-        """Process `Outcome.left` in the driver.
-
-        The result must not depend on how records are distributed over tasks. `paths`: the paths of
-        the growing tables.
-        """
-        ...
 
 
 class OnePass(NamedTuple):
@@ -124,6 +88,16 @@ def outcome(layout: Layout, results: Iterable[tuple[str, bytes]]) -> Outcome:
         [("partition", "ascending"), ("offset", "ascending")]
     )
     return Outcome(files, merged_parts, ordered, pa.concat_tables(left) if left else None)
+
+
+def with_rows_written(
+    found: Outcome, growing: Mapping[str, pa.Schema], paths: Mapping[str, str]
+) -> Outcome:
+    """Write the rows that the driver has finished, and return the outcome with their files."""
+    files = dict(found.files)
+    for name, rows in found.rows.items():
+        files[name] = [*files[name], *write(paths[name], rows, growing[name])]
+    return found._replace(files=files, rows={})
 
 
 def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:

@@ -224,14 +224,15 @@ class Run:
         _end(query)
 
     def _accounts(self) -> Accounts:
-        snapshot = Snapshot(self._workspace.tables, self._application.definition.layout)
-        return read_accounts(snapshot)[0]
+        return read_accounts(self._snapshot())[0]
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(self._workspace.tables, self._application.definition.layout)
 
     def _report(self, refresh_s: int | None = None) -> Report:
         now = datetime.now().astimezone()
         options = PageOptions(now, refresh_s, self._options.show_addresses)
-        workspace = self._workspace
-        return self._application.write_report(workspace.tables, workspace.report, options)
+        return self._application.write_report(self._snapshot(), self._workspace.report, options)
 
     def _conclude(self, before: Accounts, sent_lines: int | None) -> bool:
         with self._steps.meanwhile("report", "rendering"):

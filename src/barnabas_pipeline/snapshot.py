@@ -1,42 +1,49 @@
-"""Reads a snapshot of the tables with Arrow, all as of the same batch."""
+"""Reads a snapshot of the tables on disk with Arrow, all as of the same batch."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
 
 from barnabas_pipeline.layout import Layout
-from barnabas_pipeline.tables import Tables
+from barnabas_pipeline.tables import Control, Tables
+from barnabas_pipeline.view import View
 
 
-class Snapshot:
+class Snapshot(View):
     """The tables of a directory as of the last complete batch."""
 
     def __init__(self, directory: Path, layout: Layout) -> None:
-        self._layout = layout
         self._tables = Tables(directory, layout)
         self.control = self._tables.control()
 
+    @classmethod
+    def at(cls, tables: Tables, control: Control) -> Snapshot:
+        """Return the tables as of this state."""
+        snapshot = cls.__new__(cls)
+        snapshot._tables, snapshot.control = tables, control
+        return snapshot
+
+    @property
+    def newest_s(self) -> int | None:
+        return self.control.newest_s if self.control else None
+
     def frame(self, name: str) -> pl.DataFrame:
-        """Return a table with its parts merged."""
+        layout = self._tables.layout
         if self.control is None:
-            parts = self._layout.all[name].empty_table()
+            parts = layout.all[name].empty_table()
         else:
             parts = self._tables.parts(name, self.control.versions[name])
-        if name in self._layout.growing:
+        if name in layout.growing:
             frame = pl.from_arrow(parts)
             assert isinstance(frame, pl.DataFrame)
             return frame
-        return self._layout.merge(name, parts)
-
-    def rows(self, name: str, columns: list[str]) -> pa.Table:
-        """Return these columns of a merged table."""
-        return to_arrow(self.frame(name).select(columns))
+        return layout.merge(name, parts)
 
     def dataset(self, name: str) -> ds.Dataset | None:
         """Return a table whose rows are written once, without reading it; None before the first
@@ -44,6 +51,12 @@ class Snapshot:
         if self.control is None:
             return None
         return self._tables.dataset(name, self.control.versions[name])
+
+    def reasons(self) -> Counter[str]:
+        dataset = self.dataset("dead_letters")
+        if dataset is None:
+            return Counter()
+        return Counter(dataset.to_table(columns=["reason"])["reason"].to_pylist())
 
     def some(
         self, name: str, number: int, columns: list[str], condition: pc.Expression
@@ -60,17 +73,3 @@ class Snapshot:
             if len(found) == number:
                 break
         return found
-
-
-def to_arrow(frame: pl.DataFrame) -> pa.Table:
-    """Return the frame with strings that every Arrow function accepts."""
-    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-
-
-def top(table: pa.Table, key: str, count: str, number: int) -> list[tuple[str, int]]:
-    """Return the `number` keys with the largest sums of `count` (above zero), largest first."""
-    summed = table.group_by(key).aggregate([(count, "sum")]).rename_columns([key, "total"])
-    ordered = summed.filter(pc.field("total") > 0).sort_by(
-        [("total", "descending"), (key, "ascending")]
-    )
-    return [(row[key], row["total"]) for row in ordered.slice(0, number).to_pylist()]

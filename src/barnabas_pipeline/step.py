@@ -13,9 +13,10 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from barnabas_pipeline.layout import Layout
-from barnabas_pipeline.one_pass import OnePass, Work, outcome
-from barnabas_pipeline.tables import Control, Tables
+from barnabas_pipeline.one_pass import OnePass, outcome, with_rows_written
+from barnabas_pipeline.snapshot import Snapshot
+from barnabas_pipeline.tables import Tables
+from barnabas_pipeline.work import Definition
 
 Tasks = Callable[[OnePass], Iterable[tuple[str, bytes]]]
 """Runs the pass over the records of a batch, in any number of tasks."""
@@ -27,20 +28,6 @@ class Send(Protocol):
     def __call__(
         self, letters: pa.Table, batch: int, *, since: Mapping[int, int]
     ) -> dict[int, int]: ...
-
-
-class Definition(Protocol):
-    """The definition of a pipeline."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def layout(self) -> Layout: ...
-
-    def work(self, tables: Tables, before: Control | None) -> Work:
-        """Return the work on the batch that follows this state."""
-        ...
 
 
 class Query(NamedTuple):
@@ -61,9 +48,12 @@ class Query(NamedTuple):
         # After a crash Spark repeats a batch that is done but not marked as done.
         if not tables.is_next(batch, self.id, before):
             return
-        work, paths = self.definition.work(tables, before), tables.growing_paths()
+        work = self.definition.work(Snapshot.at(tables, before) if before else None)
+        paths = tables.growing_paths()
         one_pass = OnePass(work, layout.growing, layout.merged, paths, tables.positions(before))
-        found = work.finish(outcome(layout, tasks(one_pass)), paths)
+        found = with_rows_written(
+            work.finish(outcome(layout, tasks(one_pass))), layout.growing, paths
+        )
         tables.commit(batch, self.id, found)
         letters_end = before.dead_letters_end if before else {}
         if found.letters.num_rows:

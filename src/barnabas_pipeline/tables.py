@@ -27,8 +27,9 @@ from deltalake.exceptions import DeltaError
 from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from barnabas_pipeline.arrow import to_table
 from barnabas_pipeline.layout import Layout
-from barnabas_pipeline.one_pass import Outcome, write
+from barnabas_pipeline.one_pass import write
 from barnabas_pipeline.places import Positions
+from barnabas_pipeline.work import Outcome
 from pyspark_barnabas.delta.compaction import compact
 from pyspark_barnabas.delta.files import DataFile
 from pyspark_barnabas.delta.log import cut

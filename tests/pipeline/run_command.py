@@ -11,7 +11,9 @@ from pathlib import Path
 
 import barnabas
 from barnabas.client import SyncConsumer, TopicPartition
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR
 from barnabas_pipeline.behaviour.figures import read_figures
+from barnabas_pipeline.snapshot import Snapshot
 from tests.kit import foreign
 from tests.pipeline.independent import Found
 
@@ -54,7 +56,7 @@ class Command:
         assert letters == sorted(found.bad)
 
     def figures_agree(self, found: Found) -> None:
-        figures = read_figures(self.out / "tables")
+        figures = read_figures(Snapshot(self.out / "tables", BEHAVIOUR))
         assert figures.accounts[:3] == (found.lines, len(found.hits), len(found.bad))
         assert figures.humans.visitors + figures.robots.visitors == found.visitors
         assert figures.humans.sessions + figures.robots.sessions == len(found.sessions)

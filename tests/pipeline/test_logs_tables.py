@@ -14,7 +14,7 @@ import pytest
 from barnabas_pipeline.logs.definition import LOGS
 from barnabas_pipeline.logs.figures import read_figures
 from barnabas_pipeline.logs.generator import generate
-from barnabas_pipeline.one_pass import OnePass, outcome
+from barnabas_pipeline.one_pass import OnePass, outcome, with_rows_written
 from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.tables import Tables
 from tests.kit.pipeline.log_records import KNOWN, QUERY, contents, in_tasks, records, send, write
@@ -83,11 +83,13 @@ def test_sp_3_a_batch_that_is_cut_off_between_any_two_commits(tmp_path: Path, wh
         directory = tmp_path / f"cut-{committed}"
         shutil.copytree(begun, directory)
         tables = Tables(directory, LOGS)
-        work, paths = KNOWN.work(tables, tables.control()), tables.growing_paths()
+        work, paths = KNOWN.work(Snapshot(directory, LOGS)), tables.growing_paths()
         positions = tables.positions(tables.control())
         one_pass = OnePass(work, LOGS.growing, LOGS.merged, paths, positions)
         batch = batches()[last]
-        found = work.finish(outcome(LOGS, in_tasks(batch, one_pass)), paths)
+        found = with_rows_written(
+            work.finish(outcome(LOGS, in_tasks(batch, one_pass))), LOGS.growing, paths
+        )
         for name in names[:committed]:
             tables.commit_to(name, last, QUERY, found)
         assert contents(directory) == before, f"cut off behind {committed} commits"
@@ -110,7 +112,7 @@ def test_sp_2_what_the_page_shows_of_a_log_with_a_story(tmp_path: Path) -> None:
         for partition, (name, lines) in enumerate(sorted(generate(40_000, seed=11).items()))
     ]
     write(Tables(directory, LOGS), 0, pa.concat_tables(parts), send)
-    figures = read_figures(directory, show_addresses=True)
+    figures = read_figures(Snapshot(directory, LOGS), show_addresses=True)
     assert figures.lines == figures.accounts.valid
     texts = {figures.texts[burst.template] for each in figures.incidents for burst in each.bursts}
     assert "Payment of order <num> failed" in texts
@@ -127,7 +129,7 @@ def test_sp_2_what_the_page_shows_of_a_log_with_a_story(tmp_path: Path) -> None:
 
 
 def test_figures_of_nothing(tmp_path: Path) -> None:
-    figures = read_figures(tmp_path)
+    figures = read_figures(Snapshot(tmp_path, LOGS))
     assert not figures.lines and not figures.raw_lines and not figures.hosts
     assert not (figures.templates or figures.incidents or figures.silences or figures.intruders)
 

@@ -13,7 +13,7 @@ import pytest
 import barnabas
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
 from barnabas_collector.registry import Registry
-from barnabas_pipeline.behaviour.definition import Behaviour
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR, Behaviour
 from barnabas_pipeline.behaviour.figures import read_figures
 from barnabas_pipeline.behaviour.sessions import derive
 from barnabas_pipeline.collector import Collected, Collector
@@ -123,7 +123,7 @@ def test_a_second_run_adds_nothing_twice_sp_4(
     site.run(spark)
     assert contents(site) == before
     assert site.dead_letters() == found.bad
-    figures = read_figures(site.job.tables)
+    figures = read_figures(Snapshot(site.job.tables, BEHAVIOUR))
     assert figures.accounts == (2 * found.lines, len(found.hits), len(found.bad), found.lines)
     assert figures.accounts.balance
     assert figures.humans.visitors + figures.robots.visitors == found.visitors

@@ -18,9 +18,11 @@ from barnabas.client.sync.producer import SyncProducer
 from barnabas.testing.embedded.broker import Broker
 from barnabas.types import TopicPartition
 from barnabas_collector.registry import Registry
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR
 from barnabas_pipeline.behaviour.figures import read_figures
 from barnabas_pipeline.behaviour.generator import write_log
 from barnabas_pipeline.collector import Collector
+from barnabas_pipeline.snapshot import Snapshot
 from tests.kit import foreign
 from tests.kit.pipeline.table_batches import tables_in
 from tests.kit.pipeline.topics import create, numbered
@@ -183,7 +185,7 @@ def collected(servers: str, directory: Path, topic: str, seed: int) -> Found:
 
 
 def figures_agree(tables: Path, found: Found) -> None:
-    figures = read_figures(tables)
+    figures = read_figures(Snapshot(tables, BEHAVIOUR))
     assert figures.accounts == (found.lines, len(found.hits), len(found.bad), 0)
     assert figures.humans.sessions + figures.robots.sessions == len(found.sessions)
 

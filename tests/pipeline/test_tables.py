@@ -85,7 +85,7 @@ def test_sp_3_a_batch_that_is_cut_off_between_any_two_commits(tmp_path: Path, wh
         shutil.copytree(begun, directory)
         tables = tables_in(directory)
         positions = tables.positions(tables.control())
-        work = Behaviour().work(tables, tables.control())
+        work = Behaviour().work(snapshot_of(directory))
         one_pass = OnePass(
             work, BEHAVIOUR.growing, BEHAVIOUR.merged, tables.growing_paths(), positions
         )
@@ -361,7 +361,7 @@ class Late(Tables):
 def test_sp_3_a_number_past_any_padding(tmp_path: Path) -> None:
     """SP-3: batch 1,000,000 comes after batch 999,999, and so do all that follow."""
     tables = Late(tmp_path, BEHAVIOUR)
-    work = Behaviour().work(tables, None)
+    work = Behaviour().work(None)
     one_pass = OnePass(work, BEHAVIOUR.growing, BEHAVIOUR.merged, tables.growing_paths(), {})
     tables.commit(999_998, QUERY, outcome(BEHAVIOUR, in_tasks(mixed(999_998), one_pass)))
     tables.conclude(999_998, QUERY, None, {})

@@ -17,6 +17,7 @@ from barnabas_pipeline.behaviour.headlines import summary
 from barnabas_pipeline.behaviour.report import write_report
 from barnabas_pipeline.collector import Collected, Collector, Follower
 from barnabas_pipeline.page.page import PageOptions
+from barnabas_pipeline.view import View
 
 
 def user_behaviour() -> Application:
@@ -35,8 +36,8 @@ def user_behaviour() -> Application:
     )
 
 
-def _write_report(tables: Path, page: Path, options: PageOptions) -> Report:
-    figures = read_figures(tables, show_addresses=options.show_addresses)
+def _write_report(view: View, page: Path, options: PageOptions) -> Report:
+    figures = read_figures(view, show_addresses=options.show_addresses)
     write_report(page, figures, options)
     return Report(figures.accounts, summary(figures), figures.dead_letters)
 

@@ -15,9 +15,9 @@ from barnabas_pipeline.behaviour.referrers import hosts_of
 from barnabas_pipeline.behaviour.schemas import EVENTS, GROWING, MERGED
 from barnabas_pipeline.instants import DAY_US, utc
 from barnabas_pipeline.layout import Layout
-from barnabas_pipeline.one_pass import Outcome, Part
 from barnabas_pipeline.places import Positions
-from barnabas_pipeline.tables import Control, Tables
+from barnabas_pipeline.view import View
+from barnabas_pipeline.work import Outcome, Part
 
 
 class BehaviourWork(NamedTuple):
@@ -31,7 +31,7 @@ class BehaviourWork(NamedTuple):
         parts = {**_parts(hits), "files": places.file_counts(classified)}
         return Part({"events": to_table(stamped, EVENTS), "dead_letters": letters}, parts)
 
-    def finish(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
+    def finish(self, found: Outcome) -> Outcome:
         return found
 
 
@@ -44,7 +44,7 @@ class Behaviour(NamedTuple):
     def layout(self) -> Layout:
         return BEHAVIOUR
 
-    def work(self, tables: Tables, before: Control | None) -> BehaviourWork:
+    def work(self, before: View | None) -> BehaviourWork:
         return BehaviourWork()
 
 

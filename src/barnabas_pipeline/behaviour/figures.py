@@ -14,7 +14,6 @@ import polars as pl
 
 from barnabas_pipeline.accounts import Accounts, DeadLetters, read_accounts, read_dead_letters
 from barnabas_pipeline.behaviour.comparison import Comparison, compare
-from barnabas_pipeline.behaviour.definition import BEHAVIOUR
 from barnabas_pipeline.behaviour.rankings import Missing, Rankings, read_missing, read_rankings
 from barnabas_pipeline.behaviour.timeline import Timeline, timeline_of
 from barnabas_pipeline.behaviour.visits import (
@@ -25,7 +24,7 @@ from barnabas_pipeline.behaviour.visits import (
     session_figures,
 )
 from barnabas_pipeline.page.addresses import mask_addresses, mask_column
-from barnabas_pipeline.snapshot import Snapshot
+from barnabas_pipeline.view import View
 
 
 class Figures(NamedTuple):
@@ -57,17 +56,16 @@ class Figures(NamedTuple):
         return sum(m.errors for m in self.timeline.moments)
 
 
-def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
-    """Return the figures of the tables as they are now; all are zero before the first batch.
+def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
+    """Return the figures of the tables as of the view; all are zero before the first batch.
 
     `show_addresses`: shows full addresses everywhere instead of only their networks.
     """
-    snapshot = Snapshot(tables, BEHAVIOUR)
     mask, mask_all = (str, _as_they_are) if show_addresses else (mask_addresses, mask_column)
-    accounts, files = read_accounts(snapshot)
-    sessions = read_sessions(snapshot)
+    accounts, files = read_accounts(view)
+    sessions = read_sessions(view)
     humans, robots = sessions.filter(~pl.col("robot")), sessions.filter("robot")
-    traffic, statuses = snapshot.frame("traffic"), snapshot.frame("statuses")
+    traffic, statuses = view.frame("traffic"), view.frame("statuses")
     return Figures(
         accounts=accounts,
         files=[(mask(Path(name).name), of_file) for name, of_file in files],
@@ -77,10 +75,10 @@ def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
         timeline=timeline_of(traffic, statuses),
         lengths=lengths(humans),
         depths=depths(humans),
-        rankings=read_rankings(snapshot, humans, mask_all),
-        missing=read_missing(snapshot, mask_all),
+        rankings=read_rankings(view, humans, mask_all),
+        missing=read_missing(view, mask_all),
         statuses=list(statuses.group_by("status").agg(pl.col("hits").sum()).sort("status").rows()),
-        dead_letters=read_dead_letters(snapshot, mask),
+        dead_letters=read_dead_letters(view, mask),
     )
 
 

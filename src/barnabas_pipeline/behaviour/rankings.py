@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
-from barnabas_pipeline.snapshot import Snapshot
+from barnabas_pipeline.view import View
 
 SHOWN: Final = 10
 """The number of rows on the page."""
@@ -53,7 +53,7 @@ class Rankings(NamedTuple):
     errors: list[Row]
 
 
-def read_rankings(snapshot: Snapshot, people: pl.DataFrame, mask: Mask) -> Rankings:
+def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
     """Return all rankings.
 
     `people`: people's sessions. `mask`: hides network addresses in texts.
@@ -61,15 +61,15 @@ def read_rankings(snapshot: Snapshot, people: pl.DataFrame, mask: Mask) -> Ranki
     # A session with only assets has neither an entry page nor a source.
     visits = people.filter(pl.col("pages") > 0)
     views = pl.col("views") - pl.col("robot_views")
-    pages = snapshot.frame("pages").with_columns(mask_of("path", mask), views.alias("people_views"))
-    agents = snapshot.frame("agents").with_columns(mask_of("name", mask))
+    pages = view.frame("pages").with_columns(mask_of("path", mask), views.alias("people_views"))
+    agents = view.frame("agents").with_columns(mask_of("name", mask))
     # A user agent has one row per day, always with the same names.
     names = agents.unique("agent", keep="any").select("agent", "name", "system", "device")
     visitors = people.select("client", "agent").unique()
     browsers = visitors.join(names, "agent", "left", nulls_equal=True)
     return Rankings(
         pages=_top(pages, "path", "people_views", "bytes"),
-        sources=_sources(snapshot, visits, mask),
+        sources=_sources(view, visits, mask),
         entry_pages=_top(visits.with_columns(mask_of("entry", mask)), "entry"),
         exit_pages=_top(visits.with_columns(mask_of("exit", mask)), "exit"),
         browsers=_top(browsers, "name"),
@@ -80,9 +80,9 @@ def read_rankings(snapshot: Snapshot, people: pl.DataFrame, mask: Mask) -> Ranki
     )
 
 
-def read_missing(snapshot: Snapshot, mask: Mask) -> list[Missing]:
+def read_missing(view: View, mask: Mask) -> list[Missing]:
     """Return the paths that were not found, those most requested by people first."""
-    rows = snapshot.frame("missing").with_columns(
+    rows = view.frame("missing").with_columns(
         (pl.col("hits") - pl.col("robot_hits")).alias("people_hits"),
         mask_of("path", mask),
         mask_of("referrer", mask).fill_null(NO_REFERRER),
@@ -123,12 +123,12 @@ def _top(
     return [Row(*row) for row in leading.head(KEPT).iter_rows()]
 
 
-def _sources(snapshot: Snapshot, visits: pl.DataFrame, mask: Mask) -> list[Row]:
+def _sources(view: View, visits: pl.DataFrame, mask: Mask) -> list[Row]:
     """Return the hosts that led to entry pages.
 
     The site itself, after a silence, is listed under its name.
     """
-    own = _own_host(snapshot)
+    own = _own_host(view)
     source = (
         pl.when(pl.col("referrer").is_null())
         .then(pl.lit(DIRECT))
@@ -139,10 +139,10 @@ def _sources(snapshot: Snapshot, visits: pl.DataFrame, mask: Mask) -> list[Row]:
     return _top(visits.select(source.alias("source")), "source")
 
 
-def _own_host(snapshot: Snapshot) -> str | None:
+def _own_host(view: View) -> str | None:
     """Return the host that refers to the site's pictures and scripts, or None if no host stands
     out."""
     assets = (pl.col("hits") - pl.col("pages")).alias("assets")
-    hosts = _top(snapshot.frame("referrers").with_columns(assets), "host", "assets")
+    hosts = _top(view.frame("referrers").with_columns(assets), "host", "assets")
     total = sum(row.total for row in hosts)
     return hosts[0].name if hosts and hosts[0].total * 2 > total else None

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from barnabas_pipeline.behaviour.sessions import derive
-from barnabas_pipeline.snapshot import Snapshot
+from barnabas_pipeline.view import View
 
 _LENGTHS: Final = (
     (1, "0 s"),
@@ -44,10 +44,9 @@ class SessionFigures(NamedTuple):
         return self.pages / self.with_pages if self.with_pages else 0.0
 
 
-def read_sessions(snapshot: Snapshot) -> pl.DataFrame:
+def read_sessions(view: View) -> pl.DataFrame:
     """Return all sessions, with the columns that `derive` adds."""
-    newest_s = snapshot.control.newest_s if snapshot.control else None
-    return derive(snapshot.frame("sessions"), newest_s or 0)
+    return derive(view.frame("sessions"), view.newest_s or 0)
 
 
 def session_figures(sessions: pl.DataFrame) -> SessionFigures:

@@ -13,6 +13,7 @@ from barnabas_pipeline.logs.generator import write_logs
 from barnabas_pipeline.logs.headlines import summary
 from barnabas_pipeline.logs.report import write_report
 from barnabas_pipeline.page.page import PageOptions
+from barnabas_pipeline.view import View
 
 
 def system_logs(formats: Path | None = None) -> Application:
@@ -37,7 +38,7 @@ def system_logs(formats: Path | None = None) -> Application:
     )
 
 
-def _write_report(tables: Path, page: Path, options: PageOptions) -> Report:
-    figures = read_figures(tables, show_addresses=options.show_addresses)
+def _write_report(view: View, page: Path, options: PageOptions) -> Report:
+    figures = read_figures(view, show_addresses=options.show_addresses)
     write_report(page, figures, options)
     return Report(figures.accounts, summary(figures), figures.dead_letters)

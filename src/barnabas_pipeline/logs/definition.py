@@ -27,9 +27,9 @@ from barnabas_pipeline.logs.log_lines import parse_lines
 from barnabas_pipeline.logs.masks import mask_variables
 from barnabas_pipeline.logs.schemas import ENTRIES, GROWING, MERGED, TEMPLATES
 from barnabas_pipeline.logs.templates import Template, Templates
-from barnabas_pipeline.one_pass import Outcome, Part, write
 from barnabas_pipeline.places import Headers, Positions, locate, mark_sent_twice
-from barnabas_pipeline.tables import Control, Tables
+from barnabas_pipeline.view import View
+from barnabas_pipeline.work import Outcome, Part
 
 _MASKED: Final = "masked"
 _LEFT: Final = ENTRIES.append(pa.field(_MASKED, pa.string()))
@@ -56,7 +56,7 @@ class LogsWork(NamedTuple):
         left = entries.filter(~is_known)
         return Part(rows, parts, to_table(_stamped(left), _LEFT) if left.height else None)
 
-    def finish(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
+    def finish(self, found: Outcome) -> Outcome:
         if found.left is None:
             return found
         # The order is the topic's, whichever tasks had the rows: it decides which templates are
@@ -66,7 +66,6 @@ class LogsWork(NamedTuple):
         entries = left.join(
             learnt.select("format", _MASKED, "template"), on=["format", _MASKED], how="left"
         ).with_columns(pl.col("time").dt.epoch("us").alias("time_us"))
-        files = write(paths["entries"], to_table(entries, ENTRIES), ENTRIES)
         counts = count_entries(entries)
         # Numbers and texts of new templates are known only here.
         counts["templates"] = _with_texts(counts["templates"], learnt)
@@ -75,7 +74,7 @@ class LogsWork(NamedTuple):
             for name, part in counts.items()
         }
         return found._replace(
-            files={**found.files, "entries": [*found.files["entries"], *files]},
+            rows={**found.rows, "entries": to_table(entries, ENTRIES)},
             parts={**found.parts, **parts},
             left=None,
         )
@@ -113,12 +112,12 @@ class SystemLogs(NamedTuple):
     def layout(self) -> Layout:
         return LOGS
 
-    def work(self, tables: Tables, before: Control | None) -> LogsWork:
+    def work(self, before: View | None) -> LogsWork:
         if before is None:
             return LogsWork(self.formats, Templates())
-        rows = merge("templates", to_frame(tables.parts("templates", before.versions["templates"])))
         columns = ("template", "number", "format", "began", "text")
-        known = (Template(*row) for row in rows.select(columns).iter_rows())
+        rows = before.frame("templates").select(columns)
+        known = (Template(*row) for row in rows.iter_rows())
         return LogsWork(self.formats, Templates(known))
 
 

@@ -19,14 +19,13 @@ from barnabas_pipeline.accounts import (
     read_dead_letters,
 )
 from barnabas_pipeline.logs.bursts import bursts
-from barnabas_pipeline.logs.definition import LOGS
 from barnabas_pipeline.logs.formats import RAW
 from barnabas_pipeline.logs.incidents import Incident, incidents
 from barnabas_pipeline.logs.intrusions import Intruder, Logins, by_address, intruders
 from barnabas_pipeline.logs.levels import LEVELS
 from barnabas_pipeline.logs.silences import Silence, silences
 from barnabas_pipeline.page.addresses import mask_addresses
-from barnabas_pipeline.snapshot import Snapshot
+from barnabas_pipeline.view import View
 
 NO_LEVEL: Final = "no level"
 NEW_SHARE: Final = 0.2
@@ -101,21 +100,20 @@ class Figures(NamedTuple):
         return [each for each in self.systems if each.name != RAW]
 
 
-def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
-    """Return the figures of the tables as they are now; all are zero before the first batch.
+def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
+    """Return the figures of the tables as of the view; all are zero before the first batch.
 
     `show_addresses`: shows full addresses everywhere instead of only their networks.
     """
-    snapshot = Snapshot(tables, LOGS)
     mask = str if show_addresses else mask_addresses
-    accounts, files = read_accounts(snapshot)
-    minutes, components = snapshot.frame("minutes"), snapshot.frame("components")
-    templates, logins = snapshot.frame("templates"), snapshot.frame("logins")
+    accounts, files = read_accounts(view)
+    minutes, components = view.frame("minutes"), view.frame("components")
+    templates, logins = view.frame("templates"), view.frame("logins")
     rows = _templates(templates)
     formats = {each.id: each.format for each in rows}
     texts = {each.id: each.text for each in rows}
     systems = _systems(minutes, components, templates)
-    found = bursts(snapshot.frame("template_minutes"), templates)
+    found = bursts(view.frame("template_minutes"), templates)
     return Figures(
         accounts=accounts,
         files=[(mask(Path(name).name), of_file) for name, of_file in files],
@@ -130,8 +128,8 @@ def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
         logins=[each._replace(address=mask(each.address)) for each in by_address(logins)],
         intruders=[each._replace(address=mask(each.address)) for each in intruders(logins)],
         raw_lines=next((each.lines for each in systems if each.name == RAW), 0),
-        raw_samples=_raw_samples(snapshot, mask),
-        dead_letters=read_dead_letters(snapshot, mask),
+        raw_samples=_raw_samples(view, mask),
+        dead_letters=read_dead_letters(view, mask),
     )
 
 
@@ -219,7 +217,7 @@ def _hosts(components: pl.DataFrame, mask: Callable[[str], str]) -> list[tuple[s
     return [(mask(host), lines) for host, lines in ordered.iter_rows()]
 
 
-def _raw_samples(snapshot: Snapshot, mask: Callable[[str], str]) -> list[tuple[str, str]]:
+def _raw_samples(view: View, mask: Callable[[str], str]) -> list[tuple[str, str]]:
     is_raw = (pc.field("format") == RAW) & (pc.field("message") != "")
-    head = snapshot.some("entries", _SAMPLES, ["file", "line", "message"], is_raw)
+    head = view.some("entries", _SAMPLES, ["file", "line", "message"], is_raw)
     return [(place_in_file(row, mask), excerpt(row["message"], mask)) for row in head]

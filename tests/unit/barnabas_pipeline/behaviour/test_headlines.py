@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR
 from barnabas_pipeline.behaviour.figures import read_figures
 from barnabas_pipeline.behaviour.generator import write_log
 from barnabas_pipeline.behaviour.headlines import headlines, summary
 from barnabas_pipeline.behaviour.report import write_report
 from barnabas_pipeline.behaviour.visits import SessionFigures
 from barnabas_pipeline.page.page import PageOptions
+from barnabas_pipeline.snapshot import Snapshot
 from tests.kit.parsed_page import Page
 from tests.kit.pipeline.table_batches import in_tasks, send_nothing, snapshot_of, tables_in, taken
 from tests.kit.pipeline.web_records import record, table
@@ -32,7 +34,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     records = table(record(each, i, position=100 * i) for i, each in enumerate(lines))
     tasks = lambda one_pass: in_tasks(records, one_pass)  # noqa: E731
     taken(tables_in(directory / "tables"), 0, "q", tasks, send_nothing)
-    write_report(directory / "report.html", read_figures(directory / "tables"), OPTIONS)
+    write_report(
+        directory / "report.html", read_figures(Snapshot(directory / "tables", BEHAVIOUR)), OPTIONS
+    )
     return directory
 
 
@@ -91,7 +95,7 @@ def test_sp_5_each_headline_is_what_the_tables_below_it_say(
 
 def test_page_and_terminal_say_the_same(out: Path, data: dict[str, list[dict[str, Any]]]) -> None:
     page = Page((out / "report.html").read_text("utf-8")).text
-    figures = read_figures(out / "tables")
+    figures = read_figures(Snapshot(out / "tables", BEHAVIOUR))
     abouts = {each.name: each.about for each in headlines(figures)}
     for each in headlines(figures):
         assert f"{each.text} {each.label} {each.about}" in page, each
@@ -120,7 +124,7 @@ def test_page_and_terminal_say_the_same(out: Path, data: dict[str, list[dict[str
 def test_one_visitor_is_one_visitor(tmp_path: Path) -> None:
     """Numbers and their nouns agree, on the page and on the terminal."""
     one = SessionFigures(visitors=1, sessions=1, open=1, bounces=1, with_pages=1, pages=1)
-    figures = read_figures(tmp_path)._replace(humans=one, robots=one)
+    figures = read_figures(Snapshot(tmp_path, BEHAVIOUR))._replace(humans=one, robots=one)
     said = dict(summary(figures))
     assert said["people"] == "1 visitor, 1 session (1 open), 1 page view, bounce rate 100%"
     assert said["robots"] == "1 visitor, 1 session (1 open), 1 page view"

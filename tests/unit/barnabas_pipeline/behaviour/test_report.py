@@ -14,6 +14,7 @@ import pytest
 
 from barnabas_pipeline.__main__ import main
 from barnabas_pipeline.accounts import Accounts, DeadLetters
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR
 from barnabas_pipeline.behaviour.figures import Figures, read_figures
 from barnabas_pipeline.behaviour.headlines import headlines, summary
 from barnabas_pipeline.behaviour.rankings import DIRECT, Missing, Rankings, Row
@@ -22,6 +23,7 @@ from barnabas_pipeline.behaviour.sheets import sheets
 from barnabas_pipeline.behaviour.timeline import Moment, Timeline
 from barnabas_pipeline.behaviour.visits import SessionFigures
 from barnabas_pipeline.page.page import PageOptions
+from barnabas_pipeline.snapshot import Snapshot
 from tests.kit.parsed_page import Page
 from tests.kit.pipeline.table_batches import in_tasks, send_nothing, tables_in, taken
 from tests.kit.pipeline.web_records import line, record, table
@@ -99,7 +101,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def masked(out: Path) -> Figures:
     """The figures, and their page and files in `out`."""
-    found = read_figures(out / "tables")
+    found = read_figures(Snapshot(out / "tables", BEHAVIOUR))
     write_report(out / "report.html", found, OPTIONS)
     return found
 
@@ -126,7 +128,7 @@ def test_the_page_needs_nothing_else_sp_5() -> None:
 def test_a_page_of_little_and_of_nothing(tmp_path: Path) -> None:
     for intervals in (1, 2):
         assert "nan" not in page_of(figures(intervals), OPTIONS)
-    nothing = read_figures(tmp_path / "tables")
+    nothing = read_figures(Snapshot(tmp_path / "tables", BEHAVIOUR))
     assert nothing.accounts == Accounts()
     path = tmp_path / "report.html"
     write_report(path, nothing, OPTIONS)
@@ -149,7 +151,7 @@ def test_sp_2_a_page_without_a_valid_line_says_so(tmp_path: Path) -> None:
     rows = [record(b"no line", i, position=100 * i) for i in range(3)]
     tasks = lambda one_pass: in_tasks(table(rows), one_pass)  # noqa: E731
     taken(tables_in(tmp_path / "tables"), 0, "q", tasks, send_nothing)
-    page = page_of(read_figures(tmp_path / "tables"), OPTIONS)
+    page = page_of(read_figures(Snapshot(tmp_path / "tables", BEHAVIOUR)), OPTIONS)
     assert unsaid(page, "nothing valid", "100% of the records were rejected") == []
     assert "nothing yet" not in page
 
@@ -188,7 +190,7 @@ def test_neither_page_nor_files_name_a_whole_address_or_a_directory(
 
 
 def test_who_asks_for_addresses_gets_them_whole(out: Path) -> None:
-    figures = read_figures(out / "tables", show_addresses=True)
+    figures = read_figures(Snapshot(out / "tables", BEHAVIOUR), show_addresses=True)
     page = page_of(figures, OPTIONS._replace(show_addresses=True))
     assert all(address in page for address in ADDRESSES)
     assert "are hidden" not in page

@@ -17,6 +17,7 @@ from barnabas_pipeline.logs.generator import generate
 from barnabas_pipeline.logs.headlines import headlines, summary
 from barnabas_pipeline.logs.report import write_report
 from barnabas_pipeline.page.page import PageOptions
+from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.tables import Tables
 from tests.kit.parsed_page import Page
 from tests.kit.pipeline.log_records import records, send, write
@@ -41,7 +42,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files["old.log"] = [f"Mar 12 17:00:00 old sshd(pam_unix)[1]: {ALONE}".encode()]
     parts = [records(name, each, at) for at, (name, each) in enumerate(sorted(files.items()))]
     write(Tables(directory / "tables", LOGS), 0, pa.concat_tables(parts), send)
-    write_report(directory / "report.html", read_figures(directory / "tables"), OPTIONS)
+    write_report(
+        directory / "report.html", read_figures(Snapshot(directory / "tables", LOGS)), OPTIONS
+    )
     return directory
 
 
@@ -96,7 +99,8 @@ def test_failed_logins_are_counted_without_those_that_succeeded(
     """The addresses of accepted ones are no addresses of failed ones."""
     logins = data["ssh_logins"]
     by_address = {
-        each.address: each for each in read_figures(out / "tables", show_addresses=True).logins
+        each.address: each
+        for each in read_figures(Snapshot(out / "tables", LOGS), show_addresses=True).logins
     }
     assert by_address["192.0.2.77"][1:3] == (6, 1)
     assert by_address["192.0.2.78"][1:3] == (1, 0)
@@ -109,7 +113,7 @@ def test_failed_logins_are_counted_without_those_that_succeeded(
 
 def test_page_and_terminal_say_the_same(data: dict[str, list[dict[str, Any]]], out: Path) -> None:
     page = Page((out / "report.html").read_text()).text
-    figures = read_figures(out / "tables")
+    figures = read_figures(Snapshot(out / "tables", LOGS))
     for each in headlines(figures):
         assert f"{each.total:,} {each.label} {each.about}" in page, each
     of = {row["figure"]: row["total"] for row in data["summary"]}

@@ -18,6 +18,7 @@ from barnabas_pipeline.logs.headlines import summary
 from barnabas_pipeline.logs.report import render, write_report
 from barnabas_pipeline.logs.sheets import sheets
 from barnabas_pipeline.page.page import PageOptions
+from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.tables import Tables
 from tests.kit.parsed_page import Page
 from tests.kit.pipeline.log_records import records, send, write
@@ -50,7 +51,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_sp_5_the_page_says_what_is_going_on(tables: Path) -> None:
     """SP-5"""
-    page = Page(page_of(read_figures(tables), OPTIONS))
+    page = Page(page_of(read_figures(Snapshot(tables, LOGS)), OPTIONS))
     for expected in (
         "Thursday, 12 March 2026",
         "Payment of order <num> failed",
@@ -64,11 +65,11 @@ def test_sp_5_the_page_says_what_is_going_on(tables: Path) -> None:
 
 
 def test_nothing_of_a_log_is_code_and_no_address_or_path_is_whole(tables: Path) -> None:
-    text = page_of(read_figures(tables), OPTIONS)
+    text = page_of(read_figures(Snapshot(tables, LOGS)), OPTIONS)
     assert HOSTILE not in text and HOSTILE in Page(text).text
     for secret in ("198.51.100.23", "2001:db8:1:2::7", "192.0.2.77", "203.0.113.18", "/logs/"):
         assert secret not in text, secret
-    figures = read_figures(tables, show_addresses=True)
+    figures = read_figures(Snapshot(tables, LOGS), show_addresses=True)
     shown = page_of(figures, OPTIONS._replace(show_addresses=True))
     assert all(each in shown for each in ("192.0.2.77", "198.51.100.23", "198.51.100.23.log"))
 
@@ -77,7 +78,7 @@ def test_its_files_have_its_figures_and_every_link_leads_to_one(
     tables: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.html"
-    figures = read_figures(tables)
+    figures = read_figures(Snapshot(tables, LOGS))
     write_report(path, figures, OPTIONS)
     links = [each for each in Page(path.read_text()).links if each]
     assert len(links) > 9 and all((tmp_path / each).is_file() for each in links)
@@ -96,7 +97,7 @@ def test_its_files_have_its_figures_and_every_link_leads_to_one(
 
 
 def test_a_page_of_nothing(tmp_path: Path) -> None:
-    figures = read_figures(tmp_path / "tables")
+    figures = read_figures(Snapshot(tmp_path / "tables", LOGS))
     assert "nothing yet" in Page(page_of(figures, OPTIONS)).text
     assert summary(figures)[0] == ("formats", "none")
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import pyarrow.compute as pc  # type: ignore[import-untyped]
-
 from barnabas_pipeline.view import View
 
 _SAMPLES: Final = 3
@@ -42,7 +40,7 @@ class DeadLetters(NamedTuple):
 
 def read_accounts(view: View) -> tuple[Accounts, list[tuple[str, Accounts]]]:
     """Return the accounts of all records so far, and of each file."""
-    rows = view.rows("files", ["file", *Accounts._fields]).to_pylist()
+    rows = view.frame("files").select("file", *Accounts._fields).to_dicts()
     by_file: dict[str, Accounts] = {}
     for row in rows:
         name = row.pop("file") or "records without a file"
@@ -62,7 +60,7 @@ def read_dead_letters(view: View, mask: Callable[[str], str] = str) -> list[Dead
     letters = []
     for reason, count in view.reasons().most_common():
         columns = ["file", "line", "topic", "partition", "offset", "value"]
-        some = view.some("dead_letters", _SAMPLES, columns, pc.field("reason") == reason)
+        some = view.some("dead_letters", _SAMPLES, columns, {"reason": reason})
         letters.append(DeadLetters(reason, count, [_sample(row, mask) for row in some]))
     return letters
 

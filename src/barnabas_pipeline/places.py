@@ -99,7 +99,7 @@ def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
     """Return the rejected lines, each once, in schema `DEAD_LETTERS`."""
     is_bad = lines.select(~pl.col("twice") & pl.col("reason").is_not_null()).to_series()
     places = np.flatnonzero(is_bad.to_numpy())
-    letters = records.take(pa.array(places))
+    letters = records.take(pl.Series(places).to_arrow())
     for name in ("reason", "file", "line"):
         letters = letters.append_column(name, lines[name].gather(places).to_arrow())
     return letters.select(DEAD_LETTERS.names).cast(DEAD_LETTERS)
@@ -151,7 +151,7 @@ class Headers:
         found = np.flatnonzero(pc.fill_null(pc.equal(self._keys, name), False).to_numpy(False))
         places = np.full(self._count, -1, dtype=np.int64)
         places[self._owners[found][::-1]] = found[::-1]  # the first is written last
-        return self._values.take(pa.array(places, mask=places < 0))
+        return self._values.take(pl.Series(places).replace(-1, None).to_arrow())
 
     def texts(self, name: str, errors: str) -> pl.Series:
         values = self.values(name)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +62,13 @@ class Snapshot(View):
         return Counter(dataset.to_table(columns=["reason"])["reason"].to_pylist())
 
     def some(
-        self, name: str, number: int, columns: list[str], condition: pc.Expression
+        self, name: str, number: int, columns: list[str], of: Mapping[str, str]
     ) -> list[dict[str, Any]]:
-        """Return up to `number` rows of a table whose rows are written once.
-
-        Reads file by file, and no more files than needed.
-        """
+        # Read file by file, and no more files than needed.
         found: list[dict[str, Any]] = []
         dataset = self.dataset(name)
+        conditions = [pc.field(column) == value for column, value in of.items()]
+        condition = reduce(and_, conditions) if conditions else None
         for fragment in dataset.get_fragments() if dataset is not None else ():
             rows = fragment.to_table(columns=columns, filter=condition)
             found += rows.slice(0, number - len(found)).to_pylist()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 
 class View(ABC):
@@ -29,24 +28,9 @@ class View(ABC):
 
     @abstractmethod
     def some(
-        self, name: str, number: int, columns: list[str], condition: pc.Expression
+        self, name: str, number: int, columns: list[str], of: Mapping[str, str]
     ) -> list[dict[str, Any]]:
-        """Return up to `number` rows of a table whose rows are written once."""
+        """Return up to `number` rows of a table whose rows are written once.
 
-    def rows(self, name: str, columns: list[str]) -> pa.Table:
-        """Return these columns of a merged table."""
-        return to_arrow(self.frame(name).select(columns))
-
-
-def to_arrow(frame: pl.DataFrame) -> pa.Table:
-    """Return the frame with strings that every Arrow function accepts."""
-    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-
-
-def top(table: pa.Table, key: str, count: str, number: int) -> list[tuple[str, int]]:
-    """Return the `number` keys with the largest sums of `count` (above zero), largest first."""
-    summed = table.group_by(key).aggregate([(count, "sum")]).rename_columns([key, "total"])
-    ordered = summed.filter(pc.field("total") > 0).sort_by(
-        [("total", "descending"), (key, "ascending")]
-    )
-    return [(row[key], row["total"]) for row in ordered.slice(0, number).to_pylist()]
+        `of`: the values that columns of these rows have.
+        """

@@ -186,3 +186,26 @@ def test_ux_4_what_cannot_be_is_said_at_once(
     _, errors = command.start("--pipeline", "logs", *options).communicate(timeout=PATIENCE_S)
     assert command.process is not None and command.process.returncode == 1
     assert complaint in errors and "Traceback" not in errors
+
+
+def test_lg_5_a_report_without_spark_has_the_same_rows(command: Command, tmp_path: Path) -> None:
+    """LG-5: entries, counts, templates and logins; only what follows from the order or the time of
+    arrival differs."""
+    write_logs(command.log, 3_000, seed=7)
+    (command.log / "notes.txt").unlink()  # lines without a time have that of their arrival
+    ended(command)
+    page, own = str(tmp_path / "page.html"), tmp_path / "own"
+    assert main(["report", str(command.log), "--tables", str(own), "--out", page]) == 0
+    mine, theirs = rows_anywhere(own), rows_anywhere(command.out / "tables")
+    for name, rows in mine.items():
+        assert rows, name
+        # Two differences: pytest's own of thousands of rows takes an hour.
+        assert not rows - theirs[name] and not theirs[name] - rows, name
+
+
+def rows_anywhere(tables: Path) -> dict[str, Counter[str]]:
+    arrival = ["topic", "partition", "offset", "received", "file_id", "number"]
+    snapshot = Snapshot(tables, LOGS)
+    frames = {name: snapshot.frame(name).drop(arrival, strict=False) for name in LOGS.all}
+    frames["dead_letters"] = frames["dead_letters"].drop("key", "headers")
+    return {name: Counter(map(repr, frame.iter_rows())) for name, frame in frames.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import click
@@ -17,7 +18,8 @@ from barnabas._version import __version__
 from barnabas.cli.complaint import complain
 from barnabas.cli.group import CommandGroup, UnknownCommand
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, drop_output
-from barnabas.errors import BarnabasError
+from barnabas.errors import BarnabasError, ConfigError
+from barnabas.extras import install_line
 
 _COMMANDS = {
     "server": "Run or stop a broker.",
@@ -42,6 +44,7 @@ _COMMANDS = {
     "metadata": "Read, protect or import the metadata tree.",
     "dump": "Print or check the files of a log directory.",
     "table": "Merge and remove files of Delta tables.",
+    "report": "Write a page about log files, without a broker and without Spark.",
     "verify": "Check that outputs hold every record of a topic once.",
     "perf": "Measure how fast a cluster accepts and serves records.",
     "install-scripts": "Write Kafka's scripts, such as kafka-topics.sh.",
@@ -54,6 +57,7 @@ _KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints ours 
 
 
 _MOST_SUGGESTED = 3
+_CLI, _PIPELINE = "barnabas.cli.", "barnabas_pipeline."
 
 _MODULES = {
     "elect-leaders": "partitions.elect_command",
@@ -65,11 +69,12 @@ _MODULES = {
     "records": "records.delete_command",
     "table": "table_command",
     "install-scripts": "kafka.install_command",
+    "report": "barnabas_pipeline.report_command",
     "log-dirs": "log_dirs.command",
     "verifiable-producer": "verifiable.producer_command",
     "verifiable-consumer": "verifiable.consumer_command",
 }
-"""The modules of commands that are not in `<name>/command.py`."""
+"""The modules of commands that are not in `<name>/command.py`, or that another package has."""
 
 
 class _Commands(CommandGroup):
@@ -99,13 +104,22 @@ class _Commands(CommandGroup):
         if cmd_name not in _COMMANDS:
             return None
         # Imported only now: no command pays for the libraries of the others.
-        module = import_module(f"barnabas.cli.{_MODULES.get(cmd_name, f'{cmd_name}.command')}")
+        name = _MODULES.get(cmd_name, f"{cmd_name}.command")
+        module = _of_pipeline(name) if name.startswith(_PIPELINE) else import_module(_CLI + name)
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([*_COMMANDS.items(), _KAFKA_TOOLS])
+
+
+def _of_pipeline(name: str) -> ModuleType:
+    """Import a command of the pipeline, whose libraries an extra installs."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ConfigError(f"{error}: {install_line('pipeline')}") from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

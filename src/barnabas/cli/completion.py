@@ -6,7 +6,6 @@ no error is shown.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -57,6 +56,9 @@ _LIMITS: dict[str, Any] = {
 def _names(
     context: click.Context, begun: str, ask: Callable[[Admin], Awaitable[list[str]]]
 ) -> list[str]:
+    # Only now: every command imports this module.
+    import asyncio
+
     from barnabas.cli.connection import DEFAULT_SERVERS, client_options
     from barnabas.client.admin.admin import Admin
     from barnabas.errors import BarnabasError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
@@ -12,7 +11,6 @@ import click
 from barnabas.cli.completion import topic_names
 from barnabas.cli.waiting import Waiting
 from barnabas.errors import UnknownTopicOrPartition
-from barnabas.net.loop import new_event_loop
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -106,6 +104,11 @@ def run_client(
 
     `waits_for` is shown on a terminal when it takes long; None: the command shows it itself.
     """
+    # Commands that ask no broker do not import these.
+    import asyncio
+
+    from barnabas.net.loop import new_event_loop
+
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         try:
             if waits_for is None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import polars as pl
-import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from barnabas_pipeline.accounts import (
     Accounts,
@@ -32,6 +31,7 @@ NEW_SHARE: Final = 0.2
 """A template is new if it first occurred in this last part of its log's time."""
 _INTERVALS: Final = 120
 _SAMPLES: Final = 5
+_LOOKED_AT: Final = 100  # raw lines, of which some may be empty
 _STEPS_MINUTES: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 10_080)
 
 
@@ -218,6 +218,6 @@ def _hosts(components: pl.DataFrame, mask: Callable[[str], str]) -> list[tuple[s
 
 
 def _raw_samples(view: View, mask: Callable[[str], str]) -> list[tuple[str, str]]:
-    is_raw = (pc.field("format") == RAW) & (pc.field("message") != "")
-    head = view.some("entries", _SAMPLES, ["file", "line", "message"], is_raw)
-    return [(place_in_file(row, mask), excerpt(row["message"], mask)) for row in head]
+    head = view.some("entries", _LOOKED_AT, ["file", "line", "message"], {"format": RAW})
+    shown = [row for row in head if row["message"]][:_SAMPLES]
+    return [(place_in_file(row, mask), excerpt(row["message"], mask)) for row in shown]

@@ -1,0 +1,305 @@
+"""Makes the one pass over files in this process, without a topic and without Spark.
+
+    files ─▶ lines ─▶ records as the collector would send them ─▶ work ─▶ tables in memory
+
+The lines become records of one partition, with the headers of the collector, and the pipelines' own
+`Work` processes them batch by batch. So the tables are those of the Spark job, row by row, except
+for the topic, partition and offset of a row, which no topic gives here (spec LG-5).
+
+Only merged tables are kept in memory, and a few rows of the others for the page.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple, cast
+
+import numpy as np
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas.errors import ConfigError
+from barnabas_collector.file_progress import FileProgress, new_file
+from barnabas_collector.headers import CUT, FILE, FILE_ID, HOST, LINE, POSITION
+from barnabas_collector.line_cutter import Line
+from barnabas_collector.line_reader import LineReader
+from barnabas_collector.log_file import LogFile
+from barnabas_collector.packed_text import DamagedText
+from barnabas_collector.record_joiner import IsStart
+from barnabas_collector.record_reader import RecordReader
+from barnabas_pipeline.arrow import to_frame, to_table
+from barnabas_pipeline.layout import Layout
+from barnabas_pipeline.places import Positions
+from barnabas_pipeline.schemas import HEADERS, TIME
+from barnabas_pipeline.view import View
+from barnabas_pipeline.work import Definition, Outcome
+
+BATCH_RECORDS: Final = 250_000
+"""The most records of a batch, as in the Spark job."""
+STANDARD_INPUT: Final = "-"
+
+_KEY_BYTES: Final = 256
+_SAMPLES: Final = 5  # of each value
+_PARTS: Final = 8  # of a table, before they are merged
+_PEEKED_BYTES: Final = 262_144
+_LINES: Final = pl.Schema(
+    {"position": pl.Int64, "number": pl.Int64, "value": pl.Binary, "size": pl.Int64}
+)
+_RECORDS: Final = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", TIME),
+        ("timestampType", pa.int32()),
+    ]
+)
+_PAIR: Final = pa.schema([*HEADERS.value_type])
+_SAMPLED: Final = {"dead_letters": ("reason", "value"), "entries": ("format", "message")}
+"""The growing tables of which rows are kept: some of each value of the first column, with a text in
+the second."""
+
+
+class Origin(NamedTuple):
+    """What the records of a pass have in common."""
+
+    topic: str
+    host: str | None = None
+    """The machine, in the headers; None in a pipeline whose collector does not send it."""
+    is_start: IsStart | None = None
+    """The rule for the first lines of records; None if each line is a record."""
+
+
+class MemoryView(View):
+    """The tables of a pass over files, in memory."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._newest_s: int | None = None
+        self._reasons: Counter[str] = Counter()
+        self._parts: dict[str, list[pa.Table]] = {name: [] for name in layout.merged}
+        self._samples: dict[str, pl.DataFrame] = {}
+
+    def add(self, found: Outcome) -> None:
+        """Add a finished batch."""
+        for name, frame in found.parts.items():
+            parts = self._parts[name]
+            parts.append(to_table(frame, self._layout.merged[name]))
+            # So that memory is bounded by the tables, however many batches there are.
+            if len(parts) >= _PARTS:
+                self._parts[name] = [to_table(self.frame(name), self._layout.merged[name])]
+        self._reasons.update(found.letters["reason"].to_pylist())
+        for name in _SAMPLED:
+            if name in found.rows:
+                self._keep_samples(name, found.rows[name])
+        times = (self._layout.newest_s(found.parts), self._newest_s)
+        self._newest_s = max((each for each in times if each is not None), default=None)
+
+    def _keep_samples(self, name: str, rows: pa.Table) -> None:
+        key, text = _SAMPLED[name]
+        frame = to_frame(rows)
+        some = frame.filter(pl.col(text) != pl.lit("").cast(frame[text].dtype))
+        before = self._samples.get(name, some.clear())
+        # The first rows of each value, in the order of the files.
+        self._samples[name] = pl.concat([before, some]).group_by(key).head(_SAMPLES)
+
+    @property
+    def newest_s(self) -> int | None:
+        return self._newest_s
+
+    @property
+    def positions(self) -> Positions:
+        """The highest position seen of each file."""
+        rows = self.frame("files").select("file_id", "partition", "position").iter_rows()
+        return {(file_id, partition): position for file_id, partition, position in rows}
+
+    def frame(self, name: str) -> pl.DataFrame:
+        parts = self._parts[name]
+        schema = self._layout.merged[name]
+        return self._layout.merge(name, pa.concat_tables(parts) if parts else schema.empty_table())
+
+    def reasons(self) -> Counter[str]:
+        return self._reasons
+
+    def some(
+        self, name: str, number: int, columns: list[str], of: Mapping[str, str]
+    ) -> list[dict[str, Any]]:
+        rows = self._samples.get(name)
+        if rows is None:
+            return []
+        wanted = [pl.col(column) == value for column, value in of.items()]
+        return rows.filter(wanted).select(columns).head(number).to_dicts()
+
+
+def take_batch(definition: Definition, view: MemoryView, records: pa.Table) -> None:
+    """Process a batch, as a Spark job with one task does, and add it to the view."""
+    layout = definition.layout
+    work = definition.work(view)
+    part = work.part(records, view.positions)
+    parts = {
+        name: layout.merge(name, to_table(part.parts[name], schema))
+        for name, schema in layout.merged.items()
+    }
+    found = work.finish(Outcome({}, parts, part.rows["dead_letters"], part.left))
+    rows = {
+        name: pa.concat_tables(
+            [part.rows[name], *([found.rows[name]] if name in found.rows else [])]
+        )
+        for name in layout.growing
+    }
+    view.add(found._replace(rows=rows))
+
+
+def batches(
+    paths: Iterable[str], origin: Origin, on_bytes: Callable[[int], None] | None = None
+) -> Iterator[pa.Table]:
+    """Yield the records of the files in batches; offsets go on from file to file.
+
+    `on_bytes`: called with the number of bytes of text read since the last call. Raises
+    `ConfigError` with the reason if a file cannot be read.
+    """
+    offset = 0
+    # The Spark job ends a batch by its number of records, whichever files they are from.
+    waiting: list[pa.Table] = []
+    room = BATCH_RECORDS
+    for path in paths:
+        with _opened(path, origin) as (progress, portions):
+            for lines in portions:
+                if on_bytes is not None:
+                    on_bytes(sum(line.size_bytes for line in lines) + len(lines))
+                while lines:
+                    taken, lines = lines[:room], lines[room:]
+                    waiting.append(_records(taken, progress, origin, offset))
+                    offset += len(taken)
+                    room -= len(taken)
+                    if not room:
+                        yield pa.concat_tables(waiting)
+                        waiting, room = [], BATCH_RECORDS
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+@contextmanager
+def _opened(path: str, origin: Origin) -> Iterator[tuple[FileProgress, Iterator[list[Line]]]]:
+    if path == STANDARD_INPUT:
+        yield new_file(path, b"", 0), _portions(cast(BinaryIO, _Pipe(_standard_input())), origin)
+        return
+    file = LogFile(Path(path))
+    try:
+        file.check()
+        name = str(Path(path).absolute())
+        yield new_file(name, file.beginning(), 0), _checked(path, _portions(file.text, origin))
+    finally:
+        file.close()
+
+
+def _portions(text: BinaryIO, origin: Origin) -> Iterator[list[Line]]:
+    """Yield the lines, or records of several lines, a portion at a time."""
+    if origin.is_start is None:
+        reader: LineReader | RecordReader = LineReader(text)
+    else:
+        reader = RecordReader(text, 0, 1, origin.is_start)
+    yield from reader.portions()
+    # Nobody waits for the rest of a file that is only reported on: its last line counts, too.
+    if rest := reader.last():
+        yield rest
+
+
+def _checked(path: str, portions: Iterator[list[Line]]) -> Iterator[list[Line]]:
+    try:
+        yield from portions
+    except (EOFError, DamagedText) as error:
+        raise ConfigError(f"cannot read {path}: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+class _Pipe(io.RawIOBase):
+    """Reads a stream that cannot seek, from its beginning."""
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        return self._stream.read(size)
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        if offset or whence:
+            raise io.UnsupportedOperation("standard input is read once, from its beginning")
+        return 0
+
+
+def _records(lines: list[Line], progress: FileProgress, origin: Origin, offset: int) -> pa.Table:
+    """Return the lines as records, with the headers that the collector sends."""
+    columns = zip(("position", "number", "value", "size"), zip(*lines, strict=True), strict=True)
+    frame = pl.DataFrame(dict(columns), schema=_LINES)
+    of_file = {
+        FILE: progress.path.encode("utf-8", "replace"),
+        FILE_ID: progress.file_id.encode(),
+        **({HOST: origin.host.encode()} if origin.host is not None else {}),
+    }
+    key = (
+        # The access log's collector sends the address as the key.
+        pl.Series([line.text.split(b" ", 1)[0][:_KEY_BYTES] or None for line in lines])
+        if origin.host is None
+        else pl.lit(progress.file_id.encode())
+    )
+    now_us = time.time_ns() // 1_000_000 * 1_000
+    records = frame.select(
+        key=key,
+        value="value",
+        topic=pl.lit(origin.topic),
+        partition=pl.lit(0, pl.Int32),
+        offset=pl.int_range(offset, offset + len(lines), dtype=pl.Int64),
+        timestamp=pl.lit(now_us, pl.Int64).cast(pl.Datetime("us", "UTC")),
+        timestampType=pl.lit(0, pl.Int32),
+    )
+    return to_table(records, _RECORDS).append_column("headers", _headers(frame, of_file))
+
+
+def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:
+    """Return the headers of all records: those of the file, then those of each line."""
+    count, fixed = lines.height, len(of_file)
+    decimal = lines.select(pl.col("position", "number", "size").cast(pl.String).cast(pl.Binary))
+    # All values in one column, of which each record takes its own.
+    pool = pl.concat([pl.Series([*of_file.values()]), *decimal.get_columns()])
+    names = pl.Series([*of_file, POSITION, LINE, CUT])
+    own = np.arange(count)[:, None] + fixed + count * np.arange(3)
+    values = np.hstack([np.tile(np.arange(fixed), (count, 1)), own])
+    # Only a line that was cut has the last header, its size.
+    is_cut = lines.select(pl.col("size") > pl.col("value").bin.size()).to_series().to_numpy()
+    is_there = np.ones(values.shape, dtype=bool)
+    is_there[:, -1] = is_cut
+    which = np.broadcast_to(np.arange(fixed + 3), values.shape)[is_there]
+    pairs = pl.DataFrame({"key": names.gather(which), "value": pool.gather(values[is_there])})
+    ends = np.concatenate([[0], np.cumsum(is_there.sum(axis=1))]).astype(np.int32)
+    return pa.ListArray.from_arrays(
+        pl.Series(ends).to_arrow(), to_table(pairs, _PAIR).to_struct_array().combine_chunks()
+    )
+
+
+def head(path: str, number: int) -> list[bytes]:
+    """Return the first lines of a file, which tell what kind of log it is."""
+    if path == STANDARD_INPUT:
+        # What is peeked at is read again by the pass.
+        beginning = _standard_input().peek(_PEEKED_BYTES)
+        return beginning.splitlines()[:number]
+    with _opened(path, Origin("")) as (_, portions):
+        return [line.text for line in next(portions, [])[:number]]
+
+
+@cache
+def _standard_input() -> io.BufferedReader:
+    return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False), _PEEKED_BYTES)

@@ -1,0 +1,281 @@
+"""`barnabas report`: turns log files into a page, without a broker and without Spark."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from importlib.abc import MetaPathFinder
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from barnabas.cli.main import EXIT_OK
+from barnabas.cli.options import as_json
+from barnabas.cli.progress import Progress
+from barnabas.errors import ConfigError
+from barnabas_pipeline.accounts import Accounts, DeadLetters
+from barnabas_pipeline.file_pass import (
+    STANDARD_INPUT,
+    MemoryView,
+    Origin,
+    batches,
+    head,
+    take_batch,
+)
+from barnabas_pipeline.page.page import PageOptions
+from barnabas_pipeline.rejections import complaint
+from barnabas_pipeline.summary import account
+from barnabas_pipeline.view import View
+from barnabas_pipeline.work import Definition
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+_SAMPLE_LINES: Final = 1_000
+_ACCESS: Final = "access"
+_SYSTEM: Final = "system"
+
+
+class _Pipeline(NamedTuple):
+    """What a kind of log needs."""
+
+    definition: Definition
+    origin: Origin
+    counted: str
+    expected: str
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR|GLOB|-...")
+@click.option(
+    "--kind",
+    type=click.Choice((_ACCESS, _SYSTEM)),
+    help="access: a web server's access log; system: any other log. [default: the kind that more "
+    "of the first lines are]",
+)
+@click.option(
+    "--formats",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Formats of your own, which are tried before the built-in ones.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
+    help="The page to write; its figures go next to it as CSV and JSON.",
+)
+@click.option(
+    "--tables",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write the tables, too: those that the Spark job writes, in Delta's format.",
+)
+@click.option(
+    "--show-addresses",
+    is_flag=True,
+    help="Print full network addresses instead of only their networks.",
+)
+@as_json
+def report(paths: tuple[str, ...], kind: str | None, out: Path, as_json: bool, **given: Any) -> int:
+    """Write a page about log files: visitors and pages, or levels, messages and bursts.
+
+    It processes the files as the Spark job processes a topic, in this process alone. Files may be
+    compressed. With - it reads standard input to its end.
+
+    \b
+    Examples:
+      barnabas report /var/log/nginx/access.log
+      barnabas report access.log access.log.1 access.log.2.gz -o site.html
+      zcat access.log.*.gz | barnabas report -
+      barnabas report /var/log --kind system --tables tables
+    """
+    with _without_pandas():
+        return _report(paths, kind, out, as_json, **given)
+
+
+@contextmanager
+def _without_pandas() -> Iterator[None]:
+    """Keep pyarrow from importing pandas, which it does at its first conversion and which takes as
+    long as the pass over a hundred thousand lines."""
+    refusal = _NoPandas()
+    sys.meta_path.insert(0, refusal)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(refusal)
+
+
+class _NoPandas(MetaPathFinder):
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(f"{name} is not needed here", name=name)
+
+
+def _report(
+    paths: tuple[str, ...], kind: str | None, out: Path, as_json: bool, **given: Any
+) -> int:
+    began_s = time.monotonic()
+    files = _files(paths)
+    kind = kind or _kind_of(files)
+    pipeline = _pipeline(kind, given["formats"])
+    view = _process(files, pipeline, given["tables"], is_shown=not as_json)
+    options = PageOptions(datetime.now().astimezone(), None, given["show_addresses"])
+    try:
+        accounts, summary, letters = _write(kind, view, out, options)
+    except OSError as error:
+        raise ConfigError(f"cannot write {out}: {error.strerror or error}") from None
+    if as_json:
+        click.echo(
+            json.dumps({"kind": kind, **accounts._asdict(), **dict(summary), "page": str(out)})
+        )
+    else:
+        took_s = time.monotonic() - began_s
+        for label, text in [(pipeline.counted, account(accounts)), *summary]:
+            click.echo(f"{label:<11} {text}")
+        click.echo(f"{'report':<11} {out}  ({took_s:.1f} s)")
+    if not accounts.read:
+        raise ConfigError(f"there is no line in {', '.join(files)}")
+    # The page explains what was rejected; a script learns it from the exit code.
+    if (why := complaint(accounts, letters)) is not None:
+        raise ConfigError(f"{why}; {pipeline.expected}")
+    return EXIT_OK
+
+
+def _files(given: Iterable[str]) -> list[str]:
+    """Return the files that the arguments name, each once."""
+    found: dict[str, None] = {}
+    for each in given:
+        path = Path(each)
+        if each == STANDARD_INPUT or path.is_file():
+            found[each] = None
+        elif path.is_dir():
+            names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
+            # As for the collector, a name with a leading dot is no log.
+            found.update((str(path / name), None) for name in names if not name.startswith("."))
+        else:
+            matches = sorted(glob.glob(each, recursive=True))  # noqa: PTH207  # also absolute
+            found.update((match, None) for match in matches if Path(match).is_file())
+            if not matches:
+                raise ConfigError(f"cannot read {each}: there is no such file or directory")
+    if not found:
+        raise ConfigError(f"there is no file in {', '.join(given)}")
+    return list(found)
+
+
+def _kind_of(files: list[str]) -> str:
+    """Return the kind of log whose formats fit more of the first lines."""
+    import polars as pl
+
+    from barnabas_pipeline.behaviour.access_lines import parse_lines as parse_access
+    from barnabas_pipeline.logs.formats import RAW, known_formats
+    from barnabas_pipeline.logs.log_lines import parse_lines as parse_system
+
+    lines: list[bytes] = []
+    for file in files:
+        lines += head(file, _SAMPLE_LINES - len(lines))
+        if len(lines) >= _SAMPLE_LINES:
+            break
+    values = pl.Series(lines, dtype=pl.Binary)
+    is_cut = pl.repeat(False, len(lines), eager=True)
+    access = parse_access(values, is_cut)["reason"].null_count()
+    if access == len(lines):
+        return _ACCESS  # the usual case; a line never fits formats of both kinds
+    received_us = pl.repeat(time.time_ns() // 1_000, len(lines), eager=True)
+    rows = parse_system(values, is_cut, received_us, known_formats())
+    system = rows.filter((pl.col("format") != RAW) & pl.col("reason").is_null()).height
+    return _ACCESS if access and access >= system else _SYSTEM
+
+
+def _pipeline(kind: str, formats: Path | None) -> _Pipeline:
+    if kind == _ACCESS:
+        from barnabas_pipeline.behaviour.definition import Behaviour
+
+        if formats is not None:
+            raise click.UsageError("--formats is for system logs: --kind system")
+        return _Pipeline(
+            Behaviour(),
+            Origin("web-access"),
+            "lines",
+            "an access log in the Common or the Combined Log Format is expected",
+        )
+    from barnabas_collector.record_reader import INDENTED, record_start
+    from barnabas_pipeline.logs.definition import SystemLogs
+    from barnabas_pipeline.logs.formats import known_formats, read_formats
+
+    own = read_formats(formats) if formats is not None else ()
+    return _Pipeline(
+        SystemLogs((*own, *known_formats())),
+        Origin("system-logs", socket.gethostname(), record_start(INDENTED)),
+        "records",
+        "lines of text are expected, and formats whose times are possible",
+    )
+
+
+def _process(files: list[str], pipeline: _Pipeline, tables: Path | None, *, is_shown: bool) -> View:
+    sizes = [Path(file).stat().st_size for file in files if file != STANDARD_INPUT]
+    # A compressed file has more text than bytes, and a stream any number.
+    is_known = len(sizes) == len(files)
+    with Progress(sum(sizes) if is_known else None, wanted=is_shown) as progress:
+        records = 0
+
+        def on_bytes(size_bytes: int) -> None:
+            progress.advance(size_bytes, records)
+
+        if tables is None:
+            view = MemoryView(pipeline.definition.layout)
+            for batch in batches(files, pipeline.origin, on_bytes):
+                take_batch(pipeline.definition, view, batch)
+                records += batch.num_rows
+            return view
+        return _with_tables(tables, pipeline, batches(files, pipeline.origin, on_bytes))
+
+
+def _with_tables(directory: Path, pipeline: _Pipeline, records: Iterable[pa.Table]) -> View:
+    """Write the tables as the Spark job does, batch by batch, and return them."""
+    from barnabas_pipeline.snapshot import Snapshot
+    from barnabas_pipeline.step import Query
+    from barnabas_pipeline.tables import Tables
+
+    if directory.exists() and any(directory.iterdir()):
+        raise ConfigError(f"{directory} is not empty: --tables needs a new directory")
+
+    def send(letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
+        return {}  # there is no topic; the table has them
+
+    definition = pipeline.definition
+    # Delta's log wants absolute paths.
+    tables = Tables(directory.absolute(), definition.layout)
+    query = Query("report", definition, tables, send)
+    for number, batch in enumerate(records):
+        query.take(number, lambda one_pass, rows=batch: one_pass.results(rows))  # type: ignore[misc]
+    return Snapshot(directory.absolute(), definition.layout)
+
+
+def _write(
+    kind: str, view: View, out: Path, options: PageOptions
+) -> tuple[Accounts, list[tuple[str, str]], list[DeadLetters]]:
+    if kind == _ACCESS:
+        from barnabas_pipeline.behaviour import figures, headlines, report
+
+        found = figures.read_figures(view, show_addresses=options.show_addresses)
+        report.write_report(out, found, options)
+        return found.accounts, headlines.summary(found), found.dead_letters
+    from barnabas_pipeline.logs import figures as log_figures
+    from barnabas_pipeline.logs import headlines as log_headlines
+    from barnabas_pipeline.logs import report as log_report
+
+    seen = log_figures.read_figures(view, show_addresses=options.show_addresses)
+    log_report.write_report(out, seen, options)
+    return seen.accounts, log_headlines.summary(seen), seen.dead_letters

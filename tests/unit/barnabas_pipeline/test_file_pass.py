@@ -1,0 +1,127 @@
+"""The pass over files: records as the collector sends them, and tables in memory (LG-5)."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+
+from barnabas.errors import ConfigError
+from barnabas_collector.headers import CUT, FILE, FILE_ID, HOST, LINE, POSITION
+from barnabas_collector.line_cutter import MAX_LINE_BYTES
+from barnabas_collector.record_reader import INDENTED, record_start
+from barnabas_pipeline import file_pass
+from barnabas_pipeline.accounts import read_accounts, read_dead_letters
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR, Behaviour
+from barnabas_pipeline.file_pass import MemoryView, Origin, batches, take_batch
+
+WEB = Origin("web-access")
+HIT = b'192.0.2.%d - - [10/Oct/2025:13:55:%02d +0000] "GET /p%d HTTP/1.1" 200 5 "-" "Mozilla"'
+
+
+def rows_of(*tables: pa.Table) -> list[dict[str, object]]:
+    rows = pa.concat_tables(tables).to_pylist()
+    return [{**row, "headers": [(h["key"], h["value"]) for h in row["headers"]]} for row in rows]
+
+
+def test_lg_5_records_have_the_headers_of_the_collector(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    long = b"x" * (MAX_LINE_BYTES + 7)
+    log.write_bytes(b"first line\r\n" + long + b"\n\nlast, unfinished")
+    rows = rows_of(*batches([str(log)], WEB))
+    assert [row["value"] for row in rows] == [
+        b"first line\r",
+        long[:MAX_LINE_BYTES],
+        b"",
+        b"last, unfinished",
+    ]
+    assert [row["key"] for row in rows] == [b"first", long[:256], None, b"last,"]
+    assert [row["offset"] for row in rows] == [0, 1, 2, 3]
+    names = [[name for name, _ in row["headers"]] for row in rows]  # type: ignore[attr-defined]
+    of_each = [FILE, FILE_ID, POSITION, LINE]
+    assert names == [of_each, [*of_each, CUT], of_each, of_each]
+    found = [dict(row["headers"]) for row in rows]  # type: ignore[call-overload]
+    assert {each[FILE] for each in found} == {str(log).encode()}
+    assert [each[LINE] for each in found] == [b"1", b"2", b"3", b"4"]
+    at = [0, 12, 12 + len(long) + 1, 12 + len(long) + 2]
+    assert [int(each[POSITION]) for each in found] == at
+    assert found[1][CUT] == b"%d" % len(long)
+
+
+def test_lg_5_records_of_several_lines_with_the_host(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    log.write_bytes(b"one\n\tat a\n\tat b\ntwo\n")
+    origin = Origin("system-logs", "gate", record_start(INDENTED))
+    rows = rows_of(*batches([str(log)], origin))
+    assert [row["value"] for row in rows] == [b"one\n\tat a\n\tat b", b"two"]
+    assert [dict(row["headers"])[HOST] for row in rows] == [b"gate"] * 2  # type: ignore[call-overload]
+
+
+def test_lg_5_batches_are_as_large_as_the_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LG-5: a batch ends by its number of records, and offsets go on from file to file."""
+    monkeypatch.setattr(file_pass, "BATCH_RECORDS", 7)
+    paths = []
+    for name in ("a", "b", "c"):
+        path = tmp_path / name
+        path.write_bytes(b"".join(b"%d\n" % at for at in range(6)))
+        paths.append(str(path))
+    found = list(batches(paths, WEB))
+    assert [each.num_rows for each in found] == [7, 7, 4]
+    assert [row["offset"] for row in rows_of(*found)] == [*range(18)]
+
+
+def test_lg_5_tables_do_not_depend_on_the_size_of_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "access.log"
+    hits = [HIT % (at % 5, at % 60, at % 7) for at in range(100)]
+    log.write_bytes(b"\n".join([*hits[:50], b"nonsense", *hits[50:], b'"']) + b"\n")
+
+    def contents(records: int) -> tuple[dict[str, Counter[str]], object, object]:
+        monkeypatch.setattr(file_pass, "BATCH_RECORDS", records)
+        view = MemoryView(BEHAVIOUR)
+        for batch in batches([str(log)], WEB):
+            take_batch(Behaviour(), view, batch)
+        frames = {
+            name: Counter(map(repr, view.frame(name).iter_rows())) for name in BEHAVIOUR.merged
+        }
+        return frames, read_accounts(view), read_dead_letters(view)
+
+    whole, parts = contents(1_000), contents(3)
+    assert whole == parts, "34 batches, whose parts are merged several times"
+    accounts, _ = read_accounts_of(whole)
+    assert accounts == (102, 100, 2, 0)
+    letters = {each.reason: each for each in parts[2]}  # type: ignore[attr-defined]
+    assert letters["not an access log line"].samples == [("access.log, line 51", "nonsense")]
+
+
+def read_accounts_of(contents: tuple[object, object, object]) -> tuple[tuple[int, ...], object]:
+    return contents[1]  # type: ignore[return-value]
+
+
+def test_a_compressed_file(tmp_path: Path) -> None:
+    log = tmp_path / "access.log.2.gz"
+    log.write_bytes(gzip.compress(HIT % (1, 1, 1) + b"\n"))
+    assert [row["value"] for row in rows_of(*batches([str(log)], WEB))] == [HIT % (1, 1, 1)]
+
+
+def test_a_damaged_compressed_file_is_an_error(tmp_path: Path) -> None:
+    log = tmp_path / "access.log.2.gz"
+    whole = gzip.compress(b"".join(b"%d\n" % at for at in range(100_000)))
+    log.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ConfigError, match=f"cannot read {log}: "):
+        list(batches([str(log)], WEB))
+
+
+def test_without_a_line_there_is_no_batch(tmp_path: Path) -> None:
+    (tmp_path / "empty.log").write_bytes(b"")
+    assert list(batches([str(tmp_path / "empty.log")], WEB)) == []
+    view = MemoryView(BEHAVIOUR)
+    assert view.newest_s is None and not view.reasons()
+    assert view.some("dead_letters", 3, ["reason"], {"reason": "x"}) == []
+    assert read_accounts(view)[0] == (0, 0, 0, 0)

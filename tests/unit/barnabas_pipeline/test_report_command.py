@@ -1,0 +1,119 @@
+"""`barnabas report` as its users type it (LG-5, UX-4)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.main import main
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR
+from barnabas_pipeline.logs.definition import LOGS
+from barnabas_pipeline.snapshot import Snapshot
+
+HIT = '192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0 (X11)"'
+ENTRY = "2026-03-10 10:00:00,000 ERROR [main] jobs.Nightly: Job 7 failed\n\tat jobs.Run"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def written(name: str, text: str) -> str:
+    Path(name).write_text(text, "utf-8")
+    return name
+
+
+def test_lg_5_an_access_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """LG-5: its kind is recognised, and the page lies where it was run."""
+    log = written("access.log", f"{HIT}\n" * 3)
+    assert main(["report", log]) == 0
+    out = capsys.readouterr().out
+    assert "read 3 = valid 3 + dead letters 0 + sent twice 0" in out
+    assert "1 visitor" in out and "report.html" in out
+    page = Path("report.html").read_text("utf-8")
+    assert "192.0.2.7" not in page
+    assert Path("report-data").is_dir()
+
+
+def test_lg_5_system_logs_with_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("logs").mkdir()
+    written("logs/jobs.log", f"{ENTRY}\n" * 2)
+    written("logs/.hidden", "no log\n")
+    assert main(["report", "logs", "--tables", "tables", "-o", "page.html"]) == 0
+    assert "records     read 2 = valid 2" in capsys.readouterr().out
+    entries = Snapshot(Path("tables").absolute(), LOGS).frame("entries")
+    assert entries["level"].to_list() == ["ERROR"] * 2
+    assert entries["more"].to_list() == ["\tat jobs.Run"] * 2
+    assert entries["format"].to_list() == ["log4j"] * 2
+    assert Path("page.html").exists()
+
+
+def test_lg_5_the_tables_are_those_in_memory() -> None:
+    """LG-5: the page is the same with tables and without."""
+    log = written("access.log", f"{HIT}\nnonsense\n{HIT.replace('/a', '/b')}\n")
+    assert main(["report", log, "--tables", "tables", "-o", "with.html"]) == 0
+    assert main(["report", log, "-o", "without.html"]) == 0
+    pages = [(Path(f"{name}-data") / "traffic.csv").read_text() for name in ("with", "without")]
+    assert pages[0] == pages[1]
+    snapshot = Snapshot(Path("tables").absolute(), BEHAVIOUR)
+    assert snapshot.frame("events")["path"].to_list() == ["/a", "/b"]
+    assert snapshot.frame("dead_letters")["value"].to_list() == [b"nonsense"]
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", written("access.log", f"{HIT}\n"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["kind"], found["read"], found["page"]) == ("access", 1, "report.html")
+
+
+def test_standard_input() -> None:
+    """Its kind is recognised without losing its first lines."""
+    text = f"{HIT}\n" * 20_000
+    done = subprocess.run(
+        [sys.executable, "-m", "barnabas.cli.main", "report", "-"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "read 20,000 = valid 20,000" in done.stdout
+
+
+def test_several_files_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("access.log", "access.log.1", "other.txt"):
+        written(name, f"{HIT}\n")
+    assert main(["report", "access.log", "access.log*"]) == 0
+    assert "read 2 = valid 2" in capsys.readouterr().out, "a file that is named twice counts once"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ([], 2, "Missing argument"),
+        (["missing.log"], 1, "cannot read missing.log: there is no such file or directory"),
+        (["empty"], 1, "there is no file in empty"),
+        (["nothing.log"], 1, "there is no line in nothing.log"),
+        (["bad.log", "--kind", "access"], 1, "none of 2 records is valid: 2 not an access log"),
+        (["bad.log", "--kind", "access", "--formats", "f.toml"], 2, "--kind system"),
+        (["good.log", "--tables", "full"], 1, "full is not empty: --tables needs a new directory"),
+        (["good.log", "-o", "nowhere/page.html"], 1, "nowhere"),
+    ],
+)
+def test_ux_4_what_cannot_be_reported_on(
+    words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """UX-4: what, where, and what to do."""
+    Path("empty").mkdir()
+    Path("full").mkdir()
+    written("full/file", "")
+    written("nothing.log", "")
+    written("bad.log", "one\ntwo\n")
+    written("good.log", f"{HIT}\n")
+    written("f.toml", "")
+    assert main(["report", *words]) == code
+    assert message in capsys.readouterr().err

@@ -33,8 +33,9 @@ from barnabas.records.record import BatchBuilder
 from barnabas.storage.cleaner import Limits, examine, job_of
 from barnabas.storage.compaction.job import Failed, Finished, job_lines, read_event
 from barnabas.storage.files import OsFiles
+from barnabas.storage.loading import Start
 from barnabas.storage.log import Log
-from barnabas.storage.recovery import Start, open_log
+from barnabas.storage.recovery import open_log
 from barnabas.types import TopicPartition
 from benchmarks.client_work import create_topic
 from benchmarks.figures import Figure, parser_of, show

@@ -19,9 +19,10 @@ from barnabas.config import LogConfig
 from barnabas.records.batch import BatchHeader
 from barnabas.records.record import BatchBuilder
 from barnabas.storage.files import OsFiles
+from barnabas.storage.loading import Start
 from barnabas.storage.log import Log
 from barnabas.storage.producers import Producers
-from barnabas.storage.recovery import Start, open_log
+from barnabas.storage.recovery import open_log
 from barnabas.types import TopicPartition
 from benchmarks.figures import Figure, parser_of, show
 

@@ -7,7 +7,7 @@ way.
 
 from __future__ import annotations
 
-import random
+import os
 import time
 from typing import Protocol
 
@@ -64,20 +64,22 @@ _RESERVED_UUIDS = frozenset({bytes(16), bytes(15) + b"\x01"})
 class SystemRandom:
     """The operating system's entropy."""
 
-    __slots__ = ("_source",)
-
-    def __init__(self) -> None:
-        self._source = random.SystemRandom()
+    __slots__ = ()
 
     def below(self, limit: int) -> int:
-        return self._source.randrange(limit)
+        # As in Python's SystemRandom, whose module takes a millisecond to load.
+        bits = limit.bit_length()
+        while True:
+            number = int.from_bytes(os.urandom((bits + 7) // 8)) >> -bits % 8
+            if number < limit:
+                return number
 
     def uuid(self) -> bytes:
         # Kafka never generates an id whose text starts with "-" (on a command line it would look
         # like an option), nor either of the two reserved ids. Like Java, this makes a version-4
         # UUID.
         while True:
-            raw = bytearray(self._source.randbytes(16))
+            raw = bytearray(os.urandom(16))
             raw[6] = raw[6] & 0x0F | 0x40
             raw[8] = raw[8] & 0x3F | 0x80
             made = bytes(raw)

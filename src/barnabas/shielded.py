@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from copy import copy
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -53,6 +52,8 @@ def again(error: E) -> E:
     """Return a copy to raise: a single object raised by many would collect all their tracebacks and
     keep their frames alive.
     """
+    from copy import copy  # few errors are shared
+
     try:
         copied = copy(error)
     except Exception:  # an error of a user's class, which cannot be created from its own arguments

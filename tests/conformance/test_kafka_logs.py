@@ -24,8 +24,9 @@ from barnabas.records.control_records import ABORT, read_marker
 from barnabas.records.record import Record, iterate_records
 from barnabas.storage.files import OsFiles
 from barnabas.storage.gaps import FILE_NAME as GAPS
+from barnabas.storage.loading import Start
 from barnabas.storage.log import Log
-from barnabas.storage.recovery import Start, open_log
+from barnabas.storage.recovery import open_log
 from barnabas.storage.snapshot import decode_snapshot, encode_snapshot
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition

@@ -14,7 +14,8 @@ import pytest
 
 from barnabas.config import LogConfig
 from barnabas.storage.files import OsFiles
-from barnabas.storage.recovery import Start, open_log
+from barnabas.storage.loading import Start
+from barnabas.storage.recovery import open_log
 from barnabas.types import TopicPartition
 from tests.kit import foreign
 from tests.kit.storage.disk import T0, append, batch

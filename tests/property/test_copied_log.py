@@ -18,8 +18,8 @@ from barnabas.config import LogConfig
 from barnabas.records.batch import iterate_batches
 from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.storage.gaps import begin_without_gaps
+from barnabas.storage.loading import Start
 from barnabas.storage.log import Log
-from barnabas.storage.recovery import Start
 from tests.kit.effort import examples
 from tests.kit.storage.disk import CLEAN, T0, QuickFiles, append, open_at, read
 from tests.kit.storage.passes import clean, keyed

@@ -31,8 +31,8 @@ from barnabas.records.batch import iterate_batches, verify_crc
 from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.records.record import BatchBuilder, iterate_records
 from barnabas.storage.gaps import begin_without_gaps
+from barnabas.storage.loading import Start
 from barnabas.storage.log import Log
-from barnabas.storage.recovery import Start
 from barnabas.storage.segment import Segment
 from tests.kit.effort import examples
 from tests.kit.storage.disk import NAME, QuickFiles, make_transactional, open_at

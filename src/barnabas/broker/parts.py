@@ -32,13 +32,8 @@ from barnabas.broker.controller.runner import ControllerRunner
 from barnabas.broker.controller.stray_logs import StrayLogs
 from barnabas.broker.coordinator.coordinators import Coordinators
 from barnabas.broker.coordinator.internal_topics import InternalTopics
-from barnabas.broker.coordinator.marker_channel import MarkerChannels
 from barnabas.broker.coordinator.producer_ids import ProducerIds
 from barnabas.broker.coordinator.verification import Verification
-from barnabas.broker.coordinator.verifier import Verifier
-from barnabas.broker.inter_broker.controlled_shutdown import ControlledShutdown
-from barnabas.broker.inter_broker.peer_links import PeerLinks
-from barnabas.broker.inter_broker.peers import Peers
 from barnabas.broker.network.acceptor import Acceptor
 from barnabas.broker.network.connections import Connections
 from barnabas.broker.network.idle_connections import IdleConnections
@@ -46,7 +41,6 @@ from barnabas.broker.network.listeners import (
     Listener,
     advertised_endpoints,
 )
-from barnabas.broker.network.request_faults import RequestFaults
 from barnabas.broker.network.request_memory import RequestMemory
 from barnabas.broker.network.request_metrics import RequestMetrics
 from barnabas.broker.network.router import Router, waiting_families
@@ -67,14 +61,6 @@ from barnabas.broker.partitions.throttles import Throttles
 from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.stored_quotas import StoredQuotas
-from barnabas.broker.replication.alter_partition import (
-    AlterPartition,
-    ControllerApproval,
-    IsrApproval,
-)
-from barnabas.broker.replication.fetcher_parts import FetcherParts
-from barnabas.broker.replication.fetchers import Fetchers
-from barnabas.broker.replication.zk_alter_partition import ZkAlterPartition
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.broker.seams import Seams
 from barnabas.broker.security.authorization import Authorizer
@@ -88,7 +74,10 @@ from barnabas.replication.fetch_session import FetchSessions
 from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
+    from barnabas.broker.inter_broker.controlled_shutdown import ControlledShutdown
+    from barnabas.broker.network.request_faults import RequestFaults
     from barnabas.broker.quotas.ip_quotas import IpQuotas
+    from barnabas.broker.replication.alter_partition import AlterPartition, IsrApproval
     from barnabas.broker.security.sasl_listener import SaslListener
     from barnabas.broker.security.server_tls import ServerTls
     from barnabas.security.acl import Principal
@@ -125,6 +114,14 @@ class InterBroker:
     def __init__(
         self, ground: Ground, config: CurrentConfig, replicas: Replicas, throttles: Throttles
     ) -> None:
+        # Imported here, so that a broker on its own loads nothing for it.
+        from barnabas.broker.coordinator.marker_channel import MarkerChannels
+        from barnabas.broker.coordinator.verifier import Verifier
+        from barnabas.broker.inter_broker.peer_links import PeerLinks
+        from barnabas.broker.inter_broker.peers import Peers
+        from barnabas.broker.replication.fetcher_parts import FetcherParts
+        from barnabas.broker.replication.fetchers import Fetchers
+
         view = ground.view
         peers = self.peers = Peers(config, ground.clock, ground.seams.random)
         self.links = PeerLinks(view, peers, "broker")
@@ -229,6 +226,11 @@ class ControllerParts:
         self.shutdown: ControlledShutdown | None = None
         if others is None:
             return
+        # Imported here, so that a broker on its own loads nothing for it.
+        from barnabas.broker.inter_broker.controlled_shutdown import ControlledShutdown
+        from barnabas.broker.replication.alter_partition import AlterPartition, ControllerApproval
+        from barnabas.broker.replication.zk_alter_partition import ZkAlterPartition
+
         approval: IsrApproval
         # AlterPartition came with inter.broker.protocol.version 2.7 (KIP-497, RE-9).
         if writes_isrs(config.str(INTER_BROKER_VERSION)):

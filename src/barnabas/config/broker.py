@@ -93,7 +93,11 @@ class BrokerConfig:
         may skip checks, so those clients must not be able to spoil a topic.
         """
         name = "barnabas.verify.all.records"
-        return self.bool(name) if self.is_set(name) else self.str("authorizer.class.name") != ""
+        if self.is_set(name):
+            return self.bool(name)
+        # A key that is not set is not looked up, because its table is loaded when needed.
+        authorizer = "authorizer.class.name"
+        return self.is_set(authorizer) and self.str(authorizer) != ""
 
     def log_directories(self) -> list[str]:
         """Return the entries of `log.dirs`, or of `log.dir` (which also takes several) if that is

@@ -17,19 +17,21 @@ end, so a partition that always has data does not starve the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.errors import (
     FetchSessionIdNotFound,
     FetchSessionTopicIdError,
     InvalidFetchSessionEpoch,
 )
-from barnabas.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    ForgottenTopic,
-)
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.fetch import (
+        FetchPartition,
+        FetchRequest,
+        FetchTopic,
+        ForgottenTopic,
+    )
 
 NO_SESSION = 0
 _FIRST_EPOCH, _LAST_EPOCH = 0, 0x7FFFFFFF

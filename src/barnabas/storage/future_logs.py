@@ -23,7 +23,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.errors import ConfigError, CorruptData
@@ -35,13 +35,12 @@ from barnabas.storage.directory import (
     LogDirectory,
 )
 from barnabas.storage.files import Files
-from barnabas.storage.gaps import begin_without_gaps
-from barnabas.storage.log import Log
-from barnabas.storage.partition_metadata import write_topic_id
-from barnabas.storage.recovery import Start, open_log
-from barnabas.storage.segment import Segment
+from barnabas.storage.loading import Start
 from barnabas.topic_name import check_directory_name
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
 
 _log = logging.getLogger(__name__)
 
@@ -184,6 +183,8 @@ class FutureLogs:
         config: LogConfig,
         start: Start,
     ) -> None:
+        from barnabas.storage.recovery import open_log  # loaded with the first log
+
         try:
             # A damaged copy costs nothing but the move: the current replica has everything.
             log = open_log(self._files, path, name, config, start)
@@ -231,6 +232,11 @@ class FutureLogs:
             if new.name in names and directory is not new.directory:
                 self._note(directory, names - {new.name})
         self._note(new.directory, self._moves[new.directory] | {new.name})
+        # Loaded with the first log.
+        from barnabas.storage.gaps import begin_without_gaps
+        from barnabas.storage.partition_metadata import write_topic_id
+        from barnabas.storage.segment import Segment
+
         files, path = self._files, new.path
         files.make_directory(path)
         begin_without_gaps(files, path)
@@ -240,6 +246,8 @@ class FutureLogs:
 
     def open(self, new: NewFuture, log: Log) -> None:
         """Start the move of a log into the files that were laid out. Raises OSError."""
+        from barnabas.storage.recovery import open_log  # loaded with the first log
+
         start = Start(is_clean=True, log_start_offset=new.begin_offset)
         future = open_log(self._files, new.path, new.name, log.config, start)
         future.first_dirty_offset = max(log.first_dirty_offset, 0)  # not from the checkpoint

@@ -1,4 +1,4 @@
-"""Progress of loading logs at a start, and its interruption.
+"""Progress of loading logs at a start, and its interruption; what is known of a log before it.
 
 After a crash each log is read from its recovery point on, at the speed of the disk: an operator has
 to see progress, and must be able to stop it. Stopping leaves the directory as another crash would.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import NamedTuple
 
 from barnabas.clock import Clock
 from barnabas.counted import counted
@@ -15,6 +16,8 @@ from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
+
+PRODUCER_EXPIRATION_MS = 24 * 60 * 60 * 1000
 
 _LOG_EVERY_MS = 3_000
 
@@ -99,3 +102,21 @@ class Loading:
                 self._current or "several at once",
                 self._read_bytes // 1_000_000,
             )
+
+
+class Start(NamedTuple):
+    """The facts that are known about a log before it is opened."""
+
+    is_clean: bool
+    """The last broker stopped cleanly."""
+    is_scanned: bool = False
+    """Another process has just recovered the log: its files are complete, but not durable."""
+    now_ms: int = 0
+    """Wall time, which decides whether idle producers have expired."""
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
+    topic_id: bytes | None = None
+    """The topic id noted when the log was created."""
+    loading: Loading | None = None
+    """The progress of all logs of the start; raises LoadingStopped once it is stopped."""

@@ -16,14 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from barnabas.errors import is_out_of_descriptors
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.future_logs import FutureLogs
-from barnabas.storage.log import Log
 from barnabas.storage.offset_checkpoints import OffsetCheckpoints
-from barnabas.storage.truncation import Cut
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
+    from barnabas.storage.truncation import Cut
 
 
 class LogTruncations:

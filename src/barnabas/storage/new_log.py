@@ -16,18 +16,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from barnabas.storage.damaged_logs import DamagedLogs
 from barnabas.storage.directory import DirectoryError, LogDirectory
 from barnabas.storage.files import Files
-from barnabas.storage.future_logs import FutureLogs
-from barnabas.storage.gaps import begin_without_gaps
-from barnabas.storage.log import Log
 from barnabas.storage.offset_checkpoints import OffsetCheckpoints
-from barnabas.storage.partition_metadata import write_topic_id
-from barnabas.storage.segment import Segment
 from barnabas.topic_name import check_directory_name
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.storage.future_logs import FutureLogs
+    from barnabas.storage.log import Log
 
 _MOST_PREFERRED = 10_000
 
@@ -59,6 +59,11 @@ class NewLog:
         """
         if self.is_laid_out:
             return
+        # Loaded with the first log.
+        from barnabas.storage.gaps import begin_without_gaps
+        from barnabas.storage.partition_metadata import write_topic_id
+        from barnabas.storage.segment import Segment
+
         # Do this before its directory exists: from then on both may survive a crash.
         self._forget_namesake()
         self._files.make_directory(self.path)
@@ -177,6 +182,8 @@ class NewTopicIds:
         """Write a topic id for a log that was created before topic ids existed (KIP-516). Raises
         OSError.
         """
+        from barnabas.storage.partition_metadata import write_topic_id  # for old logs
+
         log = self._logs[name]
         for each in filter(None, (log, self._futures.get(name))):
             write_topic_id(self._files, each.directory, topic_id)

@@ -11,6 +11,7 @@ and the damaged logs with the entries that were found.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from barnabas.storage.damaged_logs import DamagedLogs
 from barnabas.storage.directory import (
@@ -21,8 +22,10 @@ from barnabas.storage.directory import (
     LogDirectory,
 )
 from barnabas.storage.future_logs import FutureLogs
-from barnabas.storage.log import Log
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
 
 ALL = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
 

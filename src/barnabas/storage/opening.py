@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
@@ -20,11 +20,11 @@ from barnabas.storage.directory import (
     LogDirectory,
 )
 from barnabas.storage.files import Files
-from barnabas.storage.loading import Loading
-from barnabas.storage.log import Log
-from barnabas.storage.partition_metadata import read_topic_id
-from barnabas.storage.recovery import Start, open_log
+from barnabas.storage.loading import Loading, Start
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
 
 
 class Opened(NamedTuple):
@@ -128,11 +128,15 @@ class Opening:
         return recover_all(self._processes, self._config, logs, self._start.loading)
 
     def _topic_id(self, name: TopicPartition, start: Start) -> bytes | None:
+        from barnabas.storage.partition_metadata import read_topic_id  # for a damaged log
+
         with suppress(CorruptData):
             return start.topic_id or read_topic_id(self._files, self._directory.path_of(name))
         return None
 
     def _open(self, name: TopicPartition, start: Start) -> Log:
+        from barnabas.storage.recovery import open_log  # loaded with the first log
+
         path = self._directory.path_of(name)
         log = open_log(self._files, path, name, self._config, start)
         if not 0 <= log.gaps.end <= log.log_end_offset:

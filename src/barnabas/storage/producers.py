@@ -92,6 +92,10 @@ class Producer:
         """The offset where its open transaction began."""
 
     @property
+    def has_open_transaction(self) -> bool:
+        return self.transaction_offset != NO_OFFSET
+
+    @property
     def last_sequence(self) -> int:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from pathlib import Path
-from typing import NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.counted import counted
@@ -32,7 +31,7 @@ from barnabas.storage.gaps import UNKNOWN, read_gaps_end
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.leftovers import settle
 from barnabas.storage.loaded_log import LoadedLog
-from barnabas.storage.loading import Loading
+from barnabas.storage.loading import Start
 from barnabas.storage.log import Log
 from barnabas.storage.partition_metadata import settle_topic_id
 from barnabas.storage.producers import Producers
@@ -60,27 +59,7 @@ from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-PRODUCER_EXPIRATION_MS = 24 * 60 * 60 * 1000
-
 _INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX)
-
-
-class Start(NamedTuple):
-    """The facts that are known about a log before it is opened."""
-
-    is_clean: bool
-    """The last broker stopped cleanly."""
-    is_scanned: bool = False
-    """Another process has just recovered the log: its files are complete, but not durable."""
-    now_ms: int = 0
-    """Wall time, which decides whether idle producers have expired."""
-    recovery_point: int = 0
-    log_start_offset: int = 0
-    producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
-    topic_id: bytes | None = None
-    """The topic id noted when the log was created."""
-    loading: Loading | None = None
-    """The progress of all logs of the start; raises LoadingStopped once it is stopped."""
 
 
 def open_log(

@@ -25,8 +25,8 @@ from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import Files, OsFiles
-from barnabas.storage.loading import Loading
-from barnabas.storage.recovery import Start, open_log
+from barnabas.storage.loading import Loading, Start
+from barnabas.storage.recovery import open_log
 from barnabas.types import TopicPartition
 
 

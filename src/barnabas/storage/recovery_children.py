@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.storage.files import Files, OsFiles
-from barnabas.storage.recovery import Start
+from barnabas.storage.loading import Start
 from barnabas.storage.recovery_child import job_line
 from barnabas.storage.segment import LOG_SUFFIX, base_offset_in
 from barnabas.types import TopicPartition

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from barnabas.storage.directory import DirectoryError, LogDirectory
 from barnabas.storage.future_logs import FutureLogs, NewFuture
-from barnabas.storage.log import Log
 from barnabas.storage.log_directories import LogDirectories
 from barnabas.storage.new_log import Places
 from barnabas.storage.offset_checkpoints import ALL, OffsetCheckpoints
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
 
 
 class ReplicaMoves:

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.errors import ConfigError, CorruptData, is_out_of_descriptors
@@ -36,16 +36,17 @@ from barnabas.storage.directory import (
 )
 from barnabas.storage.files import Files
 from barnabas.storage.future_logs import FutureLogs
-from barnabas.storage.loading import Loading
-from barnabas.storage.log import Log
+from barnabas.storage.loading import PRODUCER_EXPIRATION_MS, Loading, Start
 from barnabas.storage.log_directories import LogDirectories
 from barnabas.storage.log_truncations import LogTruncations
 from barnabas.storage.new_log import NewLog, NewTopicIds, Places
 from barnabas.storage.offset_checkpoints import OffsetCheckpoints
 from barnabas.storage.opening import Opening
-from barnabas.storage.recovery import PRODUCER_EXPIRATION_MS, Start, open_log
 from barnabas.storage.replica_moves import ReplicaMoves
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
 
 _log = logging.getLogger(__name__)
 
@@ -312,6 +313,8 @@ class LogStore:
         returned.
         """
         assert topic_partition not in self._logs, f"{topic_partition} exists"
+        from barnabas.storage.recovery import open_log  # loaded with the first log
+
         new = self.place(topic_partition, topic_id, is_new=is_new)
         directory = new.directory
         start = Start(is_clean=True)

@@ -11,8 +11,9 @@ from barnabas.records.crc32c import crc32c
 from barnabas.records.record import BatchBuilder, Record, iterate_records
 from barnabas.storage.append_result import AppendResult
 from barnabas.storage.files import Bytes, File, OsFiles
+from barnabas.storage.loading import Start
 from barnabas.storage.log import Log
-from barnabas.storage.recovery import Start, open_log
+from barnabas.storage.recovery import open_log
 from barnabas.types import TopicPartition
 
 NAME = TopicPartition("t", 0)

@@ -12,8 +12,8 @@ from barnabas.client.consumer.fetched import Chunk
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
 from barnabas.records.batch import iterate_batches
+from barnabas.storage.loading import Start
 from barnabas.storage.log import Log
-from barnabas.storage.recovery import Start
 from tests.kit.storage.disk import CLEAN, CRASHED, NAME, append, batch, open_at, read
 
 _PER_BATCH = 10

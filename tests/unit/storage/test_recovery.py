@@ -10,7 +10,7 @@ from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
 from barnabas.records.batch import assign_in_place
 from barnabas.records.control_records import ABORT, Marker, build_marker
-from barnabas.storage.recovery import Start
+from barnabas.storage.loading import Start
 from tests.kit.storage.disk import (
     CLEAN,
     CRASHED,

@@ -12,10 +12,10 @@ import pytest
 from barnabas.clock import SystemClock
 from barnabas.config import LogConfig
 from barnabas.storage.files import Files, OsFiles
-from barnabas.storage.loading import Loading, LoadingStopped
+from barnabas.storage.loading import Loading, LoadingStopped, Start
 from barnabas.storage.log import Log
 from barnabas.storage.python_child import start_child
-from barnabas.storage.recovery import Start, open_log
+from barnabas.storage.recovery import open_log
 from barnabas.storage.recovery_child import job_line
 from barnabas.storage.recovery_children import (
     LEAST_BYTES,

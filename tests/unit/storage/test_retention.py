@@ -10,8 +10,8 @@ import pytest
 from barnabas.config import LogConfig
 from barnabas.errors import OffsetOutOfRange
 from barnabas.records.batch import iterate_batches
+from barnabas.storage.loading import Start
 from barnabas.storage.log import Log
-from barnabas.storage.recovery import Start
 from tests.kit.storage.descriptors import open_files_below
 from tests.kit.storage.disk import CRASHED, T0, WatchedFiles, append, batch, open_at, read
 from tests.kit.storage.times import offset_for_timestamp

@@ -12,8 +12,8 @@ import pytest
 from barnabas.config import LogConfig
 from barnabas.records.control_records import ABORT, COMMIT
 from barnabas.records.record import Record
+from barnabas.storage.loading import Start
 from barnabas.storage.log import Log
-from barnabas.storage.recovery import Start
 from barnabas.storage.segment import Sizes
 from tests.kit.effort import places
 from tests.kit.storage.disk import (

@@ -20,8 +20,8 @@ from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.records.record import BatchBuilder
 from barnabas.storage.append_result import AppendResult
 from barnabas.storage.files import OsFiles
+from barnabas.storage.loading import Start
 from barnabas.storage.log import Log
-from barnabas.storage.recovery import Start
 from barnabas.storage.transaction_index import Aborted, AbortedIndex, AbortedTransaction
 from tests.kit.storage.disk import (
     CLEAN,

@@ -141,7 +141,8 @@ async def with_stored_settings(
 
 
 def _encoder(config: BrokerConfig, setting: str) -> PasswordEncoder | None:
-    secret = config.str(setting)
+    # Only a setting that is present is looked up: its table is long, and loaded when needed.
+    secret = config.str(setting) if config.is_set(setting) else ""
     if not secret:
         return None
     # Imported here, so that a broker without such a secret loads nothing for it.

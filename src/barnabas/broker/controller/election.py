@@ -16,11 +16,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from barnabas.broker.controller.broker_channels import BrokerChannels
 from barnabas.broker.controller.controller_settings import ControllerContext, ControllerSettings
 from barnabas.broker.controller.event_loop import ControllerTerm
-from barnabas.broker.controller.peer_connection import Codes
 from barnabas.broker.controller.registration import (
     Elected,
     become_controller,
@@ -34,6 +34,9 @@ from barnabas.cluster.controller_requests import ControlRequest
 from barnabas.cluster.image import BrokerImage
 from barnabas.cluster.store import BadVersion, MetadataError, SessionExpired, SessionState, Set
 from barnabas.errors import BarnabasError, KafkaError, NotController
+
+if TYPE_CHECKING:
+    from barnabas.broker.controller.peer_connection import Codes
 
 _log = logging.getLogger(__name__)
 

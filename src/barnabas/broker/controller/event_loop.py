@@ -23,8 +23,6 @@ from barnabas.broker.controller import tool_requests
 from barnabas.broker.controller.broker_channels import BrokerChannels
 from barnabas.broker.controller.controller_settings import ControllerContext, ControllerSettings
 from barnabas.broker.controller.event_queue import EventQueue, Request
-from barnabas.broker.controller.log_ends import LogEndQuery
-from barnabas.broker.controller.peer_connection import Codes
 from barnabas.broker.controller.registration import Elected, elected_term
 from barnabas.broker.controller.state_change_log import (
     log_brokers,
@@ -57,7 +55,9 @@ from barnabas.errors import NONE, KafkaError, KafkaStorageError, NotController
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    pass
+    from barnabas.broker.controller.log_ends import LogEndQuery
+    from barnabas.broker.controller.peer_connection import Codes
+
 
 _log = logging.getLogger(__name__)
 
@@ -400,6 +400,8 @@ class ControllerTerm:
         if peers is None or not self._machine.ends_wanted:
             return
         if self._log_end_query is None or self._log_end_query.is_over:
+            from barnabas.broker.controller.log_ends import LogEndQuery  # rarely needed
+
             self._log_end_query = LogEndQuery(
                 peers, self._settings.timeout_ms, self._unknown_ends, self.events.log_ends_read
             )

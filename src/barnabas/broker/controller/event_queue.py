@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from barnabas.broker.controller.log_ends import LogEnds
 from barnabas.controller.controller import Controller, Decision
 from barnabas.errors import NotController
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.controller.log_ends import LogEnds
 
 T = TypeVar("T")
 

@@ -22,7 +22,6 @@ from barnabas.broker.controller.controller_settings import (
 from barnabas.broker.controller.election import ControllerElection, Registered
 from barnabas.broker.controller.registration import ensure_base
 from barnabas.broker.controller.stray_logs import StrayLogs
-from barnabas.broker.controller.topic_admin import TopicAdmin
 from barnabas.broker.inter_broker import log_dir_event_notifications as log_dir_notifications
 from barnabas.clock import Clock, Random
 from barnabas.cluster import layout
@@ -33,14 +32,15 @@ from barnabas.cluster.producer_id_block import take_block
 from barnabas.cluster.store import MetadataError, MetadataStore, SessionExpired
 from barnabas.controller.controller import Controller
 from barnabas.controller.counts import Counts
-from barnabas.controller.topics import NewTopic
 from barnabas.errors import KafkaError, NotController
 from barnabas.metrics import Family, Registry, Sample, gauge
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.controller.peer_connection import Peers
+    from barnabas.broker.controller.topic_admin import TopicAdmin
     from barnabas.config import BrokerConfig
+    from barnabas.controller.topics import NewTopic
 
 
 _MBEAN = "kafka.controller:type=KafkaController,name="
@@ -57,7 +57,15 @@ def _ignore(broker_epoch: int) -> None:
 class ControllerRunner:
     """The controller of one broker. Call `start` and `stop` once each."""
 
-    __slots__ = ("_context", "_election", "_hosted", "_random", "_store", "_strays", "_topics")
+    __slots__ = (
+        "_context",
+        "_election",
+        "_hosted",
+        "_random",
+        "_store",
+        "_strays",
+        "_topic_admin",
+    )
 
     def __init__(  # noqa: PLR0913  (the last six are options)
         self,
@@ -100,7 +108,7 @@ class ControllerRunner:
             unclean_elections,
         )
         self._election = ControllerElection(self._context, clock, settings, registered)
-        self._topics = TopicAdmin(store, random, view, self._election.term)
+        self._topic_admin: TopicAdmin | None = None
         self._hosted: frozenset[TopicPartition] = frozenset()
         self._strays = strays or StrayLogs({})
 
@@ -213,6 +221,16 @@ class ControllerRunner:
         return frozenset(hosted)
 
     # --- topics ----------------------------------------------------------------------------------
+
+    @property
+    def _topics(self) -> TopicAdmin:
+        if self._topic_admin is None:
+            from barnabas.broker.controller.topic_admin import TopicAdmin  # for the first topic
+
+            self._topic_admin = TopicAdmin(
+                self._store, self._random, self._context.view, self._election.term
+            )
+        return self._topic_admin
 
     async def create_topic(self, topic: NewTopic, *, validate_only: bool = False) -> TopicImage:
         """Create a topic, and return it once it has been delivered with its leaders.

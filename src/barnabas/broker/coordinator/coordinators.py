@@ -14,7 +14,6 @@ from barnabas.broker.coordinator.marker_append import MarkerAppend
 from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.cluster.layout import GROUP_TOPIC, INTERNAL_TOPICS, TRANSACTION_TOPIC
 from barnabas.metrics import Family, Sample, gauge
-from barnabas.records.compression import NONE
 
 if TYPE_CHECKING:
     from barnabas.broker.cluster_view import ClusterView
@@ -181,6 +180,7 @@ class Coordinators(ReplicaListener):
     def _context(self, load_bytes: str, codec: str = "") -> ShardContext:
         from barnabas.broker.coordinator.markers import MarkerRoutes, MarkerWriter
         from barnabas.broker.coordinator.shard import ShardContext
+        from barnabas.records.compression import NONE
 
         config, replicas = self._config, self._replicas
         routes = MarkerRoutes(self._view, replicas, self.marker_append, self._channels)

@@ -10,7 +10,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
-from barnabas.controller.topics import NewTopic
 from barnabas.counted import counted
 from barnabas.errors import (
     CoordinatorNotAvailable,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from barnabas.cluster.image import TopicImage
     from barnabas.config import BrokerConfig
+    from barnabas.controller.topics import NewTopic
 
     CreateTopics = Callable[[Sequence[NewTopic]], Awaitable[list[TopicImage | KafkaError]]]
 
@@ -122,6 +122,8 @@ def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
 
 def offsets_topic(config: BrokerConfig) -> NewTopic:
     """Return `__consumer_offsets` as `offsets.topic.*` configures it."""
+    from barnabas.controller.topics import NewTopic  # loaded with the first topic
+
     return NewTopic(
         GROUP_TOPIC,
         config.int("offsets.topic.num.partitions"),
@@ -136,6 +138,8 @@ def offsets_topic(config: BrokerConfig) -> NewTopic:
 
 def transactions_topic(config: BrokerConfig) -> NewTopic:
     """Return `__transaction_state` as `transaction.state.log.*` configures it."""
+    from barnabas.controller.topics import NewTopic  # loaded with the first topic
+
     return NewTopic(
         TRANSACTION_TOPIC,
         config.int("transaction.state.log.num.partitions"),

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.errors import KafkaStorageError
-from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator.verifier import Verifier
@@ -93,6 +92,9 @@ class MarkerAppend:
         Raises a KafkaError for the coordinator: InvalidProducerEpoch and
         TransactionCoordinatorFenced are final; after any other error it may try again.
         """
+        # Loaded with the first log.
+        from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
+
         replica = self._replicas.leader_of(topic_partition)
         replica.partition.check_acks_all()
         wall_ms = self._clock.wall_ms()

@@ -11,17 +11,14 @@ marker can come between the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.coordinator.verifier import Unverified
-from barnabas.coordinator.decision import TransactionalBatch
 from barnabas.errors import (
     NONE,
     ConcurrentTransactions,
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
-    CorruptData,
     InvalidProducerEpoch,
     InvalidTxnState,
     KafkaError,
@@ -31,15 +28,14 @@ from barnabas.errors import (
     TransactionAbortable,
     error_for_code,
 )
-from barnabas.records.batch import read_header
-from barnabas.storage.producers import NO_OFFSET
 
 if TYPE_CHECKING:
     from barnabas.broker.configs.current_config import CurrentConfig
     from barnabas.broker.coordinator.coordinators import Coordinators
-    from barnabas.broker.coordinator.verifier import Verifier
+    from barnabas.broker.coordinator.verifier import Unverified, Verifier
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.coordinator.decision import TransactionalBatch
     from barnabas.types import TopicPartition
 
 # Errors of the coordinator that may be gone when the producer tries again.
@@ -139,24 +135,7 @@ class Verification:
         return found
 
 
-def batches_of(
-    transactional_id: str, records: Iterable[tuple[TopicPartition, memoryview]]
-) -> Iterator[Unverified]:
-    """Yield a producer's batches by their headers; the append refuses unreadable headers."""
-    for topic_partition, batch in records:
-        try:
-            header = read_header(batch)
-        except CorruptData:
-            continue
-        known = TransactionalBatch(transactional_id, header.producer_id, header.producer_epoch)
-        yield Unverified(topic_partition, known)
-
-
 def _is_open(replica: Replica, batch: TransactionalBatch) -> bool:
     """Return whether the log proves that the producer has an open transaction there."""
     known = replica.log.producers.get(batch.producer_id)
-    return (
-        known is not None
-        and known.epoch == batch.producer_epoch
-        and known.transaction_offset != NO_OFFSET
-    )
+    return known is not None and known.epoch == batch.producer_epoch and known.has_open_transaction

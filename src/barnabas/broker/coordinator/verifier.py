@@ -9,7 +9,7 @@ answer: for later batches, the open transaction in the log is the proof.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from barnabas.broker.partitions.replica_listener import ReplicaListener
@@ -25,6 +25,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from barnabas.records.batch import read_header
 from barnabas.types import by_topic
 
 if TYPE_CHECKING:
@@ -43,6 +44,19 @@ class Unverified(NamedTuple):
 
     topic_partition: TopicPartition
     batch: TransactionalBatch
+
+
+def batches_of(
+    transactional_id: str, records: Iterable[tuple[TopicPartition, memoryview]]
+) -> Iterator[Unverified]:
+    """Yield a producer's batches by their headers; the append refuses unreadable headers."""
+    for topic_partition, batch in records:
+        try:
+            header = read_header(batch)
+        except CorruptData:
+            continue
+        known = TransactionalBatch(transactional_id, header.producer_id, header.producer_epoch)
+        yield Unverified(topic_partition, known)
 
 
 class _Guard:

@@ -178,7 +178,7 @@ class _Produced(Staged):
         return bool(self._context.node.verification.unverified_batches(self._transactional()))
 
     def _transactional(self) -> Iterator[Unverified]:
-        from barnabas.broker.coordinator.verification import batches_of  # few brokers need it
+        from barnabas.broker.coordinator.verifier import batches_of  # few brokers need it
 
         transactional_id = self._request.transactional_id
         assert transactional_id is not None

@@ -159,9 +159,13 @@ def bind(listener: Listener, backlog: int = _BACKLOG) -> list[socket.socket]:
 
     Raises ConfigError with the address and a remedy, or OSError.
     """
+    host: str | bytes | None = listener.host or None
+    # For text, even an address, Python would load its codec of international names.
+    if host is not None and listener.host.isascii():
+        host = listener.host.encode()
     try:
         found = socket.getaddrinfo(
-            listener.host or None,
+            host,
             listener.port,
             type=socket.SOCK_STREAM,
             flags=socket.AI_PASSIVE,

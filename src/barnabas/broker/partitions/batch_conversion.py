@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import CorruptData
-from barnabas.storage.batch_validation import Limits, Steps, prepare
+
+if TYPE_CHECKING:
+    from barnabas.storage.batch_validation import Limits, Steps
 
 Step = Callable[[], bytes] | None
 
@@ -41,6 +43,8 @@ class BatchConverter:
         the conversion ends, and is modified. The conversion may be dropped without being started,
         since a connection can close at any time.
         """
+        from barnabas.storage.batch_validation import prepare  # loaded with the first log
+
         steps = prepare(records, limits, now_ms, is_doubted=is_doubted)
         try:
             step = next(steps)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.configs.current_config import CurrentConfig
-from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.staged_writes import StagedWrites
 from barnabas.broker.partitions.traffic import Traffic
 from barnabas.broker.runtime.descriptors import Shortage
 from barnabas.broker.runtime.disk_threads import LOOP_THREADS, DiskThreads
 from barnabas.clock import Clock
+from barnabas.cluster.controller_requests import NO_EPOCH
 from barnabas.config import BrokerConfig
 from barnabas.config.topic_keys import LogConfig
 from barnabas.errors import (
@@ -29,10 +29,12 @@ from barnabas.errors import (
     is_out_of_descriptors,
 )
 from barnabas.metrics import Family, Registry, Sample, gauge
-from barnabas.replication.partition import NO_EPOCH
-from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.replica import Replica
+    from barnabas.storage.log import Log
 
 _log = logging.getLogger(__name__)
 

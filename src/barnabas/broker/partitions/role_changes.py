@@ -11,12 +11,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
 from barnabas.broker.partitions.directory_failure import DirectoryFailures
 from barnabas.broker.partitions.log_changes import LogChanges
-from barnabas.broker.partitions.replica import Replica, ReplicaHost
-from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.broker.partitions.replica_removal import follows
 from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
@@ -31,9 +30,12 @@ from barnabas.errors import (
     KafkaStorageError,
     is_out_of_descriptors,
 )
-from barnabas.replication.partition import Partition
 from barnabas.storage.directory import DirectoryError
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.replica import Replica, ReplicaHost
+    from barnabas.broker.partitions.replica_listener import ReplicaListener
 
 _log = logging.getLogger(__name__)
 
@@ -119,6 +121,7 @@ class RoleChanges:
         "_has_unread",
         "_host_parts",
         "_listeners",
+        "_proposals",
         "_removal",
         "_replicas",
         "_unplaced",
@@ -138,9 +141,8 @@ class RoleChanges:
         self._replicas = replicas
         self._failures = failures
         self._removal = failures.removal
-        self._host_parts = ReplicaHost(
-            replicas.dirty, replicas.clock, proposals, failures, replicas.traffic
-        )
+        self._proposals = proposals
+        self._host_parts: ReplicaHost | None = None
         self._listeners = listeners
         self._unplaced = unplaced
         self._changes = LogChanges(replicas, failures, keep_objects)
@@ -330,6 +332,10 @@ class RoleChanges:
         config = replicas.log_config(name.topic, self._overrides(state))
         log = store.logs.get(name)
         try:
+            # Loaded with the first partition; that, too, needs a file descriptor.
+            from barnabas.broker.partitions.replica import Replica, ReplicaHost
+            from barnabas.replication.partition import Partition
+
             if log is None:
                 log = store.make(name, state.topic_id, config, is_new=state.is_new)
                 self._changes.made[name] = replicas.view.broker_epoch
@@ -352,6 +358,10 @@ class RoleChanges:
             lag_time_max_ms=replicas.config.int("replica.lag.time.max.ms"),
             topic_id=state.topic_id,
         )
+        if self._host_parts is None:
+            self._host_parts = ReplicaHost(
+                replicas.dirty, replicas.clock, self._proposals, self._failures, replicas.traffic
+            )
         replica = Replica(log, partition, self._host_parts)
         replicas.add(replica)
         return replica

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from barnabas.cluster.loading import children
-from barnabas.cluster.token_nodes import TOKENS, TokenNode, decode_token, token_path
 from barnabas.errors import CorruptData
 
 if TYPE_CHECKING:
     from barnabas.cluster.store import MetadataStore
+    from barnabas.cluster.token_nodes import TokenNode
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +63,8 @@ class KnownTokens:
         """Read the tokens that have been added since, and forget those that are gone. Raises
         MetadataError.
         """
+        from barnabas.cluster.token_nodes import TOKENS  # loaded with the first token
+
         names = await children(store, TOKENS)
         # Another broker has removed it because it expired or was expired by a request.
         for token_id in self._tokens.keys() - set(names):
@@ -76,6 +78,8 @@ async def read_tokens(
     store: MetadataStore, token_ids: Sequence[str]
 ) -> dict[str, TokenNode | None]:
     """Read those of the tokens that exist; None stands for a damaged node. Raises MetadataError."""
+    from barnabas.cluster.token_nodes import token_path  # loaded with the first token
+
     found = {}
     for start in range(0, len(token_ids), _AT_ONCE):
         some = token_ids[start : start + _AT_ONCE]
@@ -90,6 +94,8 @@ def decoded_token(token_id: str, data: bytes | None) -> TokenNode | None:
     """Return the token in the data of its node; if the data is damaged, log an error and return
     None.
     """
+    from barnabas.cluster.token_nodes import decode_token, token_path  # with the first token
+
     try:
         return decode_token(token_path(token_id), data)
     except CorruptData as error:

@@ -5,7 +5,6 @@ The arguments are parsed by hand, so that nothing delays the broker's start (see
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import time
@@ -115,9 +114,6 @@ def start(words: Sequence[str]) -> int:
     if arguments.wants_help:
         sys.stdout.write(HELP)
         return 0
-    # Modules create many long-lived objects, and the collector would walk them repeatedly, for a
-    # tenth of the time until the broker is ready. `run` enables it.
-    gc.disable()
     # Imported only now: --help and a wrong line do not need it.
     from barnabas.broker.main import run
     from barnabas.config import BrokerConfig, environment_warning

@@ -16,6 +16,8 @@ from barnabas.cli.server.start_command import (
     start,
 )
 
+_MODULES_AT_START = 196
+
 
 def test_arguments_in_any_order_and_the_later_wins() -> None:
     """UX-5."""
@@ -186,6 +188,33 @@ def test_a_broker_starts_without_the_libraries_of_the_other_commands() -> None:
         "sys.exit(bool({'click', 'rich', 'asyncio', 'barnabas.client'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_ready_broker_has_loaded_only_what_its_start_needs(tmp_path: Path) -> None:
+    """Each module costs a broker's start a quarter of a millisecond, so their number has a limit.
+
+    Before it is raised: can the new module be imported where it is first needed?
+    `broker.main._load_ahead` loads what the first client needs, after the ready line.
+    """
+    code = (
+        "import os, sys; from barnabas.cli.main import main\n"
+        "class Output:\n"
+        "    flush = staticmethod(lambda: None)\n"
+        "    def write(self, line):\n"
+        "        os.write(1, ' '.join([line.split()[1], *sys.modules]).encode())\n"
+        "        os._exit(0)\n"
+        "sys.stdout = Output()\n"
+        "main(['server', 'start', '--port', '0', '--data-dir', sys.argv[1]])"
+    )
+    run = [sys.executable, "-c", code, str(tmp_path)]
+    state, *names = subprocess.check_output(run, text=True, stderr=subprocess.DEVNULL).split()
+    assert state == "ready"
+    own = [name for name in names if name.startswith("barnabas")]
+    assert len(own) <= _MODULES_AT_START, own
+    # Data, other brokers and clients need these, and an empty broker on its own has none of them.
+    later = ("storage.log", "records", "replication.partition", "client", "broker.handlers")
+    assert {f"barnabas.{name}" for name in later}.isdisjoint(own)
+    assert {"random", "encodings.idna", "dataclasses"}.isdisjoint(names)
 
 
 def test_a_broker_that_could_not_keep_a_promise_does_not_start(

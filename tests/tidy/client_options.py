@@ -22,20 +22,19 @@ INTRODUCTION = f"""\
 
 Written by `{COMMAND}` from `client/config.py` and `client/option_docs.py`.
 
-Options have Kafka's names and defaults. They are keyword arguments with underscores, or a mapping
-with Kafka's own spelling, such as a properties file read into a dictionary; both together as well,
-and then the keywords prevail:
+Options have Kafka's names and defaults. Pass them as keyword arguments with underscores, or as a
+mapping with Kafka's own spelling, such as a properties file read into a dictionary. If you pass
+both, the keywords take precedence:
 
 ```python
 SyncProducer("localhost:9092", linger_ms=5, compression_type="lz4")
 SyncProducer({{"bootstrap.servers": "localhost:9092", "linger.ms": "5", "compression.type": "lz4"}})
 ```
 
-Text is converted to the option's type. An unknown option, and a value that cannot be, is a
-ConfigError that names the valid ones. An option of Kafka's Java clients that only tunes what is
-done otherwise here is accepted with a warning; one about security that these clients lack is
-refused. For the defaults of another time see
-[Kafka 2.3](kafka-2.3.md).
+Text is converted to the option's type. An unknown option, or a value that cannot be converted,
+raises a ConfigError that names the valid ones. If an option of Kafka's Java clients only tunes what
+is done differently here, it is accepted with a warning. If it is about security that these clients
+lack, it is refused. For older defaults, see [Kafka 2.3](kafka-2.3.md).
 """
 
 SECTIONS = (

@@ -1,43 +1,35 @@
 """One TCP connection: frames in, parts out; used at both ends of the protocol.
 
     socket --recv_into--> buffer --+-- 4-byte length | frame --> reader.frame_received
-    socket <--write / sendfile-- pending parts <-- write([bytes, FileSlice, ...])
+    socket <--write / sendfile-- send queue <-- write([bytes, FileSlice, ...])
 
-Owns the receive buffer and the order of writes. It promises that a frame's memory belongs to the
-reader, is writable, and is not written again by the connection, so that views of it may be kept.
-Each view keeps its whole buffer alive: copy small parts that are kept for long. It also promises
-that an idle connection holds no buffer, that parts leave in the order of the calls, and that every
-FileSlice handed over is released once, sent or not. It does not promise that the peer has read
-anything.
+Owns the receive buffer; `send_queue` owns what has to leave. It promises that a frame's memory
+belongs to the reader, is writable, and is not written again by the connection, so that views of it
+may be kept. Each view keeps its whole buffer alive: copy small parts that are kept for long. It
+also promises that an idle connection holds no buffer.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-from collections import deque
 from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Protocol, cast
 
-from barnabas.clock import spent_ns
-from barnabas.errors import CorruptData, is_out_of_descriptors
+from barnabas.errors import CorruptData
 from barnabas.net.foreign_bytes import protocol_of, refusal
 from barnabas.net.memory import MemoryPool
 from barnabas.net.reservation import Reservation
-from barnabas.types import FileSlice, Part
+from barnabas.net.send_queue import SendQueue
+from barnabas.types import Part
 
 _LENGTH = Struct(">i")
 _BUFFER_BYTES = 256 * 1024  # smaller costs throughput on 16 KiB frames; larger gains nothing
 _SMALL_BYTES = 16 * 1024  # a larger part of an incomplete frame is not moved
-_GATHER_BYTES = 64 * 1024  # responses of one wake-up in one system call
 _FRAMES_PER_TURN = 256  # of one connection, while others wait
 _TURN_S = 0.003  # ... or for how long, whichever is over first
 _FRAMES_PER_LOOK = 8  # at the time: each is at most a slice of two milliseconds
 _HELD_BYTES = 64 * 1024  # received while frames are held back; then the socket is read no further
-_READ_AHEAD_BYTES = 64 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
-_MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 Address = tuple[str, int]
 
@@ -89,6 +81,10 @@ class Connection(asyncio.BufferedProtocol):
         self.reservation = Reservation(self, self._memory, self.resume_reading)
         self._pause_when_blocked = pause_when_blocked
         self._transport: asyncio.Transport | None = None
+        self.send_queue = SendQueue(self)
+        # Every response passes here: the bound method saves a call.
+        self.write: Callable[[Sequence[Part]], None] = self.send_queue.write
+        """Send the parts after all earlier ones. The connection then releases each FileSlice."""
         self._buffer: bytearray | None = None
         self._start = 0  # first byte that was not yet handed over
         self._end = 0  # end of the received bytes
@@ -96,16 +92,6 @@ class Connection(asyncio.BufferedProtocol):
         self._stopped = 0  # how many of these reasons also keep the socket from being read
         self._is_full = False  # frames are held back, and enough of them: one more reason
         self._has_ended = False  # the peer sends no more, and frames are held back
-        self._blocked = False  # the transport holds unsent bytes
-        self._gathered: list[bytes | bytearray | memoryview] = []
-        self._gathered_bytes = 0
-        self._pending: deque[Part] = deque()
-        self._pending_bytes = 0
-        self._file_socket: socket.socket | None = None
-        self._watching = False
-        self._blocked_from_ns = 0  # since when bytes wait for the peer to read; 0: none
-        self.blocked_ns = 0  # for how long they waited, until the reader of this resets it
-        self._processing = False
         self._turn_ends_at = 0.0  # of the loop's clock; 0: it was not looked at in this turn
         self._time: Callable[[], float] = float  # the loop's, once there is a transport
         self._closing = False
@@ -124,9 +110,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         self._time = asyncio.get_running_loop().time
-        # The transport must be empty while a file is sent past it: a low-water mark of zero signals
-        # that all earlier bytes have left.
-        self._transport.set_write_buffer_limits(high=0)
+        self.send_queue.open(self._transport)
         self.local_address = _address(transport.get_extra_info("sockname"))
         if not self.peer_address[1]:
             self.peer_address = _address(transport.get_extra_info("peername"))
@@ -141,15 +125,7 @@ class Connection(asyncio.BufferedProtocol):
                 f"the other side speaks {self._foreign()}, and this connection does not"
             )
         self._closing = True
-        self._stop_watching()
-        if self._file_socket is not None:
-            self._file_socket.close()
-            self._file_socket = None
-        for part in self._pending:
-            if isinstance(part, FileSlice):
-                part.release()
-        self._pending.clear()
-        self._pending_bytes = 0
+        self.send_queue.end()
         self._buffer = None
         self.reservation.end()
         self._notify_closed(exc)
@@ -171,7 +147,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_held_up(self) -> bool:
         """The peer is not being read, for another reason than that it does not read responses."""
-        return self._stopped > self._blocked
+        return self._stopped > self.send_queue.is_blocked
 
     @property
     def has_ended(self) -> bool:
@@ -182,14 +158,13 @@ class Connection(asyncio.BufferedProtocol):
         """Close once all written bytes have left."""
         if self._closing:
             return
-        self._send_gathered()
         self._closing = True
-        if self._transport is not None and not self._pending:
-            self._transport.close()
+        self.send_queue.finish()
 
     def abort(self) -> None:
         """Close immediately, and drop unsent bytes."""
         self._closing = True
+        self.send_queue.refuse()
         if self._transport is not None:
             self._transport.abort()
 
@@ -260,7 +235,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._is_full = False
                 self._stopped -= 1
                 was_stopped = True
-            if not self._processing:
+            if not self.send_queue.is_gathering:
                 self._hand_over()  # frames that were already in the buffer
         is_idle = was_stopped and not self._stopped and not self._has_ended
         if is_idle and not self._transport.is_closing():
@@ -273,7 +248,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _hand_over(self) -> None:
         """Hand the complete frames in the buffer to the reader, as many as one turn allows."""
-        self._processing = True
+        send_queue = self.send_queue
+        send_queue.is_gathering = True
         left = _FRAMES_PER_TURN
         self._turn_ends_at = 0.0
         try:
@@ -290,9 +266,8 @@ class Connection(asyncio.BufferedProtocol):
                     asyncio.get_running_loop().call_soon(self.resume_reading)
                     break
         finally:
-            self._processing = False
-            if self._gathered and not self._closing:
-                self._send_gathered()
+            send_queue.is_gathering = False
+            send_queue.flush()
         self._give_back_buffer()
         if self._paused:
             # Frames are held back only for a moment, and the peer's end has to be noticed in the
@@ -412,189 +387,24 @@ class Connection(asyncio.BufferedProtocol):
 
     # ---- writing ----
 
-    def write(self, parts: Sequence[Part]) -> None:
-        """Send the parts after all earlier ones. The connection then releases each FileSlice."""
-        transport = self._transport
-        if self._closing or transport is None:
-            for part in parts:
-                if isinstance(part, FileSlice):
-                    part.release()
-            return
-        # Only bytes, with no file before them: they leave together with those of the same wake-up.
-        if not self._pending:
-            for part in parts:
-                if isinstance(part, FileSlice):
-                    break
-            else:
-                self._gather(parts)
-                return
-        self._send_gathered()
-        for part in parts:
-            if len(part):
-                self._pending.append(part)
-                self._pending_bytes += len(part)
-            elif isinstance(part, FileSlice):
-                part.release()
-        self._pump()
-
-    def _gather(self, parts: Sequence[Part]) -> None:
-        """Collect bytes that are written while frames are handed over, to send them together.
-
-        A pipelining client gets all responses of one wake-up in one system call, which saves a
-        third of the time of a small request.
-        """
-        for part in parts:
-            assert not isinstance(part, FileSlice)
-            self._gathered.append(part)
-            self._gathered_bytes += len(part)
-        if not self._processing or self._gathered_bytes > _GATHER_BYTES:
-            self._send_gathered()
-
-    def _send_gathered(self) -> None:
-        if self._gathered:
-            assert self._transport is not None
-            gathered, self._gathered, self._gathered_bytes = self._gathered, [], 0
-            self._transport.write(gathered[0] if len(gathered) == 1 else b"".join(gathered))
-
-    @property
-    def unsent_bytes(self) -> int:
-        """The bytes written that have not left this process."""
-        if self._transport is None:
-            return 0
-        return self._gathered_bytes + self._pending_bytes + self._transport.get_write_buffer_size()
-
     def pause_writing(self) -> None:
-        self._blocked = True
-        self._blocked_from_ns = self._blocked_from_ns or spent_ns()
-        # A peer that does not read its responses gets no more of them built: they would pile up
-        # here.
-        if self._pause_when_blocked and not self._closing:
-            self.pause_reading()
+        self.send_queue.on_transport_full()
 
     def resume_writing(self) -> None:
-        self._blocked = False
-        self._on_room()
+        self.send_queue.on_transport_empty()
 
-    def _on_room(self) -> None:
-        """Continue sending: the peer has read."""
+    def on_blocked(self) -> None:
+        # A peer that does not read its responses gets no more of them built: they would pile up
+        # here.
+        if self._pause_when_blocked:
+            self.pause_reading()
+
+    def on_room(self) -> None:
         self.was_active = True
-        self._pump()
-        if self._blocked_from_ns and not self._blocked and not self._watching:
-            self.blocked_ns += spent_ns() - self._blocked_from_ns
-            self._blocked_from_ns = 0
         if self._pause_when_blocked and not self._closing:
             self.resume_reading()
 
-    def _pump(self) -> None:
-        """Send pending parts until one has to wait."""
-        while self._pending and not self._blocked and not self._watching:
-            part = self._pending[0]
-            if isinstance(part, FileSlice):
-                if not self._send_file(part):
-                    return
-            elif not self._send_bytes(part):
-                return
-        if not self._pending and self._closing and self._transport is not None:
-            self._transport.close()
-
-    def _send_bytes(self, part: bytes | bytearray | memoryview) -> bool:
-        """Send one part of bytes, and return False if the rest has to wait."""
-        self._pending.popleft()
-        self._pending_bytes -= len(part)
-        assert self._transport is not None
-        if self._pending and self._is_direct():
-            # More follows immediately: MSG_MORE saves a packet for the header alone.
-            try:
-                sent = self._socket().send(part, _MSG_MORE)
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            except OSError as error:
-                self._fail(error)
-                return False
-            if sent < len(part):
-                self._pending.appendleft(memoryview(part)[sent:])
-                self._pending_bytes += len(part) - sent
-                self._watch()
-                return False
-            return True
-        self._transport.write(part)
-        return True
-
-    def _send_file(self, part: FileSlice) -> bool:
-        """Send as much of a file as the socket takes, and return False if the rest has to wait."""
-        assert self._transport is not None
-        try:
-            if self._is_direct():
-                sent = os.sendfile(
-                    self._socket().fileno(), part.file.fileno(), part.position, part.size
-                )
-            else:
-                data = part.file.pread(min(part.size, _READ_AHEAD_BYTES), part.position)
-                sent = len(data)
-                self._transport.write(data)
-        except (BlockingIOError, InterruptedError):
-            self._watch()
-            return False
-        except OSError as error:
-            self._fail(error)
-            return False
-        if sent == 0:
-            # The file is shorter than announced. The peer is waiting for bytes that will never
-            # come, so the connection cannot be kept.
-            self._fail(OSError(f"file ended {part.size} bytes early while it was being sent"))
-            return False
-        self._pending_bytes -= sent
-        if sent == part.size:
-            self._pending.popleft()
-            part.release()
-            return True
-        part.position += sent
-        part.size -= sent
-        return True
-
-    def _is_direct(self) -> bool:
-        """Return whether bytes may go directly to the socket, past the transport."""
-        if not hasattr(os, "sendfile"):
-            return False
-        assert self._transport is not None
-        info = self._transport.get_extra_info
-        # Past the transport the bytes would not be encrypted.
-        if info("sslcontext") is not None or info("socket") is None:
-            return False
-        try:
-            self._socket()
-        except OSError as error:
-            return not is_out_of_descriptors(error)  # otherwise the next use raises the error
-        return True
-
-    def _socket(self) -> socket.socket:
-        """Return a duplicate of the transport's socket: uvloop refuses `add_writer` on its own
-        socket."""
-        if self._file_socket is None:
-            assert self._transport is not None
-            own = self._transport.get_extra_info("socket")
-            self._file_socket = socket.socket(fileno=os.dup(own.fileno()))
-            self._file_socket.setblocking(False)
-        return self._file_socket
-
-    def _watch(self) -> None:
-        if not self._watching:
-            self._watching = True
-            self._blocked_from_ns = self._blocked_from_ns or spent_ns()
-            if self._pause_when_blocked:
-                self.pause_reading()
-            asyncio.get_running_loop().add_writer(self._socket().fileno(), self._writable)
-
-    def _stop_watching(self) -> None:
-        if self._watching:
-            self._watching = False
-            asyncio.get_running_loop().remove_writer(self._socket().fileno())
-
-    def _writable(self) -> None:
-        self._stop_watching()
-        self._on_room()
-
-    def _fail(self, error: OSError) -> None:
+    def on_send_failed(self, error: OSError) -> None:
         self.abort()
         self._notify_closed(error)
 

@@ -217,9 +217,10 @@ class ResponseQueue:
         if not self.wake_ns:
             self.wake_ns = now_ns
         self.times = times
-        if self._connection.blocked_ns:
-            times.send.add(self._connection.blocked_ns)
-            self._connection.blocked_ns = 0
+        send_queue = self._connection.send_queue
+        if send_queue.blocked_ns:
+            times.send.add(send_queue.blocked_ns)
+            send_queue.blocked_ns = 0
 
     def _begun(self, api: Api, version: int) -> tuple[RequestTimes, int, int]:
         """Return the counters, when the handler began, and how long the request was queued."""

@@ -220,7 +220,7 @@ class Router:
             elif now_ms - connection.idle_since_ms >= idle_ms and (
                 queue is None
                 or not queue.has_unanswered
-                or connection.unsent_bytes
+                or connection.send_queue.unsent_bytes
                 or connection.has_ended
             ):
                 self._connections.complaints.report(

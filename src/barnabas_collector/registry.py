@@ -13,7 +13,8 @@ A file's lines are spread over as many partitions as its topic had when the file
 it has now (`partition_counts`, by `file_id`): the pipeline recognises duplicates only within a
 partition.
 
-The registry is written atomically: before the first line of a file is sent, so that no other file
+The registry is written atomically, and is on disk before a call returns, so that a power cut leaves
+the old or the new one: before the first line of a file is sent, so that no other file
 can get its `file_id`, and after each portion that the broker has acknowledged. After a crash the
 last portion is therefore sent again, and the pipeline recognises it by its file and positions.
 """
@@ -21,9 +22,11 @@ last portion is therefore sent again, and the pipeline recognises it by its file
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+from barnabas.disk_sync import sync_descriptor
 from barnabas.errors import ConfigError
 from barnabas_collector.file_progress import FileProgress
 from barnabas_collector.known_files import KnownFiles
@@ -81,5 +84,19 @@ class Registry(KnownFiles):
             "partition_counts": self._partition_counts,
         }
         temporary = self._path.with_suffix(".new")
-        temporary.write_text(json.dumps(content, indent=1), "utf-8")
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(content, file, indent=1)
+            file.flush()
+            # Without it, the name may be on disk before the content: an empty registry.
+            sync_descriptor(file.fileno())
         temporary.replace(self._path)
+        _sync_names(self._path.parent)
+
+
+def _sync_names(directory: Path) -> None:
+    """Force the names in a directory onto the disk."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        sync_descriptor(descriptor)
+    finally:
+        os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,28 @@ def test_a_damaged_registry_says_what_to_do(tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises(ConfigError, match="remove it"):
             Registry(path)
+
+
+def test_the_content_is_on_disk_before_its_name_and_then_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SP-4: a power cut leaves the old registry or the new one, never an empty one."""
+    path = tmp_path / "registry.json"
+    registry = Registry(path)
+    synced: list[str] = []
+
+    def fsync(descriptor: int) -> None:
+        inode = os.fstat(descriptor).st_ino
+        if inode == tmp_path.stat().st_ino:
+            synced.append("directory")
+            assert len(json.loads(path.read_text())["files"]) == 1
+        else:
+            synced.append("file")
+            assert os.fstat(descriptor).st_size and not path.exists()
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    registry.save(new_file(LOG, b"first\n", 0))
+    assert synced == ["file", "directory"]
 
 
 def test_saving_moves_a_file_to_the_end(tmp_path: Path) -> None:

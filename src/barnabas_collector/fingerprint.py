@@ -1,4 +1,5 @@
-"""Hashes the beginning of a file, which grows with the file up to `BEGINNING_BYTES`. Pure.
+"""Describes the beginning of a file: its hash, which grows with the file up to `BEGINNING_BYTES`,
+and whether it is text. Pure.
 
 A path does not identify a file, and neither does an inode alone: file systems give the inode of a
 removed file to the next new file.
@@ -8,10 +9,27 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from barnabas_collector.file_holes import START
 
 BEGINNING_BYTES = 4096
 _TIME = re.compile(rb"[0-2]\d:[0-5]\d:[0-6]\d|\b1\d{9}")  # of a day, or since 1970
+_MAGIC: Final = (
+    b"\x7fELF", b"!<arch>\n", b"\xca\xfe\xba\xbe",
+    b"PK\x03\x04", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"\x1f\x9d",
+    b"\x1f\xa0", b"\x04\x22\x4d\x18",
+    b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"%PDF-",
+    b"SQLite format 3\0", b"PAR1", b"Obj\x01", b"LPKSHHRH",
+)  # fmt: skip
+"""The first bytes of programs, archives, images, tables and journald's files."""
+_TAR: Final = (257, b"ustar")
+_WIDE: Final = (b"\xff\xfe", b"\xfe\xff")  # the byte order mark of UTF-16 and UTF-32
+_CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n\v\f\r\b\x1b"))
+_MOST_CONTROLS: Final = 0.05
+"""The share of control bytes in the text of a log: random bytes have twice as many, and tables with
+fixed columns (`wtmp`) ten times. A stray NUL must not keep a log from being sent."""
+_HOLE: Final = re.compile(rb"(?:(?<=\n)|\A)\0{%d,}" % len(START))
 
 
 class Fingerprint(NamedTuple):
@@ -47,6 +65,19 @@ class Fingerprint(NamedTuple):
         """Return whether the part seen of this beginning contains a time, so that it occurs only
         once."""
         return _TIME.search(beginning, 0, self.size_bytes) is not None
+
+
+def is_binary(beginning: bytes) -> bool:
+    """Return whether this is the beginning of a binary file rather than of a log."""
+    at, mark = _TAR
+    if beginning.startswith(_MAGIC) or beginning[at:].startswith(mark):
+        return True
+    # Half of the bytes of UTF-16 text are NULs.
+    if beginning.startswith(_WIDE):
+        return False
+    text = _HOLE.sub(b"", beginning)
+    controls = len(text) - len(text.translate(None, _CONTROLS))
+    return controls > _MOST_CONTROLS * len(text)
 
 
 def digest(data: bytes) -> str:

@@ -8,8 +8,8 @@ be renamed, compressed or removed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from barnabas.errors import ConfigError
 from barnabas_collector.listings import Listings
@@ -22,8 +22,18 @@ _ABANDONED_S = 3600.0
 _log = logging.getLogger(__name__)
 
 Stat = tuple[int, int, int, int]
-IsNamed = Callable[[Path], bool]
-"""Returns whether the user named this file itself, rather than its directory."""
+
+
+class Choice(Protocol):
+    """Answers what the user said about a file."""
+
+    def is_named(self, path: Path) -> bool:
+        """Return whether an argument names this rotated file, and not only its directory."""
+        ...
+
+    def is_literal(self, path: Path) -> bool:
+        """Return whether an argument is this file itself, and not a directory or a pattern."""
+        ...
 
 
 class LogDirectory:
@@ -34,7 +44,7 @@ class LogDirectory:
         path: Path,
         quiet_s: float,
         listings: Listings | None = None,
-        is_named: IsNamed | None = None,
+        choice: Choice | None = None,
     ) -> None:
         self._listings = listings or Listings()
         self._path = path
@@ -44,7 +54,7 @@ class LogDirectory:
         self._paths: dict[Inode, Path] = {}  # at the last look
         self._quiet: dict[Path, tuple[Stat, Found]] = {}  # files that need no second look
         self._packed: dict[object, FileText] = {}  # compressed files, by status
-        self._is_named = is_named or (lambda _: False)
+        self._choice = choice
         self._unreadable: set[Path] = set()
 
     def look(self) -> list[Found]:
@@ -79,6 +89,10 @@ class LogDirectory:
     def path(self, found: Found) -> Path:
         """Return where the last look found it."""
         return self._paths[found.device, found.inode]
+
+    def is_literal(self, found: Found) -> bool:
+        """Return whether the user named the file itself."""
+        return self._choice is None or self._choice.is_literal(self.path(found))
 
     def is_quiet(self, found: Found) -> bool:
         """Return whether nothing has been written to it for `quiet_s`."""
@@ -205,7 +219,7 @@ class LogDirectory:
             file.beginning(),
             born_ns=file.born_ns,
             is_quiet=is_quiet,
-            is_named=self._is_named(path),
+            is_named=self._choice is not None and self._choice.is_named(path),
             text=text,
         )
 

@@ -27,16 +27,22 @@ class LogPaths:
         self._given = [Path(each).absolute() for each in given]
         self._listed: dict[Path, tuple[int, list[Path]]] = {}  # by directory; when it had changed
         self._named: set[Path] = set()  # rotated files, at the last look
+        self._literal: set[Path] = set()  # likewise: files that are arguments themselves
 
     def is_named(self, path: Path) -> bool:
         """Return whether an argument names this rotated file, and not only its directory or its
         log."""
         return path in self._named
 
+    def is_literal(self, path: Path) -> bool:
+        """Return whether an argument is this file itself, and not a directory or a pattern."""
+        return path in self._literal
+
     def paths(self) -> list[Path]:
         """Return the paths in the order of the arguments, each once."""
         found: dict[Path, None] = {}
         named: set[Path] = set()
+        literal: set[Path] = set()
         for each in self._given:
             if os.path.isdir(each):  # noqa: PTH112  # false if permission is denied
                 found.update(dict.fromkeys(self._in_directory(each)))
@@ -47,6 +53,7 @@ class LogPaths:
                 named.update(rotated)
             else:
                 found[each] = None
+                literal.add(each.resolve())
         rotated = [
             each
             for each in found
@@ -57,6 +64,7 @@ class LogPaths:
                 del found[each]
                 named.add(each)
         self._named = _resolve(named)
+        self._literal = literal
         return list(found)
 
     def _in_directory(self, directory: Path) -> list[Path]:

@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from barnabas.errors import ConfigError
 from barnabas_collector.file_progress import FileProgress
-from barnabas_collector.fingerprint import BEGINNING_BYTES, Fingerprint
+from barnabas_collector.fingerprint import BEGINNING_BYTES, Fingerprint, is_binary
 from barnabas_collector.known_files import KnownFiles
 from barnabas_collector.line_cutter import Line
 from barnabas_collector.line_reader import LineReader
 from barnabas_collector.listings import Listings
-from barnabas_collector.log_directory import IsNamed, LogDirectory
+from barnabas_collector.log_directory import Choice, LogDirectory
 from barnabas_collector.log_file import LogFile
 from barnabas_collector.packed_text import DamagedText
 from barnabas_collector.recognition import Found, Known, Recognised, recognise
@@ -56,20 +56,21 @@ class RotatedLog:
         quiet_s: float = QUIET_S,
         is_start: IsStart | None = None,
         listings: Listings | None = None,
-        is_named: IsNamed | None = None,
+        choice: Choice | None = None,
     ) -> None:
         """`is_start`: the rule for first lines; None if each line is a record. `listings`: shared
-        by the logs of a directory. `is_named`: selects the rotated files that are sent even at the
-        first look.
+        by the logs of a directory. `choice`: what the user named; None: this log, and no rotated
+        file.
 
         Raises `ConfigError` if the log does not exist or cannot be read.
         """
         self._is_start = is_start
         self._files = files
-        self._directory = LogDirectory(path, quiet_s, listings, is_named)
+        self._directory = LogDirectory(path, quiet_s, listings, choice)
         self._damaged: set[str] = set()
         self.unfinished_bytes = 0  # of unfinished lines, at the last look
         self.left: list[Path] = []  # the rotated files that the first look passed over
+        self.binary: set[Path] = set()  # files that are not sent because they are not text
         self.file_ids: tuple[str, ...] | None = None  # of the files found by the last look
         self.is_empty = False  # the last look found no file at all
         if not files.knows(str(self._directory.live)):
@@ -93,6 +94,7 @@ class RotatedLog:
             # Recorded even if there is none: rotated files that appear from now on are to be sent.
             self._files.pass_over(log, list(recognised.passed_over.values()))
             self.left = [self._directory.path(found[each]) for each in recognised.passed_over]
+        recognised = recognised._replace(files=self._texts(found, recognised.files))
         self.file_ids = tuple(each.file_id for each in recognised.files.values())
         for progress in recognised.files.values():
             # A new file is saved with its first lines only, by `_portion`.
@@ -109,6 +111,19 @@ class RotatedLog:
                 is_complete = True if is_old else None if is_last_look else False
                 yield from self._read(file, this, progress, is_complete)
         self._release(found, recognised)
+
+    def _texts(self, found: list[Found], files: dict[int, FileProgress]) -> dict[int, FileProgress]:
+        """Return the files without those that are binary: no line has been sent of them, and the
+        user did not name them."""
+        texts = {}
+        for place, progress in files.items():
+            this = found[place]
+            is_new = self._files.find(progress.file_id) is None
+            if is_new and is_binary(this.beginning) and not self._directory.is_literal(this):
+                self.binary.add(self._directory.path(this))
+            else:
+                texts[place] = progress
+        return texts
 
     def _known(self, found: list[Found]) -> Known:
         log = self._directory.live

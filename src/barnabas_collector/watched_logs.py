@@ -36,6 +36,7 @@ _SLOWER: Final = 1.5
 _LIST_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 30.0  # even at logs that seem unchanged
 _TOGETHER_S: Final = 0.25
+_MOST_SHOWN: Final = 20
 _MOST_OPEN: Final = 256  # idle logs whose files stay open
 
 Status = tuple[int, ...]
@@ -62,6 +63,7 @@ class WatchedLogs:
         self._numbers = itertools.count()
         self._unreadable: dict[Path, str] = {}
         self._left: list[Path] = []  # rotated files that are not sent, not logged yet
+        self._binary: set[Path] = set()  # files that are not sent because they are not text
         self._list_at_s = 0.0
 
     def __len__(self) -> int:
@@ -72,6 +74,11 @@ class WatchedLogs:
         """The logs that cannot be read, with the reasons."""
         return self._unreadable
 
+    @property
+    def binary(self) -> set[Path]:
+        """The files that are not sent because they are not text."""
+        return self._binary
+
     def portions(self, now_s: float, *, is_last_look: bool = False) -> Iterator[Portion]:
         """Yield the unsent lines of all logs that are due.
 
@@ -81,6 +88,7 @@ class WatchedLogs:
             self._list()
             self._list_at_s = now_s + _LIST_EVERY_S
         changed_ns = _ChangedDirectories()
+        binary: set[Path] = set()
         for watched in self._due_by(math.inf if is_last_look else now_s):
             if is_last_look or watched.is_worth_a_look(now_s, changed_ns, self._longest_s):
                 try:
@@ -94,12 +102,14 @@ class WatchedLogs:
                 self._unreadable.pop(watched.path, None)
                 left, watched.log.left = watched.log.left, []
                 self._left += left
+                binary |= watched.log.binary
                 # Descriptors are few. But a rotated file that may still be written to must stay
                 # open, since it may be compressed or removed.
                 if len(self._watched) > _MOST_OPEN and not watched.log.holds_rotated:
                     watched.log.close()
             heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
         self._log_left()
+        self._log_binary(binary)
 
     def _log_left(self) -> None:
         """Log once per round which rotated files were passed over by their log's first look."""
@@ -115,6 +125,19 @@ class WatchedLogs:
             shown.with_name(shown.name[:mark]),
         )
         self._left = []
+
+    def _log_binary(self, found: set[Path]) -> None:
+        """Log each binary file once."""
+        new = sorted(found - self._binary)
+        if new:
+            shown = ", ".join(map(str, new[:_MOST_SHOWN]))
+            _log.warning(
+                "not sending %s: %s%s; to send one as lines, name it",
+                counted(len(new), "binary file"),
+                shown,
+                ", ..." if len(new) > _MOST_SHOWN else "",
+            )
+            self._binary.update(new)
 
     def present(self) -> tuple[set[str], set[str]]:
         """Return the files found by the last looks, and the logs that were looked at."""
@@ -160,7 +183,7 @@ class WatchedLogs:
                     quiet_s=self._quiet_s,
                     is_start=self._is_start,
                     listings=self._listings,
-                    is_named=self._paths.is_named,
+                    choice=self._paths,
                 )
             except ConfigError as error:
                 self._complain(path, error)

@@ -35,15 +35,15 @@ def test_lines_are_sent_as_they_are_written(collecting: Collecting) -> None:
     wait_until(lambda: len(collecting.values()) == 3)
     with log.open("ab") as file:
         file.write(b"ur\n")
-    (collecting.logs / "later.log").write_bytes(b"\xff\x00 \n")
+    (collecting.logs / "later.log").write_bytes(b"\xff\x00 and what more there is\n")
     wait_until(lambda: len(collecting.values()) == 5)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate()
     assert process.returncode == 0
-    assert "5 records (18 bytes) to lines in " in errors
+    assert "5 records (40 bytes) to lines in " in errors
     records = collecting.records()
     assert [record.value for record in records[:3]] == [b"one", b"two", b"three"]
-    assert {record.value for record in records[3:]} == {b"four", b"\xff\x00 "}
+    assert {record.value for record in records[3:]} == {b"four", b"\xff\x00 and what more there is"}
     headers = dict(records[2].headers)
     assert headers.pop("host") and headers.pop("file.id") == records[2].key
     assert headers == {"file": str(log).encode(), "file.position": b"8", "file.line": b"3"}

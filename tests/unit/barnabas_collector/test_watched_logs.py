@@ -261,3 +261,61 @@ def test_a_preallocated_log_that_is_filled(here: Collection) -> None:
         file.seek(8)
         file.write(b"three\n")
     assert here.look() == [b"three"]
+
+
+BINARY: dict[str, bytes] = {
+    "wtmp": b"".join(b"\7\0\0\0" + b"pts/%d\n" % n + b"\0" * 300 + b"root" for n in range(40)),
+    "tool": b"\x7fELF\2\1\1" + b"text\n" * 900,
+    "site.db": b"SQLite format 3\0" + b"text\n" * 900,
+    "old.zip": b"PK\x03\x04text\n",
+    "noise": bytes(range(256)) * 16,
+    "backup.tar.gz": gzip.compress(b"name".ljust(257, b"\0") + b"ustar\n" * 50),
+    "noise.zst": bytes(cramjam.zstd.compress(bytes(range(256)) * 16)),
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_lg_2_a_binary_file_is_left_out(
+    here: Collection, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its bytes are no lines, whatever a directory or a pattern finds; it is logged once."""
+    (here.directory / name).write_bytes(BINARY[name])
+    (here.directory / "app.log").write_bytes(b"one\n")
+    with caplog.at_level(logging.WARNING):
+        assert here.look() == [b"one"]
+        os.utime(here.directory / name)
+        assert here.look() == []
+    assert [each for each in caplog.messages if "binary" in each] == [
+        f"not sending 1 binary file: {here.directory / name}; to send one as lines, name it"
+    ]
+    named = Collection(here.directory, str(here.directory / name), f"{here.directory}/*")
+    assert len(named.look()) > 1, "the user named it"
+
+
+def test_lg_2_a_rotated_binary_file_is_left_out_and_what_follows_it_is_sent(
+    here: Collection,
+) -> None:
+    log = here.directory / "state"
+    log.write_bytes(BINARY["wtmp"])
+    patterns = Collection(here.directory, f"{here.directory}/*")
+    assert patterns.look() == []
+    log.rename(here.directory / "state.1")
+    log.write_bytes(b"now it is text\n")
+    assert patterns.look() == [b"now it is text"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a stray \0 in a log of one line\n",
+        b"\0" * 3_000 + b"after a hole\n",
+        b"before a hole\n" + b"\0" * 300 + b"after it\n",
+        b"\x1b[31mERROR\x1b[0m in colour\n" * 90,
+        "ошибка\n".encode("koi8-r") * 90,
+        "\N{BYTE ORDER MARK}UTF-16 of Windows\n".encode("utf-16-le"),
+        b"\xff" * 9 + b"\n",
+    ],
+)
+def test_lg_2_text_of_any_encoding_is_sent(here: Collection, text: bytes) -> None:
+    (here.directory / "app.log").write_bytes(text)
+    assert here.look()

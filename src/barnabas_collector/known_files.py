@@ -13,6 +13,7 @@ from barnabas_collector.fingerprint import Fingerprint, digest
 from barnabas_collector.passed_over import PassedOver
 
 K = TypeVar("K")
+_NO_LOG = ""
 
 
 class KnownFiles(ABC):
@@ -57,6 +58,15 @@ class KnownFiles(ABC):
                     file = self._files[file_id]
                     if file.sent_bytes and Path(file.path).parent == directory:
                         yield file
+
+    @property
+    def has_looked(self) -> bool:
+        """Return whether any log has been looked at, in this or an earlier run."""
+        return bool(self._logs or self._files)
+
+    def end_first_look(self) -> None:
+        """Record the first look at all logs, even if there was none."""
+        self.pass_over(_NO_LOG, [])
 
     def passed_over(self, log: str) -> list[PassedOver] | None:
         """Return the rotated files at the first look at this log, or None if there has been no

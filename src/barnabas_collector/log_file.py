@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Final, TypeVar, cast
 from barnabas.errors import ConfigError
 from barnabas_collector.file_holes import START, data_start, next_data
 from barnabas_collector.fingerprint import BEGINNING_BYTES
+from barnabas_collector.line_cutter import MAX_LINE_BYTES
 from barnabas_collector.packed_text import MAGIC_BYTES, DamagedText, PackedText, unpacking
 from barnabas_collector.text_extent import DAMAGED, INCOMPLETE, Extent, extent_of
 
@@ -155,6 +156,14 @@ class LogFile:
             self.text.read(1)
         except (EOFError, DamagedText) as error:
             raise ConfigError(f"cannot read {self.path}: {error}") from None
+
+    def end_of_lines(self) -> int:
+        """Return the position after the last line feed of an uncompressed file, or the file's end
+        if its last line is too long to be sent whole."""
+        size_bytes = self.size_bytes()
+        start = max(0, size_bytes - MAX_LINE_BYTES)
+        feed = self.read_at(start, size_bytes - start).rfind(b"\n")
+        return start + feed + 1 if feed >= 0 or not start else size_bytes
 
     def has_no_writer(self) -> bool:
         """Return True only if it is certain that no process has the file open for writing.

@@ -4,39 +4,110 @@ pattern.
 A rotated file next to its log is part of that log, not a log in itself, even if an argument names
 it; a named rotated file is sent even if it existed before the first look at its log. In a
 directory, names with a leading dot are ignored.
+
+Below a directory (`is_recursive`, or `**` in a pattern) links to directories are not followed, so
+that no loop is possible and no file is found twice; links to files are.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import glob
+import logging
 import os
 import re
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from barnabas_collector.listings import is_settled
 from barnabas_collector.siblings import log_names
 
-_MAGIC = re.compile(r"[*?\[]")
+_log = logging.getLogger(__name__)
+
+_MAGIC: Final = re.compile(r"[*?\[]")
+_DEEPEST: Final = 32
+_MOST_DIRECTORIES: Final = 100_000
+
+
+class Patterns:
+    """File name patterns, for `include` and `exclude`.
+
+    A pattern without a slash is compared with the name alone. One with a slash is compared with the
+    whole path, or with its end if the pattern does not begin with a slash; `*` matches slashes,
+    too.
+    """
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        names, paths = [], []
+        for each in patterns:
+            if "/" not in each:
+                names.append(each)
+            else:
+                paths.append(each.rstrip("/") if each[0] == "/" else f"*/{each.rstrip('/')}")
+        self._name = _any_of(names)
+        self._path = _any_of(paths)
+
+    def __bool__(self) -> bool:
+        return self._name is not None or self._path is not None
+
+    def fit(self, path: Path) -> bool:
+        if self._name is not None and self._name.match(path.name):
+            return True
+        return self._path is not None and self._path.match(str(path)) is not None
+
+
+class _Directory(NamedTuple):
+    """A listed directory."""
+
+    changed_ns: int
+    logs: list[Path]
+    inner: list[Path]  # directories
 
 
 class LogPaths:
     """Looks again at each call of `paths`, listing only directories that have changed."""
 
-    def __init__(self, given: Sequence[str]) -> None:
+    def __init__(
+        self,
+        given: Sequence[str],
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        is_recursive: bool = False,
+        ignore_older_s: float | None = None,
+    ) -> None:
+        """`include`, `exclude`: patterns for what directories and patterns find. `is_recursive`:
+        directories are searched with all directories below them. `ignore_older_s`: a file that is
+        not known yet is a log only once it has been written within this time."""
         self._given = [Path(each).absolute() for each in given]
-        self._listed: dict[Path, tuple[int, list[Path]]] = {}  # by directory; when it had changed
+        self._include = Patterns(include)
+        self._exclude = Patterns(exclude)
+        self._is_recursive = is_recursive
+        self._ignore_older_s = ignore_older_s
+        self._listed: dict[Path, _Directory] = {}
         self._named: set[Path] = set()  # rotated files, at the last look
         self._literal: set[Path] = set()  # likewise: files that are arguments themselves
+        self._has_warned = False
 
     def is_named(self, path: Path) -> bool:
         """Return whether an argument names this rotated file, and not only its directory or its
         log."""
-        return path in self._named
+        return path in self._named and not self.is_too_old(path)
 
     def is_literal(self, path: Path) -> bool:
         """Return whether an argument is this file itself, and not a directory or a pattern."""
         return path in self._literal
+
+    def is_too_old(self, path: Path) -> bool:
+        """Return whether nothing has been written to the file for `ignore_older_s`."""
+        if self._ignore_older_s is None:
+            return False
+        try:
+            return time.time() - path.stat().st_mtime > self._ignore_older_s
+        except OSError:  # its reader reports it
+            return False
 
     def paths(self) -> list[Path]:
         """Return the paths in the order of the arguments, each once."""
@@ -45,11 +116,13 @@ class LogPaths:
         literal: set[Path] = set()
         for each in self._given:
             if os.path.isdir(each):  # noqa: PTH112  # false if permission is denied
-                found.update(dict.fromkeys(self._in_directory(each)))
+                directories = self._below(each) if self._is_recursive else [each]
+                for directory in directories:
+                    found.update(dict.fromkeys(self._wanted(self._list(directory).logs)))
             # A file that has such a character in its name is meant literally.
             elif _MAGIC.search(str(each)) and not os.path.exists(each):  # noqa: PTH110  # as above
-                logs, rotated = _fitting(str(each))
-                found.update(dict.fromkeys(logs))
+                logs, rotated = self._fitting(str(each))
+                found.update(dict.fromkeys(self._wanted(logs)))
                 named.update(rotated)
             else:
                 found[each] = None
@@ -67,35 +140,92 @@ class LogPaths:
         self._literal = literal
         return list(found)
 
-    def _in_directory(self, directory: Path) -> list[Path]:
+    def _wanted(self, logs: list[Path]) -> list[Path]:
+        """Return the logs that the patterns of `include` and `exclude` leave."""
+        if not self._include and not self._exclude:
+            return logs
+        return [path for path in logs if self._is_wanted(path)]
+
+    def _is_wanted(self, path: Path) -> bool:
+        # Between the renaming of a log and its return, its rotated file is listed alone. It must
+        # neither be left out then nor be sent in spite of the patterns, so it counts as its log.
+        names = [path, *(path.with_name(name) for name in log_names(path.name))]
+        if any(map(self._exclude.fit, names)):
+            return False
+        return not self._include or any(map(self._include.fit, names))
+
+    def _below(self, top: Path) -> Iterator[Path]:
+        """Yield a directory and all directories below it, except those that are excluded."""
+        waiting = [(top, 0)]
+        count = 0
+        while waiting:
+            directory, depth = waiting.pop()
+            yield directory
+            count += 1
+            inner = [each for each in self._list(directory).inner if not self._exclude.fit(each)]
+            if count + len(waiting) + len(inner) > _MOST_DIRECTORIES or depth == _DEEPEST:
+                if inner and not self._has_warned:
+                    self._has_warned = True
+                    _log.warning(
+                        "not looking below %s: more than %d directories, or more than %d levels",
+                        directory,
+                        _MOST_DIRECTORIES,
+                        _DEEPEST,
+                    )
+                continue
+            waiting += [(each, depth + 1) for each in reversed(inner)]
+
+    def _list(self, directory: Path) -> _Directory:
         try:
             changed_ns = directory.stat().st_mtime_ns
             before = self._listed.get(directory)
-            if before is not None and before[0] == changed_ns:
-                return before[1]
+            if before is not None and before.changed_ns == changed_ns:
+                return before
             with os.scandir(directory) as entries:
-                names = [each.name for each in entries if each.is_file() and each.name[0] != "."]
+                shown = [each for each in entries if each.name[0] != "."]
+                names = [each.name for each in shown if each.is_file()]
+                inner = [each.name for each in shown if each.is_dir(follow_symlinks=False)]
         except OSError:  # removed or unreadable: until it is back
-            return []
-        paths = [directory / name for name in sorted(_logs(names))]
+            self._listed.pop(directory, None)
+            return _Directory(0, [], [])
+        found = _Directory(
+            changed_ns,
+            [directory / name for name in sorted(_logs(names))],
+            [directory / name for name in sorted(inner)],
+        )
         if is_settled(changed_ns):
-            self._listed[directory] = (changed_ns, paths)
-        return paths
+            self._listed[directory] = found
+        return found
+
+    def _fitting(self, pattern: str) -> tuple[list[Path], list[Path]]:
+        """Return the logs that match a pattern, and the matching rotated files of these logs."""
+        by_directory: dict[Path, list[str]] = {}
+        for path in map(Path, sorted(set(self._expand(pattern)))):
+            if os.path.isfile(path):  # noqa: PTH113  # as above
+                by_directory.setdefault(path.parent, []).append(path.name)
+        found: list[Path] = []
+        rotated: list[Path] = []
+        for where, names in by_directory.items():
+            logs = set(_logs(names))
+            found += [where / name for name in sorted(logs)]
+            rotated += [where / name for name in names if name not in logs]
+        return found, rotated
+
+    def _expand(self, pattern: str) -> Iterator[str]:
+        """Yield the paths that match a pattern. `**` as a whole component stands for any number of
+        directories."""
+        before, stars, after = pattern.partition("/**")
+        # Otherwise `**` is part of a name, and means the same as `*`.
+        if not stars or (after and after[0] != "/"):
+            yield from glob.glob(pattern)  # noqa: PTH207  # absolute
+            return
+        for top in glob.glob(f"{before}/"):  # noqa: PTH207  # as above
+            for directory in self._below(Path(top)):
+                yield from self._expand(glob.escape(str(directory)) + (after or "/*"))
 
 
-def _fitting(pattern: str) -> tuple[list[Path], list[Path]]:
-    """Return the logs that match a pattern, and the matching rotated files of these logs."""
-    by_directory: dict[Path, list[str]] = {}
-    for path in map(Path, sorted(glob.glob(pattern, recursive=True))):  # noqa: PTH207  # absolute
-        if os.path.isfile(path):  # noqa: PTH113  # as above
-            by_directory.setdefault(path.parent, []).append(path.name)
-    found: list[Path] = []
-    rotated: list[Path] = []
-    for where, names in by_directory.items():
-        logs = set(_logs(names))
-        found += [where / name for name in sorted(logs)]
-        rotated += [where / name for name in names if name not in logs]
-    return found, rotated
+def _any_of(patterns: Sequence[str]) -> re.Pattern[str] | None:
+    return re.compile("|".join(map(fnmatch.translate, patterns))) if patterns else None
 
 
 def _resolve(paths: Iterable[Path]) -> set[Path]:

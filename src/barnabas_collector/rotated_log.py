@@ -78,12 +78,15 @@ class RotatedLog:
             file.check()
             file.close()
 
-    def portions(self, *, is_last_look: bool = False) -> Iterator[Portion]:
+    def portions(
+        self, *, is_last_look: bool = False, starts_at_end: bool = False
+    ) -> Iterator[Portion]:
         """Yield the lines that have not been sent. Before asking for the next portion, save the
         last one.
 
-        `is_last_look`: no other look follows in this run. Raises `ConfigError` if the file at the
-        log's path cannot be read.
+        `is_last_look`: no other look follows in this run. `starts_at_end`: if this is the first
+        look, only what is written from now on counts as not sent. Raises `ConfigError` if the file
+        at the log's path cannot be read.
         """
         found = self._directory.look()
         self.is_empty = not found
@@ -94,7 +97,10 @@ class RotatedLog:
             # Recorded even if there is none: rotated files that appear from now on are to be sent.
             self._files.pass_over(log, list(recognised.passed_over.values()))
             self.left = [self._directory.path(found[each]) for each in recognised.passed_over]
-        recognised = recognised._replace(files=self._texts(found, recognised.files))
+        texts = self._texts(found, recognised.files)
+        if starts_at_end and passed_over is None:
+            texts = {place: self._at_end(found[place], each) for place, each in texts.items()}
+        recognised = recognised._replace(files=texts)
         self.file_ids = tuple(each.file_id for each in recognised.files.values())
         for progress in recognised.files.values():
             # A new file is saved with its first lines only, by `_portion`.
@@ -124,6 +130,19 @@ class RotatedLog:
             else:
                 texts[place] = progress
         return texts
+
+    def _at_end(self, found: Found, progress: FileProgress) -> FileProgress:
+        """Return a new file as if it had been sent up to its last line feed, and save it so."""
+        file = self._directory.open(found)
+        if file is None or self._files.find(progress.file_id) is not None:
+            return progress
+        # Its lines are not counted, which would take as long as sending them.
+        if file.is_compressed:
+            progress = progress._replace(is_complete=True)
+        else:
+            progress = progress.sent_to(file.end_of_lines(), progress.line, file)
+        self._files.save(progress)
+        return progress
 
     def _known(self, found: list[Found]) -> Known:
         log = self._directory.live

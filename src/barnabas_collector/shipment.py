@@ -25,6 +25,7 @@ class Shipment(NamedTuple):
     is_start: IsStart | None = None
     quiet_s: float = QUIET_S
     transaction_timeout_ms: int = 60_000
+    from_end: bool = False  # start at the ends of the files that exist at the first look
     retention_s: float = RETENTION_S  # of the positions of files that are gone
     client_options: Mapping[str, Any] = {}
     """The options of every client, such as security options."""

@@ -130,6 +130,7 @@ class _Shipper:
                 self._positions,
                 quiet_s=self._shipment.quiet_s,
                 is_start=self._shipment.is_start,
+                from_end=self._shipment.from_end,
             )
             try:
                 await self._send_all(producer, logs, stopping, once=once)

@@ -52,7 +52,10 @@ class WatchedLogs:
         *,
         quiet_s: float = QUIET_S,
         is_start: IsStart | None = None,
+        from_end: bool = False,
     ) -> None:
+        """`from_end`: start at the ends of the files that exist when a collector looks for the
+        first time."""
         self._paths = paths
         self._listings = Listings()
         self._files = files
@@ -65,6 +68,8 @@ class WatchedLogs:
         self._left: list[Path] = []  # rotated files that are not sent, not logged yet
         self._binary: set[Path] = set()  # files that are not sent because they are not text
         self._list_at_s = 0.0
+        self._starts_at_end = from_end and not files.has_looked
+        self._too_old: set[Path] = set()  # logs that are ignored
 
     def __len__(self) -> int:
         return len(self._watched)
@@ -92,7 +97,12 @@ class WatchedLogs:
         for watched in self._due_by(math.inf if is_last_look else now_s):
             if is_last_look or watched.is_worth_a_look(now_s, changed_ns, self._longest_s):
                 try:
-                    yield from watched.portions(now_s, self._longest_s, is_last_look=is_last_look)
+                    yield from watched.portions(
+                        now_s,
+                        self._longest_s,
+                        is_last_look=is_last_look,
+                        starts_at_end=self._starts_at_end,
+                    )
                 except ConfigError as error:
                     # It is listed and tried again within a second.
                     self._complain(watched.path, error)
@@ -110,6 +120,10 @@ class WatchedLogs:
             heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
         self._log_left()
         self._log_binary(binary)
+        if self._starts_at_end:
+            self._starts_at_end = False
+            # Even if there was no log yet: those of the next run are later ones.
+            self._files.end_first_look()
 
     def _log_left(self) -> None:
         """Log once per round which rotated files were passed over by their log's first look."""
@@ -174,7 +188,7 @@ class WatchedLogs:
         paths = self._paths.paths()
         self._drop_gone(set(paths))
         for path in paths:
-            if path in self._watched:
+            if path in self._watched or self._is_too_old(path):
                 continue
             try:
                 log = RotatedLog(
@@ -190,6 +204,30 @@ class WatchedLogs:
             else:
                 watched = self._watched[path] = _Watched(path, log)
                 heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
+        self._log_too_old()
+
+    def _is_too_old(self, path: Path) -> bool:
+        """Return whether a log is ignored because of its age: nothing of it has been sent, and so
+        nothing of it can be missed."""
+        if not self._paths.is_too_old(path):
+            self._too_old.discard(path)
+            return False
+        if path not in self._too_old:
+            if self._files.knows(str(path.resolve())):
+                return False
+            self._too_old.add(path)
+        return True
+
+    def _log_too_old(self) -> None:
+        """Log, with the first listing, how many logs are ignored because of their age."""
+        if self._too_old and not self._list_at_s:
+            shown = min(self._too_old)
+            _log.warning(
+                "ignoring %s that had not been written for longer than --ignore-older allows,"
+                " such as %s",
+                counted(len(self._too_old), "file"),
+                shown,
+            )
 
     def _drop_gone(self, listed: set[Path]) -> None:
         """Stop watching the logs that are no longer listed and have no file left."""
@@ -242,11 +280,13 @@ class _Watched:
         self._rest(now_s, longest_s)
         return False
 
-    def portions(self, now_s: float, longest_s: float, *, is_last_look: bool) -> Iterator[Portion]:
+    def portions(
+        self, now_s: float, longest_s: float, *, is_last_look: bool, starts_at_end: bool
+    ) -> Iterator[Portion]:
         # The status before the look: what changes during the look is worth another one.
         before = self._now(_ChangedDirectories())
         has_grown = False
-        for portion in self.log.portions(is_last_look=is_last_look):
+        for portion in self.log.portions(is_last_look=is_last_look, starts_at_end=starts_at_end):
             has_grown = True
             yield portion
         self._status = before

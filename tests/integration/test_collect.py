@@ -168,3 +168,20 @@ def test_what_cannot_be_is_one_clear_line_ux_4(
     else:
         errors = collecting.once(path, *options[1:], code=1)
     assert error.format(here=collecting.logs) in errors.splitlines()[-1], errors
+
+
+def test_lg_2_what_the_options_choose_and_where_they_start(collecting: Collecting) -> None:
+    """With --from-end and after a restart, each line that was written since is sent once."""
+    for name in ("app.log", "deep/er/inner.log", "deep/debug.log", "deep/notes.txt"):
+        (collecting.logs / name).parent.mkdir(parents=True, exist_ok=True)
+        (collecting.logs / name).write_bytes(b"old\n")
+    options = [str(collecting.logs), "--recursive", "--include", "*.log", "--exclude", "debug*"]
+    options += ["--from-end", "--ignore-older", "24h"]
+    assert "0 records" in collecting.once(*options)
+    for path in collecting.logs.rglob("*.*"):
+        with path.open("ab") as file:
+            file.write(path.name.encode() + b"\n")
+    collecting.once(*options)
+    assert sorted(collecting.values()) == [b"app.log", b"inner.log"]
+    errors = collecting.once(str(collecting.logs), "--ignore-older", "a day", code=2)
+    assert "'a day' is not a number with s, m, h or d: 24h" in errors

@@ -30,6 +30,21 @@ storage = click.option(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+class Duration(click.ParamType):
+    """A time such as `90s`, `15m`, `24h` or `7d`, as seconds."""
+
+    name = "time"
+    _UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> float:
+        found = re.fullmatch(r"(\d{1,9})([smhd])", str(value))
+        if found is None:
+            self.fail(f"{value!r} is not a number with s, m, h or d: 24h", parameter, context)
+        return int(found[1]) * self._UNITS[found[2]]
+
+
 def topic_name(command: F) -> F:
     """Add the topic as an argument or, as in Kafka's tools, as `--topic`."""
     option = click.option(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,3 +78,106 @@ def test_the_logs_of_a_name_have_it_among_their_siblings(name: str) -> None:
 )
 def test_every_log_is_found_from_its_rotated_files(log: str, end: str) -> None:
     assert siblings(log, [log + end]) != [log + end] or log in log_names(log + end)
+
+
+TREE = [
+    "app.log", "app.log.1", "notes.txt", "web/access.log", "web/error.log", "web/old/access.log",
+    "web/.git/hidden.log", "cache/big.log", "db/data.log/inner.log", "alone.log.3",
+]  # fmt: skip
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in TREE:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def names(paths: LogPaths, top: Path) -> list[str]:
+    return [str(each.relative_to(top)) for each in paths.paths()]
+
+
+EVERYTHING = [
+    "alone.log.3", "app.log", "notes.txt", "cache/big.log", "db/data.log/inner.log",
+    "web/access.log", "web/error.log", "web/old/access.log",
+]  # fmt: skip
+
+
+def test_lg_2_a_directory_is_searched_with_all_below_it(tree: Path) -> None:
+    paths = LogPaths([str(tree)], is_recursive=True)
+    assert names(paths, tree) == EVERYTHING
+    (tree / "web" / "new").mkdir()
+    (tree / "web" / "new" / "late.log").touch()
+    assert "web/new/late.log" in names(paths, tree)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("**/*.log", [each for each in EVERYTHING if each.endswith(".log")]),
+        ("**", EVERYTHING),
+        ("web/**/access.log", ["web/access.log", "web/old/access.log"]),
+        ("**/old/**/*.log", ["web/old/access.log"]),
+        ("*b/**/error.log", ["web/error.log"]),
+        ("app**", ["app.log"]),
+    ],
+)
+def test_lg_2_two_stars_are_any_number_of_directories(
+    tree: Path, pattern: str, found: list[str]
+) -> None:
+    assert sorted(names(LogPaths([f"{tree}/{pattern}"]), tree)) == sorted(found)
+
+
+def test_lg_2_links_to_directories_are_not_followed_and_links_to_files_are(tree: Path) -> None:
+    (tree / "web" / "loop").symlink_to(tree)
+    (tree / "web" / "link.log").symlink_to(tree / "notes.txt")
+    expected = sorted([*EVERYTHING, "web/link.log"])
+    for paths in (LogPaths([str(tree)], is_recursive=True), LogPaths([f"{tree}/**"])):
+        assert sorted(names(paths, tree)) == expected
+
+
+def test_lg_2_a_search_has_a_depth(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    deep = tmp_path
+    for _ in range(40):
+        deep = deep / "d"
+    deep.mkdir(parents=True)
+    (deep / "lost.log").touch()
+    (tmp_path / "app.log").touch()
+    paths = LogPaths([str(tmp_path)], is_recursive=True)
+    with caplog.at_level(logging.WARNING):
+        assert names(paths, tmp_path) == ["app.log"] == names(paths, tmp_path)
+    assert len(caplog.messages) == 1 and "more than 32 levels" in caplog.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "found"),
+    [
+        (["*.log"], [], [each for each in EVERYTHING if each != "notes.txt"]),
+        (["access.log", "*.txt"], [], ["notes.txt", "web/access.log", "web/old/access.log"]),
+        (["web/*"], ["old"], ["web/access.log", "web/error.log"]),
+        ([], ["*.log"], ["notes.txt"]),
+        (["*.log"], ["/*/cache", "web/old/"],
+         ["alone.log.3", "app.log", "db/data.log/inner.log", "web/access.log", "web/error.log"]),
+    ],
+)  # fmt: skip
+def test_lg_2_what_is_included_and_not_excluded(
+    tree: Path, include: list[str], exclude: list[str], found: list[str]
+) -> None:
+    paths = LogPaths([str(tree)], include=include, exclude=exclude, is_recursive=True)
+    assert names(paths, tree) == found
+
+
+def test_lg_2_between_a_renaming_and_the_new_log_the_patterns_hold(tree: Path) -> None:
+    """The rotated file is listed alone then."""
+    excluding = LogPaths([str(tree)], exclude=["app.log"])
+    including = LogPaths([str(tree)], include=["app.log"])
+    assert names(excluding, tree) == ["alone.log.3", "notes.txt"]
+    (tree / "app.log").rename(tree / "app.log.1")
+    assert names(excluding, tree) == ["alone.log.3", "notes.txt"]
+    assert names(including, tree) == ["app.log.1"]
+
+
+def test_lg_2_a_file_that_is_an_argument_needs_no_pattern(tree: Path) -> None:
+    paths = LogPaths([f"{tree}/notes.txt", str(tree)], include=["app*"], exclude=["*.txt"])
+    assert names(paths, tree) == ["notes.txt", "app.log"]

@@ -31,15 +31,25 @@ SIZES = (1, 4_095, 4_096, 4_097, 70_000, 1_100_000)
 class Collection:
     """Runs over a directory; what each returns is sent."""
 
-    def __init__(self, directory: Path, *paths: str, quiet_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *paths: str,
+        quiet_s: float = 60.0,
+        ignore_older_s: float | None = None,
+        from_end: bool = False,
+    ) -> None:
         self.directory = directory
         self.positions = Positions("here")
-        self._paths = LogPaths(paths or [str(directory)])
+        self._paths = LogPaths(paths or [str(directory)], ignore_older_s=ignore_older_s)
         self._quiet_s = quiet_s
+        self._from_end = from_end
         self.logs = self._watched()
 
     def _watched(self) -> WatchedLogs:
-        return WatchedLogs(self._paths, self.positions, quiet_s=self._quiet_s)
+        return WatchedLogs(
+            self._paths, self.positions, quiet_s=self._quiet_s, from_end=self._from_end
+        )
 
     def look(self) -> list[bytes]:
         found = []
@@ -319,3 +329,82 @@ def test_lg_2_a_rotated_binary_file_is_left_out_and_what_follows_it_is_sent(
 def test_lg_2_text_of_any_encoding_is_sent(here: Collection, text: bytes) -> None:
     (here.directory / "app.log").write_bytes(text)
     assert here.look()
+
+
+def test_lg_2_from_the_end_only_what_is_written_later_is_sent(tmp_path: Path) -> None:
+    """A later file is sent from its beginning, and a restart changes nothing."""
+    here = Collection(tmp_path, from_end=True)
+    log, long = tmp_path / "app.log", tmp_path / "long.log"
+    log.write_bytes(b"old\nunfin")
+    long.write_bytes(banner(70_000_000))
+    (tmp_path / "older.log.gz").write_bytes(gzip.compress(b"old\n"))
+    (tmp_path / "empty.log").touch()
+    with log.open("ab"):  # so that the unfinished line waits
+        assert here.look() == []
+    here.restart()
+    for path, text in ((log, b"ished\nnew\n"), (long, b"more\n"), (tmp_path / "empty.log", b"1\n")):
+        with path.open("ab") as file:
+            file.write(text)
+    (tmp_path / "later.log").write_bytes(b"first\n")
+    assert sorted(here.look()) == [b"1", b"first", b"more", b"new", b"unfinished"]
+    here.restart()
+    log.rename(tmp_path / "app.log.1")
+    (tmp_path / "app.log.1.gz").write_bytes(
+        gzip.compress((tmp_path / "app.log.1").read_bytes() + b"rotated\n")
+    )
+    (tmp_path / "app.log.1").unlink()
+    log.write_bytes(b"fresh\n")
+    assert here.look() == [b"rotated", b"fresh"]
+    assert here.look() == []
+
+
+def test_lg_2_from_the_end_of_nothing_all_files_are_later_ones(tmp_path: Path) -> None:
+    here = Collection(tmp_path, from_end=True)
+    assert here.look() == []
+    here.restart()
+    (tmp_path / "app.log").write_bytes(b"one\n")
+    assert here.look() == [b"one"]
+
+
+def test_lg_2_a_collector_that_has_looked_continues_whatever_the_end(tmp_path: Path) -> None:
+    (tmp_path / "app.log").write_bytes(b"one\n")
+    here = Collection(tmp_path)
+    assert here.look() == [b"one"]
+    here._from_end = True
+    here.restart()
+    (tmp_path / "app.log").write_bytes(b"one\ntwo\n")
+    (tmp_path / "other.log").write_bytes(b"three\n")
+    assert here.look() == [b"two", b"three"]
+
+
+def test_lg_2_an_old_file_is_ignored_until_it_is_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """But not one of which something was sent: the rest of it would be lost."""
+    here = Collection(tmp_path, ignore_older_s=86_400.0)
+    old, known = tmp_path / "old.log", tmp_path / "known.log"
+    known.write_bytes(b"1\n")
+    old.write_bytes(b"long ago\n")
+    os.utime(old, (0, 0))
+    with caplog.at_level(logging.WARNING):
+        assert here.look() == [b"1"]
+        with known.open("ab") as file:
+            file.write(b"2\n")
+        os.utime(known, (0, 0))
+        here.restart()
+        assert here.look() == [b"2"]
+    (said,) = {each for each in caplog.messages if "--ignore-older" in each}
+    assert said.startswith("ignoring 1 file ") and said.endswith(f"such as {old}")
+    with old.open("ab") as file:
+        file.write(b"and now\n")
+    assert here.look() == [b"long ago", b"and now"]
+
+
+def test_lg_2_old_rotated_files_are_ignored_even_if_they_are_named(tmp_path: Path) -> None:
+    for age_days, name in enumerate(("app.log", "app.log.1", "app.log.2")):
+        (tmp_path / name).write_bytes(name.encode() + b"\n")
+        then_s = (tmp_path / name).stat().st_mtime - age_days * 86_400
+        os.utime(tmp_path / name, (then_s, then_s))
+    here = Collection(tmp_path, f"{tmp_path}/app.log*", ignore_older_s=1.5 * 86_400)
+    assert here.look() == [b"app.log.1", b"app.log"]
+    assert here.look() == []

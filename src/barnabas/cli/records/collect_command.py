@@ -16,7 +16,7 @@ import click
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import run_client
+from barnabas.cli.options import Duration, run_client
 from barnabas.counted import counted
 from barnabas.records.compression import CODEC_NAMES
 from barnabas_collector.joint_work import run_together
@@ -86,6 +86,39 @@ _STANDARD_INPUT = "-"
     show_default=True,
     help="Forget the positions of files that have been gone for so long.",
 )
+@click.option(
+    "--include",
+    multiple=True,
+    metavar="PATTERN",
+    help="Of the files that a DIR or a GLOB finds, send only those that match, such as '*.log'; a "
+    "pattern with a slash is compared with the whole path. May be repeated.",
+)
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="PATTERN",
+    help="Leave out the files and directories that match. May be repeated.",
+)
+@click.option(
+    "--recursive",
+    "is_recursive",
+    is_flag=True,
+    help="Search each DIR with all directories below it; '**' in a GLOB does the same.",
+)
+@click.option(
+    "--ignore-older",
+    type=Duration(),
+    metavar="TIME",
+    help="Ignore files that were last written longer ago, such as 24h or 7d, until they are "
+    "written again. Files of which lines have been sent are read on.",
+)
+@click.option(
+    "--from-end",
+    "from_end",
+    is_flag=True,
+    help="Start at the end of the files that exist when this collector first looks; later files "
+    "are sent from their beginning.",
+)
 @click.option("--once", is_flag=True, help="Send the present lines, and end.")
 def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     """Send the lines of log files to a topic as they are written, each of them once.
@@ -125,12 +158,21 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
         socket.gethostname(),
         CODEC_NAMES.index(given["compression"]),
         _rule(given["record_start"]),
+        from_end=given["from_end"],
         retention_s=given["retention"] * 60.0,
         client_options=client_options(),
     )
     began_s = time.monotonic()
     sources = _sources(shipment, paths, given["tcp"], given["udp"])
-    shipped = run_client(_collect(shipment, files, sources, once=given["once"]), None)
+    logs = LogPaths(
+        files,
+        include=given["include"],
+        exclude=given["exclude"],
+        is_recursive=given["is_recursive"],
+        ignore_older_s=given["ignore_older"],
+    )
+    work = _collect(shipment, logs if files else None, sources, once=given["once"])
+    shipped = run_client(work, None)
     click.echo(_summary(shipped, shipment.topic, time.monotonic() - began_s), err=True)
     return EXIT_FAILURE if shipped.refused else EXIT_OK
 
@@ -170,7 +212,7 @@ def _rule(pattern: str | None) -> IsStart | None:
 
 
 async def _collect(
-    shipment: Shipment, paths: Sequence[str], sources: Sequence[Source], *, once: bool
+    shipment: Shipment, logs: LogPaths | None, sources: Sequence[Source], *, once: bool
 ) -> Shipped:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -178,8 +220,8 @@ async def _collect(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     work = []
-    if paths:
-        work.append(ship(shipment, LogPaths(paths), stopping, once=once))
+    if logs is not None:
+        work.append(ship(shipment, logs, stopping, once=once))
     if sources:
         work.append(receive(shipment, sources, stopping))
     total = Shipped()

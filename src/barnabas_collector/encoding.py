@@ -36,8 +36,8 @@ class LineEncoder:
         self._key = nullable(key)
         self._count = 2 + len(of_file)
         fixed = b"".join(_header_name(name) + nullable(value) for name, value in of_file)
-        self._headers = VARINTS[self._count] + fixed + _header_name(POSITION)
-        self._headers_of_cut = VARINTS[self._count + 1] + fixed + _header_name(POSITION)
+        self._fixed = fixed + _header_name(POSITION)
+        self._headers = VARINTS[self._count] + self._fixed
         self._line = _header_name(LINE)
 
     def batches(self, lines: Iterable[Line], now_ms: int) -> Iterator[bytes]:
@@ -49,6 +49,10 @@ class LineEncoder:
             text = line.text
             place, number = b"%d" % line.position, b"%d" % line.number
             length = len(text)
+            if line.more or line.is_cut:
+                shown, rest = self._with_more(line)
+            else:
+                shown, rest = headers, b""
             record = b"".join(
                 (
                     b"\0\0",  # attributes, and the timestamp's difference from the first record's
@@ -56,13 +60,13 @@ class LineEncoder:
                     key,
                     varints[length],
                     text,
-                    self._headers_of_cut if line.is_cut else headers,
+                    shown,
                     varints[len(place)],
                     place,
                     line_name,
                     varints[len(number)],
                     number,
-                    _cut_header(line) if line.is_cut else b"",
+                    rest,
                 )
             )
             length = len(record)
@@ -76,6 +80,15 @@ class LineEncoder:
         if count:
             yield encoded_batch(parts, count, self._codec, now_ms)
 
+    def _with_more(self, line: Line) -> tuple[bytes, bytes]:
+        """Return what comes before the position and after the line number, for a line that was
+        cut or has headers of its own."""
+        more = line.more
+        if line.is_cut:
+            more = (*more, (CUT, b"%d" % line.size_bytes))
+        after = b"".join(_header_name(name) + nullable(value) for name, value in more)
+        return VARINTS[self._count + len(more)] + self._fixed, after
+
 
 def encoded_batch(parts: Iterable[bytes], count: int, codec: int, now_ms: int) -> bytes:
     """Return a whole batch of `count` encoded records, all with this timestamp."""
@@ -86,7 +99,3 @@ def encoded_batch(parts: Iterable[bytes], count: int, codec: int, now_ms: int) -
 
 def _header_name(name: str) -> bytes:
     return nullable(name.encode())
-
-
-def _cut_header(line: Line) -> bytes:
-    return _header_name(CUT) + nullable(b"%d" % line.size_bytes)

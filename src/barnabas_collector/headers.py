@@ -7,6 +7,13 @@ file.line       number of the line in that file, from 1
 host            the machine on which the line was collected
 file.cut        only on a line that was cut: its full length in bytes
 
+Lines of a container's log have, as far as its path and the runtime give them,
+
+container.id, container.name
+container.stream        `stdout` or `stderr`
+container.time          when the runtime received the line, as the runtime wrote it
+kubernetes.namespace, kubernetes.pod, kubernetes.pod.uid
+
 Syslog messages have `host`, and
 
 syslog.from        address of the sender
@@ -21,6 +28,14 @@ POSITION = "file.position"
 LINE = "file.line"
 CUT = "file.cut"
 HOST = "host"
+
+CONTAINER_ID = "container.id"
+CONTAINER_NAME = "container.name"
+CONTAINER_STREAM = "container.stream"
+CONTAINER_TIME = "container.time"
+KUBERNETES_NAMESPACE = "kubernetes.namespace"
+KUBERNETES_POD = "kubernetes.pod"
+KUBERNETES_POD_UID = "kubernetes.pod.uid"
 
 SYSLOG_FROM = "syslog.from"
 SYSLOG_FACILITY = "syslog.facility"

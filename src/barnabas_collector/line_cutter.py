@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from barnabas.records.record import Headers
 from barnabas_collector.file_holes import AT_START_BYTES, START, WITHIN_BYTES
 
 MAX_LINE_BYTES = 262_144  # far above any request that a web server accepts
@@ -25,6 +26,7 @@ class Line(NamedTuple):
     number: int  # from 1
     text: bytes
     size_bytes: int  # of the whole line without its line feed; larger than `text` if that is cut
+    more: Headers = ()  # headers of this line alone
 
     @property
     def is_cut(self) -> bool:

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.errors import ConfigError
+from barnabas.records.record import Headers
+from barnabas_collector.container_logs import ContainerReader, container_of
 from barnabas_collector.file_progress import FileProgress
 from barnabas_collector.fingerprint import BEGINNING_BYTES, Fingerprint, is_binary
 from barnabas_collector.known_files import KnownFiles
@@ -43,6 +45,7 @@ class Portion(NamedTuple):
 
     progress: FileProgress
     lines: list[Line]
+    more: Headers = ()  # headers of all lines of the log
 
 
 class RotatedLog:
@@ -66,6 +69,7 @@ class RotatedLog:
         """
         self._is_start = is_start
         self._files = files
+        self._container = container_of(path)
         self._directory = LogDirectory(path, quiet_s, listings, choice)
         self._damaged: set[str] = set()
         self.unfinished_bytes = 0  # of unfinished lines, at the last look
@@ -247,9 +251,11 @@ class RotatedLog:
             seen = Fingerprint.of(file.beginning())
             before, after = before.with_beginning(seen), after.with_beginning(seen)
         self._files.save(before)
-        return Portion(after, lines)
+        return Portion(after, lines, self._container or ())
 
     def _reader(self, file: LogFile, progress: FileProgress) -> Reader:
+        if self._container is not None:
+            return ContainerReader(file.text, progress.position, progress.line, self._is_start)
         if self._is_start is None:
             return LineReader(file.text, progress.position, progress.line)
         return RecordReader(file.text, progress.position, progress.line, self._is_start)

@@ -168,14 +168,14 @@ class _Shipper:
                 await asyncio.wait_for(stopping.wait(), logs.pause_s(time.monotonic()))
 
     async def _send(self, producer: Producer, portion: Portion) -> None:
-        progress, lines = portion
+        progress, lines, of_log = portion
         if not self._open.transactions:
             producer.begin_transaction()
         # The file decides the partition, so that its lines stay in order.
         key = progress.file_id.encode()
         partition = partition_for_key(key, self._partitions)
         place = TopicPartition(self._shipment.topic, partition)
-        more = ((HOST, self._shipment.host.encode()),)
+        more = ((HOST, self._shipment.host.encode()), *of_log)
         encoder = LineEncoder(progress, key, more, self._shipment.codec)
         for batch in encoder.batches(lines, int(time.time() * 1_000)):
             await producer.send_batch(place, batch)

@@ -102,7 +102,7 @@ class Collector:
     def send(self, portions: Iterable[Portion]) -> Collected:
         """Send the portions in order, and save each position once it has been acknowledged."""
         total = Collected()
-        for progress, lines in portions:
+        for progress, lines, _ in portions:
             partitions = self._partitions_of(progress.file_id) if lines else 1
             records = _records(self._topic, partitions, progress, lines)
             deliveries = self._producer.send_many(records)

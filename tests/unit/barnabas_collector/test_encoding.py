@@ -29,7 +29,7 @@ def test_records_are_read_back(
     given_lines: list[tuple[bytes, int, bool]], codec: int, key: bytes | None
 ) -> None:
     lines = [
-        Line(position, number, text, len(text) + 7 * is_cut)
+        Line(position, number, text, len(text) + 7 * is_cut, (("own", text),) * (number % 2))
         for number, (text, position, is_cut) in enumerate(given_lines, 1)
     ]
     records = [each for batch in encoded(lines, codec, key) for each in iterate_records(batch)]
@@ -44,6 +44,7 @@ def test_records_are_read_back(
             "file.position": b"%d" % line.position,
             "file.line": b"%d" % line.number,
         }
+        expected.update(line.more)
         if line.is_cut:
             expected["file.cut"] = b"%d" % line.size_bytes
         assert dict(record.headers) == expected

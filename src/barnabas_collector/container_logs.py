@@ -1,0 +1,279 @@
+"""Reads the logs of containers: which container a path belongs to, and what its program wrote.
+
+    /var/lib/docker/containers/<id>/<id>-json.log                  Docker: json-file
+        {"log":"INFO fine\\n","stream":"stdout","time":"2026-11-27T05:45:12.034Z"}
+    /var/log/pods/<namespace>_<pod>_<uid>/<container>/0.log        Kubernetes: CRI, as of containerd
+    /var/log/containers/<pod>_<namespace>_<container>-<id>.log
+        2026-11-27T05:45:12.034Z stdout F INFO fine
+
+A record's value is the line that the program wrote, so that its own format is recognised; the
+stream and the time become headers of the record. A line that is too long for the container's
+runtime is written in parts, which are joined here. A line without such a wrapping is sent as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from barnabas.records.record import Headers
+from barnabas_collector.headers import (
+    CONTAINER_ID,
+    CONTAINER_NAME,
+    CONTAINER_STREAM,
+    CONTAINER_TIME,
+    KUBERNETES_NAMESPACE,
+    KUBERNETES_POD,
+    KUBERNETES_POD_UID,
+)
+from barnabas_collector.line_cutter import MAX_LINE_BYTES, Line
+from barnabas_collector.line_reader import LineReader
+from barnabas_collector.record_joiner import IsStart, RecordJoiner
+
+_PATHS: Final = (
+    re.compile(r"/(?P<id>[0-9a-f]{64})/(?P=id)-json\.log"),
+    re.compile(r"/(?P<id>[0-9a-f]{64})/userdata/ctr\.log"),  # Podman's k8s-file
+    re.compile(
+        r"/pods/(?P<namespace>[^_/]+)_(?P<pod>[^_/]+)_(?P<uid>[^_/]+)/(?P<name>[^/]+)/\d+\.log"
+    ),
+    re.compile(
+        r"/containers/(?P<pod>[^_/]+)_(?P<namespace>[^_/]+)_(?P<name>[^/]+)-(?P<id>[0-9a-f]{64})"
+        r"\.log"
+    ),
+)
+_HEADERS: Final = {
+    "id": CONTAINER_ID,
+    "name": CONTAINER_NAME,
+    "namespace": KUBERNETES_NAMESPACE,
+    "pod": KUBERNETES_POD,
+    "uid": KUBERNETES_POD_UID,
+}
+_MOST_LINKS: Final = 8
+_DOCKERS_FILE: Final = "config.v2.json"
+_MOST_BYTES: Final = 4 << 20  # of Docker's description of a container
+
+_CRI: Final = re.compile(
+    rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))"
+    rb" (stdout|stderr) ([FP])(?::[^ ]*)?(?: (.*))?",
+    re.DOTALL,
+)
+_JSON: Final = b'{"log":'
+
+
+def container_of(path: Path) -> Headers | None:
+    """Return the headers of a container's log, or None if the path is none of a container's.
+
+    The links in /var/log/containers lead to /var/log/pods, and from there perhaps to Docker's
+    directory: each of the names has a part of the headers.
+    """
+    found: dict[str, str] = {}
+    for _ in range(_MOST_LINKS):
+        for pattern in _PATHS:
+            if (match := pattern.search(str(path))) is not None and match.end() == len(str(path)):
+                found = {**match.groupdict(), **found}
+                if path.name.endswith("-json.log") and "name" not in found:
+                    found |= _dockers_name(path.with_name(_DOCKERS_FILE))
+        try:
+            path = path.parent / path.readlink()
+        except OSError:  # no link
+            break
+    if not found:
+        return None
+    return tuple((header, found[key].encode()) for key, header in _HEADERS.items() if key in found)
+
+
+def _dockers_name(path: Path) -> dict[str, str]:
+    """Return the name that Docker gave to a container, if its description is readable."""
+    try:
+        with path.open("rb") as file:
+            name = json.loads(file.read(_MOST_BYTES))["Name"]
+        return {"name": str(name).removeprefix("/")}
+    except (OSError, ValueError, KeyError, TypeError):  # it belongs to root, or is being written
+        return {}
+
+
+class Part(NamedTuple):
+    """A line of a container's log, unwrapped."""
+
+    text: bytes
+    more: Headers = ()  # the stream and the time
+    is_partial: bool = False  # the rest of the program's line is in the stream's next part
+
+    @property
+    def stream(self) -> bytes | None:
+        return self.more[0][1] if self.more else None
+
+
+def unwrap(text: bytes) -> Part:
+    """Return what the program wrote; a line that no runtime has wrapped is returned as it is."""
+    if text.startswith(_JSON):
+        try:
+            found = json.loads(text)
+            log, stream, time = found["log"], found["stream"], found["time"]
+            line = log.encode("utf-8", "replace")
+            more = ((CONTAINER_STREAM, stream.encode()), (CONTAINER_TIME, time.encode()))
+        # Cut off when the machine crashed, or another program's JSON.
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return Part(text)
+        return Part(line.removesuffix(b"\n"), more, not line.endswith(b"\n"))
+    if (match := _CRI.fullmatch(text)) is None:
+        return Part(text)
+    time, stream, tag, line = match.groups()
+    return Part(line or b"", ((CONTAINER_STREAM, stream), (CONTAINER_TIME, time)), tag == b"P")
+
+
+class Place(NamedTuple):
+    """Where a record begins."""
+
+    position: int
+    number: int
+
+
+class _Waiting:
+    """A record whose parts may not all have come."""
+
+    __slots__ = ("_more", "_passed_bytes", "_texts", "is_whole", "place")
+
+    def __init__(self, line: Line, part: Part) -> None:
+        self.place = Place(line.position, line.number)
+        self._more = part.more
+        self._texts: list[bytes] = []
+        self._passed_bytes = 0  # of lines that were cut
+        self.is_whole = False
+        self.add(line, part)
+
+    def add(self, line: Line, part: Part) -> None:
+        self._texts.append(part.text)
+        self._passed_bytes += line.size_bytes - len(line.text)
+        self.is_whole = not part.is_partial
+
+    def record(self) -> Line:
+        text = b"".join(self._texts)
+        size_bytes = len(text) + self._passed_bytes
+        return Line(*self.place, text, size_bytes, self._more)
+
+
+class PartJoiner:
+    """Unwraps lines and joins the parts of a line; a record has the position of its first part.
+
+    The two streams of a container share its file. A record waits for those that began before it,
+    because the position in the file is a single number. What waits is limited: a line of the
+    program that is longer becomes several records. Pure.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[_Waiting] = deque()
+        self._open: dict[bytes | None, _Waiting] = {}  # by stream: the record that is incomplete
+        self._waiting_bytes = 0
+
+    @property
+    def first(self) -> Place | None:
+        """The place of the first record that waits."""
+        return self._waiting[0].place if self._waiting else None
+
+    def join(self, lines: list[Line]) -> list[Line]:
+        """Return the records that are complete."""
+        records: list[Line] = []
+        for line in lines:
+            part = unwrap(line.text)
+            if not self._waiting and not part.is_partial:  # nearly always
+                size_bytes = len(part.text) + line.size_bytes - len(line.text)
+                records.append(Line(*line[:2], part.text, size_bytes, part.more))
+                continue
+            self._add(line, part)
+            while self._waiting and self._waiting[0].is_whole:
+                records.append(self._waiting.popleft().record())
+            if not self._waiting:
+                self._waiting_bytes = 0
+            elif self._waiting_bytes > MAX_LINE_BYTES:
+                records += self.take()
+        return records
+
+    def _add(self, line: Line, part: Part) -> None:
+        self._waiting_bytes += line.size_bytes + 1
+        record = self._open.pop(part.stream, None)
+        if record is None:
+            record = _Waiting(line, part)
+            self._waiting.append(record)
+        else:
+            record.add(line, part)
+        if part.is_partial:
+            self._open[part.stream] = record
+
+    def take(self) -> list[Line]:
+        """Remove and return all records, even if parts of them are missing."""
+        records = [each.record() for each in self._waiting]
+        self._waiting.clear()
+        self._open.clear()
+        self._waiting_bytes = 0
+        return records
+
+
+class ContainerReader:
+    """Reads a container's log. Implements `Reader`."""
+
+    def __init__(
+        self, file: BinaryIO, position: int, number: int, is_start: IsStart | None
+    ) -> None:
+        """`is_start`: the rule for first lines of what the program wrote, if lines are joined."""
+        self._reader = LineReader(file, position, number)
+        self._parts = PartJoiner()
+        self._joiner = None if is_start is None else RecordJoiner(is_start)
+        self._more: Headers = ()  # of the record that the joiner holds
+
+    @property
+    def position(self) -> int:
+        return self._first.position
+
+    @property
+    def number(self) -> int:
+        return self._first.number
+
+    @property
+    def _first(self) -> Line | Place | LineReader:
+        """The first of what has not been returned."""
+        joined = None if self._joiner is None else self._joiner.first
+        return joined or self._parts.first or self._reader
+
+    def portions(self) -> Iterator[list[Line]]:
+        for lines in self._reader.portions():
+            if records := self._join(self._parts.join(lines)):
+                yield records
+
+    def take_waiting(self) -> list[Line]:
+        """Remove and return the records that wait for more parts or lines."""
+        return self._join(self._parts.take()) + self._take()
+
+    def last(self) -> list[Line]:
+        return self._join(self._parts.join(self._reader.last())) + self.take_waiting()
+
+    def _join(self, lines: list[Line]) -> list[Line]:
+        """Join lines of the same stream into records, if there is a rule for that."""
+        if self._joiner is None:
+            return lines
+        records: list[Line] = []
+        for line in lines:
+            if self._more[:1] != line.more[:1]:
+                records += self._take()
+            records += [each._replace(more=self._more) for each in self._joiner.join([line])]
+            if self._joiner.first is line:
+                self._more = line.more
+        return records
+
+    def _take(self) -> list[Line]:
+        if self._joiner is None:
+            return []
+        return [each._replace(more=self._more) for each in self._joiner.take()]
+
+    @property
+    def unfinished_bytes(self) -> int:
+        # The position and the size of the file count wrapped lines.
+        return self._reader.position - self.position + self._reader.unfinished_bytes
+
+    @property
+    def ends_in_hole(self) -> bool:
+        return self._reader.ends_in_hole

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from barnabas.records.record import Headers, encoded_headers, nullable
 from barnabas.records.varint import VARINTS
 from barnabas_collector.encoding import encoded_batch
+from barnabas_collector.redaction import Redact
 
 _MESSAGE_BYTES = 64  # the size of a message without its text
 _BUNDLE_BYTES = 512
@@ -56,6 +57,12 @@ class Bundle:
     @property
     def is_cut(self) -> bool:
         return self.count == 1 and self.came_bytes > len(self.texts[0])
+
+    def redacted(self, redact: Redact) -> Bundle:
+        """Return these messages with their secrets replaced."""
+        lost_bytes = self.came_bytes - len(self.texts[0]) if self.is_cut else 0
+        texts = [redact(text) for text in self.texts]
+        return Bundle(self.origin, texts, sum(map(len, texts)) + lost_bytes)
 
     def pieces(self, most_bytes: int) -> Iterator[Bundle]:
         """Split it into bundles of at most `most_bytes` of records, each with at least one

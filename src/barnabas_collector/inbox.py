@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from barnabas_collector.bundle import Bundle
+from barnabas_collector.redaction import Redact
 
 MOST_BYTES: Final = 16 << 20
 _TAKEN_BYTES: Final = 4 << 20
@@ -25,9 +26,11 @@ not cause a request per line."""
 class Inbox:
     """A first-in, first-out queue."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES, redact: Redact | None = None) -> None:
+        """`redact`: replaces what must not be sent, as messages come in."""
         self.dropped = 0
         self._most_bytes = most_bytes
+        self._redact = redact
         self._held_bytes = 0
         self._waiting: deque[Bundle] = deque()
         self._is_ended = False
@@ -41,7 +44,8 @@ class Inbox:
 
     def add(self, bundles: Iterable[Bundle]) -> None:
         """Add messages, even beyond the limit: they have been read already."""
-        for bundle in bundles:
+        for each in bundles:
+            bundle = each if self._redact is None else each.redacted(self._redact)
             self._waiting.append(bundle)
             self._held_bytes += bundle.held_bytes
         if self._waiting:

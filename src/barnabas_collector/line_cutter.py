@@ -32,6 +32,11 @@ class Line(NamedTuple):
     def is_cut(self) -> bool:
         return self.size_bytes > len(self.text)
 
+    def with_text(self, text: bytes) -> Line:
+        """Return the line with another text, which is cut if it is too long."""
+        lost_bytes = self.size_bytes - len(self.text)
+        return self._replace(text=text[:MAX_LINE_BYTES], size_bytes=len(text) + lost_bytes)
+
 
 class LineCutter:
     """Splits bytes into lines; `position` and `number` belong to the next line returned."""

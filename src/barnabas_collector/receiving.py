@@ -45,7 +45,7 @@ async def receive(
     """
     async with _producer(shipment) as producer:
         partitions = await producer.partitions_for(shipment.topic)
-        inbox = Inbox()
+        inbox = Inbox(redact=shipment.redact)
         forwarder = Forwarder(producer, shipment, len(partitions), inbox)
         sending = asyncio.create_task(forwarder.run())
         watching = asyncio.create_task(_limit(stopping, inbox, sending))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from barnabas.records.compression import LZ4
 from barnabas_collector.forgetting import RETENTION_S
 from barnabas_collector.record_joiner import IsStart
+from barnabas_collector.redaction import Redact
 from barnabas_collector.rotated_log import QUIET_S
 
 
@@ -26,6 +27,7 @@ class Shipment(NamedTuple):
     quiet_s: float = QUIET_S
     transaction_timeout_ms: int = 60_000
     from_end: bool = False  # start at the ends of the files that exist at the first look
+    redact: Redact | None = None  # replaces what must not be sent
     retention_s: float = RETENTION_S  # of the positions of files that are gone
     client_options: Mapping[str, Any] = {}
     """The options of every client, such as security options."""

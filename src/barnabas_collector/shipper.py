@@ -169,6 +169,8 @@ class _Shipper:
 
     async def _send(self, producer: Producer, portion: Portion) -> None:
         progress, lines, of_log = portion
+        if (redact := self._shipment.redact) is not None:
+            lines = [each.with_text(redact(each.text)) for each in lines]
         if not self._open.transactions:
             producer.begin_transaction()
         # The file decides the partition, so that its lines stay in order.

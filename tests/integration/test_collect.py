@@ -185,3 +185,20 @@ def test_lg_2_what_the_options_choose_and_where_they_start(collecting: Collectin
     assert sorted(collecting.values()) == [b"app.log", b"inner.log"]
     errors = collecting.once(str(collecting.logs), "--ignore-older", "a day", code=2)
     assert "'a day' is not a number with s, m, h or d: 24h" in errors
+
+
+def test_lg_2_secrets_reach_no_topic(collecting: Collecting) -> None:
+    """From files and from standard input, with rules of a file and of the command line."""
+    pytest.importorskip("re2")
+    log, rules = collecting.logs / "app.log", collecting.logs.parent / "rules.toml"
+    log.write_bytes(b"login password=hunter2 card 1234567890123456\n")
+    rules.write_text("[[redact]]\npattern = '\\b\\d{16}\\b'\nreplacement = '[card]'\n")
+    options = [str(log), "--redact-rules", str(rules), "--redact", r"password\=\S+=password=***"]
+    collecting.once(*options)
+    with log.open("rb") as file:
+        process = collecting.start("-", *options[1:], stdin=file)
+        process.communicate()
+    assert process.returncode == 0
+    assert collecting.values() == [b"login password=*** card [card]"] * 2
+    errors = collecting.once(str(log), "--redact", "(=x", code=1)
+    assert errors.endswith("cannot redact by '(': missing ): (\n")

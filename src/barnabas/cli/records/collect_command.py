@@ -9,6 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -24,6 +25,7 @@ from barnabas_collector.log_paths import LogPaths
 from barnabas_collector.receiving import Source, receive
 from barnabas_collector.record_joiner import IsStart
 from barnabas_collector.record_reader import INDENTED, record_start
+from barnabas_collector.redaction import Redaction, Rule, read_rules
 from barnabas_collector.shipment import Shipment, Shipped
 from barnabas_collector.shipper import ship
 from barnabas_collector.standard_input import StandardInput
@@ -119,6 +121,19 @@ _STANDARD_INPUT = "-"
     help="Start at the end of the files that exist when this collector first looks; later files "
     "are sent from their beginning.",
 )
+@click.option(
+    "--redact",
+    multiple=True,
+    metavar="REGEX=REPLACEMENT",
+    help="Replace what matches, before it is sent, such as 'token\\=\\S+=token=***'; a backslash "
+    "comes before each = of the expression (RE2). May be repeated.",
+)
+@click.option(
+    "--redact-rules",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A TOML file of tables [[redact]] with pattern and replacement, applied before --redact.",
+)
 @click.option("--once", is_flag=True, help="Send the present lines, and end.")
 def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     """Send the lines of log files to a topic as they are written, each of them once.
@@ -159,6 +174,7 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
         CODEC_NAMES.index(given["compression"]),
         _rule(given["record_start"]),
         from_end=given["from_end"],
+        redact=_redaction(given["redact_rules"], given["redact"]),
         retention_s=given["retention"] * 60.0,
         client_options=client_options(),
     )
@@ -209,6 +225,11 @@ def _print_address(address: str) -> None:
 
 def _rule(pattern: str | None) -> IsStart | None:
     return None if pattern is None else record_start(_RULES.get(pattern, pattern))
+
+
+def _redaction(path: Path | None, texts: Sequence[str]) -> Redaction | None:
+    rules = [*(read_rules(path) if path is not None else ()), *map(Rule.parse, texts)]
+    return Redaction(rules) if rules else None
 
 
 async def _collect(

@@ -23,8 +23,8 @@ from barnabas_collector.log_paths import LogPaths
 from barnabas_collector.record_reader import INDENTED, record_start
 from barnabas_collector.shipment import Shipment
 from barnabas_collector.shipper import ship
+from barnabas_formats.catalogue import catalogue
 from barnabas_pipeline.logs.definition import SystemLogs
-from barnabas_pipeline.logs.formats import known_formats
 from barnabas_pipeline.logs.generator import write_logs
 from benchmarks.pipeline_jobs import (
     LARGE,
@@ -80,7 +80,7 @@ def _run_jobs(servers: str, directory: Path, lines: int) -> None:
         shipment = Shipment(servers, topic, topic, "benchmark", is_start=rule)
         paths = LogPaths([str(directory / topic)])
         asyncio.run(ship(shipment, paths, asyncio.Event(), once=True))
-    tables = time_jobs(SystemLogs(known_formats()), servers, directory, lines)
+    tables = time_jobs(SystemLogs(catalogue("system")), servers, directory, lines)
     accounts = tables.frame("files").select("valid", "dead_letters").sum()
     templates = tables.frame("templates").height
     print(f"{sum(accounts.row(0)):,} records with their stack traces, {templates} templates")

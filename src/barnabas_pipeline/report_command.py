@@ -178,8 +178,9 @@ def _kind_of(files: list[str]) -> str:
     """Return the kind of log whose formats fit more of the first lines."""
     import polars as pl
 
+    from barnabas_formats.catalogue import catalogue
+    from barnabas_formats.format import RAW
     from barnabas_pipeline.behaviour.access_lines import parse_lines as parse_access
-    from barnabas_pipeline.logs.formats import RAW, known_formats
     from barnabas_pipeline.logs.log_lines import parse_lines as parse_system
 
     lines: list[bytes] = []
@@ -193,7 +194,7 @@ def _kind_of(files: list[str]) -> str:
     if access == len(lines):
         return _ACCESS  # the usual case; a line never fits formats of both kinds
     received_us = pl.repeat(time.time_ns() // 1_000, len(lines), eager=True)
-    rows = parse_system(values, is_cut, received_us, known_formats())
+    rows = parse_system(values, is_cut, received_us, catalogue(_SYSTEM))
     system = rows.filter((pl.col("format") != RAW) & pl.col("reason").is_null()).height
     return _ACCESS if access and access >= system else _SYSTEM
 
@@ -211,12 +212,13 @@ def _pipeline(kind: str, formats: Path | None) -> _Pipeline:
             "an access log in the Common or the Combined Log Format is expected",
         )
     from barnabas_collector.record_reader import INDENTED, record_start
+    from barnabas_formats.catalogue import catalogue
+    from barnabas_formats.user_formats import read_formats
     from barnabas_pipeline.logs.definition import SystemLogs
-    from barnabas_pipeline.logs.formats import known_formats, read_formats
 
     own = read_formats(formats) if formats is not None else ()
     return _Pipeline(
-        SystemLogs((*own, *known_formats())),
+        SystemLogs((*own, *catalogue(_SYSTEM))),
         Origin("system-logs", socket.gethostname(), record_start(INDENTED)),
         "records",
         "lines of text are expected, and formats whose times are possible",

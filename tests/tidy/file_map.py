@@ -17,6 +17,7 @@ PACKAGES = (
     "src/barnabas/testing",
     "src/barnabas/broker",
     "src/barnabas_collector",
+    "src/barnabas_formats",
     "src/barnabas/client",
     "src/barnabas/controller",
     "src/barnabas/coordinator",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from barnabas_formats.catalogue import catalogue
+from barnabas_formats.user_formats import read_formats
 from barnabas_pipeline.application import Application, Report
 from barnabas_pipeline.logs.collecting import check_input, collecting
 from barnabas_pipeline.logs.definition import SystemLogs
 from barnabas_pipeline.logs.figures import read_figures
-from barnabas_pipeline.logs.formats import known_formats, read_formats
 from barnabas_pipeline.logs.generator import write_logs
 from barnabas_pipeline.logs.headlines import summary
 from barnabas_pipeline.logs.report import write_report
@@ -24,7 +25,7 @@ def system_logs(formats: Path | None = None) -> Application:
     """
     own = read_formats(formats) if formats is not None else ()
     return Application(
-        definition=SystemLogs((*own, *known_formats())),
+        definition=SystemLogs((*own, *catalogue("system"))),
         title="barnabas system logs",
         topic="system-logs",
         partitions=3,

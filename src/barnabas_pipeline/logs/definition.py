@@ -17,12 +17,12 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_collector.headers import HOST
+from barnabas_formats.format import Format
 from barnabas_pipeline import places
 from barnabas_pipeline.arrow import to_frame, to_table
 from barnabas_pipeline.instants import utc
 from barnabas_pipeline.layout import Layout
 from barnabas_pipeline.logs.counts import count_entries, merge
-from barnabas_pipeline.logs.formats import Format
 from barnabas_pipeline.logs.log_lines import parse_lines
 from barnabas_pipeline.logs.masks import mask_variables
 from barnabas_pipeline.logs.schemas import ENTRIES, GROWING, MERGED, TEMPLATES

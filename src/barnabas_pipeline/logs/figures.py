@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from barnabas_formats.format import RAW
+from barnabas_formats.levels import LEVELS
 from barnabas_pipeline.accounts import (
     Accounts,
     DeadLetters,
@@ -18,10 +20,8 @@ from barnabas_pipeline.accounts import (
     read_dead_letters,
 )
 from barnabas_pipeline.logs.bursts import bursts
-from barnabas_pipeline.logs.formats import RAW
 from barnabas_pipeline.logs.incidents import Incident, incidents
 from barnabas_pipeline.logs.intrusions import Intruder, Logins, by_address, intruders
-from barnabas_pipeline.logs.levels import LEVELS
 from barnabas_pipeline.logs.silences import Silence, silences
 from barnabas_pipeline.page.addresses import mask_addresses
 from barnabas_pipeline.view import View

@@ -6,13 +6,15 @@ text as the message; a malformed line, or a line with an impossible time, has a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 import polars as pl
 
-from barnabas_pipeline.logs.formats import RAW, Format
-from barnabas_pipeline.logs.levels import level_of, level_of_priority
+from barnabas_formats.format import RAW, Format
+from barnabas_formats.levels import BY_NAME, BY_SEVERITY
+from barnabas_formats.pattern import Pattern
 from barnabas_pipeline.logs.times import instants
 from barnabas_pipeline.texts import texts
 
@@ -30,6 +32,7 @@ SCHEMA: Final = pl.Schema(
         "reason": pl.String,
     }
 )
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - its text gets a Z
 _PLAIN: Final = ("host", "component", "pid", "thread")
 
 
@@ -56,10 +59,10 @@ def parse_lines(
     bad = _bad(lines)
     left = lines.join(bad, on="row", how="anti")
     found = [bad]
-    for each in formats:
+    for each, pattern in _patterns(formats):
         if not left.height:
             break
-        fitting = _fitting(left, each)
+        fitting = _fitting(left, each, pattern)
         if fitting.height:
             found.append(fitting)
             left = left.join(fitting, on="row", how="anti")
@@ -81,27 +84,33 @@ def _bad(lines: pl.DataFrame) -> pl.DataFrame:
     return _filled(bad)
 
 
-def _fitting(lines: pl.DataFrame, of: Format) -> pl.DataFrame:
-    groups = pl.col("head").str.extract_groups(of.pattern.regex).alias("groups")
+def _patterns(formats: Sequence[Format]) -> list[tuple[Format, Pattern]]:
+    """Return all patterns in the order in which they are tried."""
+    pairs = [(each, pattern) for each in formats for pattern in each.patterns]
+    return sorted(pairs, key=lambda pair: pair[1].is_loose)
+
+
+def _fitting(lines: pl.DataFrame, of: Format, pattern: Pattern) -> pl.DataFrame:
+    groups = pl.col("head").str.extract_groups(pattern.regex).alias("groups")
     rows = lines.select("row", "received_us", "more", groups).unnest("groups")
     rows = rows.filter(pl.col("message").is_not_null())
     if not rows.height:
         return _filled(rows.select("row"))
-    if "time" in of.pattern.columns:
-        times = instants(rows["time"], rows["received_us"], of.pattern.time_form, of.zone)
+    if "time" in pattern.columns:
+        times = instants(rows["time"], rows["received_us"], pattern.time_form, of.zone)
     else:
         times = rows["received_us"]
     level = pl.lit(None, pl.String)
-    if "level" in of.pattern.columns:
-        level = level_of(pl.col("level"))
+    if "level" in pattern.columns:
+        level = _level_of(pl.col("level"))
     # Syslog names no level: the severity is in the priority (RFC 5424, 6.2.1).
-    elif "priority" in of.pattern.columns:
-        level = level_of_priority(pl.col("priority"))
+    elif "priority" in pattern.columns:
+        level = _level_of_priority(pl.col("priority"))
     plain = [
         # RFC 5424 has a hyphen for a missing field (NILVALUE).
         pl.when(pl.col(name) != "-").then(pl.col(name)).alias(name)
         for name in _PLAIN
-        if name in of.pattern.columns
+        if name in pattern.columns
     ]
     rows = rows.with_columns(
         times.alias("time_us"),
@@ -133,3 +142,32 @@ def _filled(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows with null in the columns of `SCHEMA` that they lack."""
     missing = [pl.lit(None, kind).alias(n) for n, kind in SCHEMA.items() if n not in rows.columns]
     return rows.with_columns(missing).select("row", *SCHEMA.names())
+
+
+def _level_of(name: pl.Expr) -> pl.Expr:
+    """Return the level that a line's `name` stands for, or null if it is not a level."""
+    return name.str.to_uppercase().replace_strict(BY_NAME, default=None, return_dtype=pl.String)
+
+
+def _level_of_priority(priority: pl.Expr) -> pl.Expr:
+    """Return the level of a syslog message, given by the number in its first angle brackets."""
+    severity = priority.cast(pl.Int32, strict=False) % 8
+    return severity.replace_strict(BY_SEVERITY, default=None, return_dtype=pl.String)
+
+
+def values(row: Mapping[str, Any], received_us: int) -> dict[str, object]:
+    """Return what a row of `SCHEMA` says, as samples and `barnabas formats try` show it.
+
+    `received_us`: the record's time, which is not shown as the line's.
+    """
+    time_us = row["time_us"]
+    shown = {name: value for name, value in row.items() if value is not None and name != "time_us"}
+    if time_us is None or time_us == received_us:
+        return shown
+    at = _EPOCH + timedelta(microseconds=time_us)
+    text = at.isoformat(timespec="microseconds" if time_us % 1_000_000 else "seconds")
+    return {"time": f"{_trimmed(text)}Z", **shown}
+
+
+def _trimmed(time: str) -> str:
+    return time.rstrip("0") if "." in time else time

@@ -6,8 +6,8 @@ from typing import Final
 
 from markupsafe import Markup
 
+from barnabas_formats.levels import LEVELS
 from barnabas_pipeline.logs.figures import NO_LEVEL, System
-from barnabas_pipeline.logs.levels import LEVELS
 from barnabas_pipeline.page import words
 from barnabas_pipeline.page.pictures import (
     Frame,

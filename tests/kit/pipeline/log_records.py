@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_collector.headers import FILE, FILE_ID, HOST, LINE, POSITION
+from barnabas_formats.catalogue import catalogue
 from barnabas_pipeline.logs.definition import LOGS, SystemLogs
-from barnabas_pipeline.logs.formats import known_formats
 from barnabas_pipeline.one_pass import OnePass
 from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.step import Query, Send
@@ -20,7 +20,7 @@ from tests.kit.pipeline.web_records import SCHEMA
 
 QUERY = "a-query"
 RECEIVED = datetime(2026, 11, 24, tzinfo=UTC)
-KNOWN = SystemLogs(known_formats())
+KNOWN = SystemLogs(catalogue("system"))
 
 
 def records(file: str, lines: Sequence[bytes], partition: int, first: int = 0) -> pa.Table:

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas_pipeline.logs.formats import Format, known_formats
+from barnabas_formats.catalogue import catalogue
+from barnabas_formats.format import Format
+from barnabas_formats.pattern import compile_pattern
 from barnabas_pipeline.logs.log_lines import SCHEMA, parse_lines
-from barnabas_pipeline.logs.pattern import compile_pattern
 
 RECEIVED_US = int(datetime(2026, 11, 24, tzinfo=UTC).timestamp() * 1e6)
-KNOWN = known_formats()
+KNOWN = catalogue("system")
 
 
 def parsed(
@@ -222,7 +223,7 @@ def test_sp_2_what_is_malformed_has_a_reason_and_nothing_else(
 
 def test_ones_own_format_comes_first() -> None:
     own = Format(
-        "ours", compile_pattern("{time:%y%m%d %H%M%S} {pid} {level} {component}: {message}")
+        "ours", (compile_pattern("{time:%y%m%d %H%M%S} {pid} {level} {component}: {message}"),)
     )
     (row,) = parsed(b"081109 203615 148 INFO a.B: c", formats=(own, *KNOWN))
     assert row["format"] == "ours"

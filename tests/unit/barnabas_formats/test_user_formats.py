@@ -1,4 +1,4 @@
-"""Formats of log lines: known ones, and those of a user's file (SP-2, UX-4)."""
+"""Formats in a user's file (SP-2, UX-4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.errors import ConfigError
-from barnabas_pipeline.logs.formats import known_formats, read_formats
+from barnabas_formats.user_formats import read_formats
 
 HADOOP = """
 [[format]]
@@ -28,7 +28,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     first, second = read_formats(path)
     assert (first.name, first.zone) == ("hadoop", "Europe/Vienna")
     assert (second.name, second.zone) == ("hadoop", "UTC")
-    assert second.pattern.columns == ("level", "message")
+    assert second.patterns[0].columns == ("level", "message")
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,3 @@ def test_ux_4_what_is_wrong_with_a_file(tmp_path: Path, content: str, what: str)
     path.write_text(content)
     with pytest.raises(ConfigError, match=re.escape(what)):
         read_formats(path)
-
-
-def test_the_known_ones_have_a_message_and_all_but_three_a_time() -> None:
-    """Those are RFC 5424 with a hyphen for it, and the default of Python's `logging`."""
-    formats = known_formats()
-    assert all("message" in each.pattern.columns for each in formats)
-    timeless = [each.name for each in formats if "time" not in each.pattern.columns]
-    assert timeless == ["syslog", "syslog", "python"]

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from barnabas.errors import ConfigError
-from barnabas_pipeline.logs.levels import NAMES
+from barnabas_formats.levels import NAMES
 
 COLUMNS: Final = ("time", "host", "component", "level", "pid", "thread", "priority", "message")
 
@@ -58,6 +58,8 @@ class Pattern(NamedTuple):
     regex: str
     columns: tuple[str, ...]
     time_form: str
+    is_loose: bool = False
+    """Whether it fits lines of other formats, too, and is therefore tried after them."""
 
 
 def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = "") -> Pattern:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from barnabas.errors import ConfigError
-from barnabas_pipeline.logs.pattern import compile_pattern
+from barnabas_formats.pattern import compile_pattern
 
 
 def fields(pattern: str, line: str) -> dict[str, str] | None:

@@ -1,0 +1,27 @@
+"""The formats that are built in, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from barnabas_formats.format import Format, read_format
+
+KINDS = ("access", "system")
+
+
+@cache
+def catalogue(kind: str | None = None) -> tuple[Format, ...]:
+    """Return all formats, or those of one kind, by name.
+
+    No line has two of them, except with patterns that say that they are loose.
+    """
+    if kind is None:
+        return tuple(each for kind in KINDS for each in catalogue(kind))
+    folder = files("barnabas_formats") / kind
+    found = sorted(
+        each.name
+        for each in (folder.iterdir() if folder.is_dir() else ())
+        if each.name.endswith(".toml")
+    )
+    return tuple(read_format(folder / name, kind) for name in found)

@@ -1,0 +1,130 @@
+"""Reads the file of a format in the catalogue.
+
+    title = "nginx's error log"
+    source = "https://nginx.org/en/docs/ngx_core_module.html#error_log"
+    patterns = ["{time:%Y/%m/%d %H:%M:%S} [{level}] {pid}#{thread}: {message}"]
+
+    [[samples]]
+    line = '...'
+    values = { time = "2026-03-10T10:00:00Z", level = "ERROR", message = "..." }
+
+Instead of `patterns` there may be `decoder` (the name of one in the pipeline), or lists of these:
+
+    [[text]]      patterns that have something in common: `fields` and `start` as in
+                  `compile_pattern`; `loose = true`: they are tried after the patterns of all
+                  other formats, whose lines they would match as well
+    [[json]]      for each column the keys of a JSON object, of which the first present one
+                  counts. `required`: keys that an object of this format has. `unit`: of times
+                  that are numbers (s, ms, us, ns); otherwise their size decides
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from barnabas.errors import ConfigError
+from barnabas_formats.pattern import Pattern, compile_pattern
+
+RAW: Final = "raw"
+"""The format of lines that match no other format."""
+UNITS: Final = ("s", "ms", "us", "ns")
+_KEYS: Final = {
+    *("title", "source", "patterns", "text", "json", "decoder", "zone", "multiline", "samples"),
+}
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Sample(NamedTuple):
+    """A line, and the values that it has. A time without a year is of the year 2026."""
+
+    line: str
+    values: dict[str, object]
+
+
+class JsonKeys(NamedTuple):
+    """The keys of a JSON object that has a format; a point in a key may also be a level."""
+
+    keys: Mapping[str, tuple[str, ...]]
+    required: tuple[str, ...] = ()
+    unit: str | None = None
+
+
+class Format(NamedTuple):
+    """A format. `kind`: "access" or "system"; `zone`: the zone of times without an offset."""
+
+    name: str
+    patterns: tuple[Pattern, ...] = ()
+    zone: str = "UTC"
+    kind: str = "system"
+    title: str = ""
+    source: str = ""
+    json: tuple[JsonKeys, ...] = ()
+    decoder: str | None = None
+    multiline: str | None = None
+    samples: tuple[Sample, ...] = ()
+
+
+def read_format(path: Path | Traversable, kind: str) -> Format:
+    """Return the format in this file. Raises `ConfigError` with the place of an error."""
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+    if unknown := content.keys() - _KEYS:
+        raise ConfigError(f"{path}: {', '.join(sorted(unknown))}: no such key")
+    try:
+        return _format(path.name.removesuffix(".toml"), kind, content)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _format(name: str, kind: str, content: Mapping[str, Any]) -> Format:
+    groups = [{"patterns": content.get("patterns", [])}, *content.get("text", [])]
+    return Format(
+        name=name,
+        patterns=tuple(pattern for group in groups for pattern in _patterns(group)),
+        zone=zone_named(content.get("zone", "UTC")),
+        kind=kind,
+        title=content["title"],
+        source=content["source"],
+        json=tuple(json_keys(each) for each in content.get("json", ())),
+        decoder=content.get("decoder"),
+        multiline=content.get("multiline"),
+        samples=tuple(Sample(each["line"], each["values"]) for each in content.get("samples", ())),
+    )
+
+
+def _patterns(group: Mapping[str, Any]) -> Sequence[Pattern]:
+    fields, start = group.get("fields", _NOTHING), group.get("start", "")
+    found = [compile_pattern(each, fields, start) for each in group["patterns"]]
+    return [each._replace(is_loose=group.get("loose", False)) for each in found]
+
+
+def json_keys(entry: Mapping[str, Any]) -> JsonKeys:
+    """Return the keys in a table of TOML. Raises `ConfigError`."""
+    columns = {name: keys for name, keys in entry.items() if name not in ("required", "unit")}
+    for name, keys in {**columns, "required": entry.get("required", [])}.items():
+        if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+            raise ConfigError(f"json: {name} is not a list of keys")
+    unit = entry.get("unit")
+    if unit is not None and unit not in UNITS:
+        raise ConfigError(f"json: {unit!r} is not a unit of time; there are {', '.join(UNITS)}")
+    return JsonKeys(
+        MappingProxyType({name: tuple(keys) for name, keys in columns.items()}),
+        tuple(entry.get("required", ())),
+        unit,
+    )
+
+
+def zone_named(zone: object) -> str:
+    """Return the name of a time zone. Raises `ConfigError` if there is none of that name."""
+    try:
+        return ZoneInfo(zone).key  # type: ignore[arg-type]
+    except (KeyError, ValueError, TypeError, OSError):
+        raise ConfigError(f"{zone!r} is not a time zone, such as Europe/Vienna") from None

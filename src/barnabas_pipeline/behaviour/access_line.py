@@ -1,11 +1,21 @@
-"""Parses a line of an access log: the Combined Log Format, and the Common one it extends. Pure.
+"""Parses a line of an access log, in any of the formats of the catalogue. Pure.
+
+A line's beginning says which decoder it needs, so that none is tried in vain:
+
+    {               objects of nginx, Caddy and Traefik      `json_line.py`
+    #Fields:        directives of W3C's format               `w3c_line.py`
+    2026-03-10      W3C's columns: IIS, CloudFront           `w3c_line.py`
+    http 2026-...   load balancers and S3                    `cloud_line.py`
+    [2026-...       Envoy, and HAProxy behind syslog's head  `proxy_line.py`
+    anything else   the Common Log Format and what extends it
 
     client ident user [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.0" 200 2326 "referrer" "agent"
     '------------- head ---------------------------'                    'answer -'
 
 `line_front.py` reads the columns before the time, which may include a virtual host. More columns
 may follow the agent: the address in `X-Forwarded-For`, as in the format of nginx's own package,
-times and so on. They are ignored if it is certain that the columns before them are the usual ones.
+times and so on. `line_tail.py` finds the response time there; the others are ignored if it is
+certain that the columns before them are the usual ones.
 
 Inside quotes a server writes `\\"` for a quote and `\\\\` for a backslash. Both pairs are masked by
 one control character each, after which a line is simply split at its quotes: no pattern has to
@@ -20,66 +30,40 @@ method and path.
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final
 
+from barnabas_pipeline.behaviour import cloud_line, json_line, proxy_line, w3c_line
 from barnabas_pipeline.behaviour.line_front import front, has_host_in_front
-
-NO_VALUE: Final = "no value"
-TOO_LONG: Final = "too long"
-NOT_UTF8: Final = "not UTF-8"
-EMPTY: Final = "empty line"
-CONTROL_CHARACTER: Final = "control character"
-UNBALANCED_QUOTES: Final = "unbalanced quotes"
-NOT_AN_ACCESS_LOG: Final = "not an access log line"
-VIRTUAL_HOST: Final = "a virtual host or a second address in front, and unclear which is the client"
-BAD_CLIENT: Final = "a client that is no address or host name, or unclear columns before the time"
-MORE_COLUMNS: Final = "unclear columns behind the status"
-BAD_TIME: Final = "bad time"
-BAD_REQUEST: Final = "bad request"
-BAD_STATUS: Final = "bad status"
-BAD_SIZE: Final = "bad size"
-
-REASONS: Final = (
-    NO_VALUE,
-    TOO_LONG,
-    NOT_UTF8,
-    EMPTY,
-    CONTROL_CHARACTER,
-    UNBALANCED_QUOTES,
-    NOT_AN_ACCESS_LOG,
-    VIRTUAL_HOST,
+from barnabas_pipeline.behaviour.line_parts import (
     BAD_CLIENT,
-    MORE_COLUMNS,
-    BAD_TIME,
     BAD_REQUEST,
-    BAD_STATUS,
-    BAD_SIZE,
+    BAD_TIME,
+    CONTROL_CHARACTER,
+    DIRECTIVE,
+    EMPTY,
+    MORE_COLUMNS,
+    NO_VALUE,
+    NOT_AN_ACCESS_LOG,
+    NOT_UTF8,
+    TOO_LONG,
+    UNBALANCED_QUOTES,
+    VIRTUAL_HOST,
+    Fields,
+    RejectedLine,
+    Request,
+    clf_moment,
+    given,
+    request_of,
+    size_of,
+    status_of,
 )
+from barnabas_pipeline.behaviour.line_tail import Tail, tail_of
 
 _MASKED_BACKSLASH: Final = "\x01"
 _MASKED_QUOTE: Final = "\x02"
 
-# Java's `$`, which defined this rule, also matches before a final line terminator.
-_END: Final = r"(?:\r\n|[\n\r\x85\u2028\u2029])?"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0B\x0C\x0E-\x1F\x7F]")
-_METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*" + _END)
-_ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
-_STATUS: Final = re.compile(r"([0-9]{3})(?:\r\n|[\n\r])?")
-_SIZE: Final = re.compile(r"([0-9]{1,18})(?:\r\n|[\n\r])?")
-_TIME: Final = re.compile(
-    r"([0-9]{2})/([A-Za-z]{3})/([0-9]{4}):([0-9]{2}):([0-9]{2}):([0-9]{2})"
-    r" ([+-])([0-9]{2})([0-9]{2})"
-)
-_MONTHS: Final = {
-    name: number
-    for number, name in enumerate(
-        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1
-    )
-}
-_LARGEST_OFFSET_MINUTES: Final = 18 * 60
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 # Pieces of a line split at its quotes: head, request, answer (, referrer, a blank, agent, more).
 _COMMON_PIECES: Final = 3
@@ -93,28 +77,16 @@ _PLAIN: Final = re.compile(r"(?:[-0-9A-Fa-f.:,; ]|unknown)*")
 _DURATION: Final = re.compile(r"[0-9]+\.[0-9]+")
 _LINE_BEGAN: Final = re.compile(r"\[[0-9]{2}/[A-Za-z]{3}/[0-9]{4}:")
 
-
-class Fields(NamedTuple):
-    """The fields of a valid line; None stands for "-" in the log."""
-
-    time_us: int  # since the epoch, UTC
-    utc_offset_minutes: int
-    client: str
-    ident: str | None
-    user: str | None
-    method: str | None
-    path: str | None
-    query: str | None
-    protocol: str | None
-    status: int
-    bytes: int | None
-    referrer: str | None
-    agent: str | None
+_DECODERS: Final[Sequence[tuple[Callable[[str], bool], Callable[[str], Fields]]]] = (
+    (w3c_line.fits, w3c_line.decode),
+    (cloud_line.fits, cloud_line.decode),
+    (proxy_line.fits, proxy_line.decode),
+)
 
 
 def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
     """Return the fields of a line without its line feed, or the reason (from `REASONS`) why it is
-    invalid.
+    invalid, or `DIRECTIVE`.
 
     `is_cut`: the value is only the beginning of a longer line.
     """
@@ -131,6 +103,22 @@ def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
         return EMPTY
     if _CONTROL.search(text):
         return CONTROL_CHARACTER
+    try:
+        return _decode(text)
+    except RejectedLine as rejected:
+        return rejected.reason
+
+
+def _decode(text: str) -> Fields | str:
+    """Return the fields of a line; raises `RejectedLine` for some invalid lines."""
+    first = text[0]
+    if first == "{":
+        return json_line.decode(text)
+    if first == "#" and w3c_line.is_directive(text):
+        return DIRECTIVE
+    for fits, decode in _DECODERS:
+        if fits(text):
+            return decode(text)
     # Pairs of backslashes first: a quote behind such a pair is not escaped.
     masked = text.replace("\\\\", _MASKED_BACKSLASH).replace('\\"', _MASKED_QUOTE)
     pieces = masked.split('"')
@@ -157,41 +145,48 @@ def _of_pieces(pieces: list[str]) -> Fields | str:
     before = front(head[:-3])
     if before is None:
         return VIRTUAL_HOST if has_host_in_front(head) else BAD_CLIENT
-    if not (_is_usual_end(pieces) if is_combined else _is_usual_answer(answer[3:])):
+    tail = _tail(pieces, answer, is_combined=is_combined)
+    if tail is None:
         return MORE_COLUMNS
-    if is_combined and "".join(answer[3:]):
-        return MORE_COLUMNS
-    moment = _moment(f"{stamp[1:65]} {zone.partition(']')[0]}")
+    moment = clf_moment(f"{stamp[1:65]} {zone.partition(']')[0]}")
     if moment is None:
         return BAD_TIME
-    status_match = _STATUS.fullmatch(status_text)
-    status = int(status_match[1]) if status_match else 0
-    if not 100 <= status <= 599:
-        return BAD_STATUS
-    request = _request(pieces[1])
+    status = status_of(status_text)
+    request = request_of(pieces[1], _unmasked)
     # A server answers a request that it cannot parse with an error; otherwise the log is damaged.
     if request is None and status < 400:
         return BAD_REQUEST
-    size_match = _SIZE.fullmatch(size)
-    if size_match is None and size != "-":
-        return BAD_SIZE
-    time_us, offset_minutes = moment
-    method, path, query, protocol = request or (None, None, None, None)
+    request = request or Request()
     return Fields(
-        time_us,
-        offset_minutes,
+        *moment,
         before.client,
         _given(before.ident),
         _given(before.user),
-        method,
-        path,
-        query,
-        protocol,
+        *request[:4],
         status,
-        int(size_match[1]) if size_match else None,
+        size_of(size),
         _given(pieces[3]) if is_combined else None,
         _given(pieces[5]) if is_combined else None,
+        before.virtual_host,
+        tail.response_time_us,
+        _format(tail, has_host=before.virtual_host is not None, is_combined=is_combined),
     )
+
+
+def _format(tail: Tail, *, has_host: bool, is_combined: bool) -> str:
+    if not is_combined:
+        return "vhost_common" if has_host else "common"
+    return "vhost_combined" if has_host and not tail.is_unmistakable else tail.format
+
+
+def _tail(pieces: list[str], answer: list[str], *, is_combined: bool) -> Tail | None:
+    """Return what follows the usual columns, or None if it is unclear which those are."""
+    if not is_combined:
+        return tail_of(" ".join(["", *answer[3:]])) if _is_usual_answer(answer[3:]) else None
+    if "".join(answer[3:]):
+        return None
+    tail = tail_of('"'.join(pieces[_COMBINED_PIECES - 1 :]))
+    return tail if tail.is_unmistakable or _is_usual_end(pieces) else None
 
 
 def _with_plain_user(pieces: list[str]) -> list[str]:
@@ -241,58 +236,9 @@ def _is_usual_end(pieces: list[str]) -> bool:
     return (is_referrer or are_plain) and not _URL.match(agent)
 
 
-def _request(piece: str) -> tuple[str, str, str | None, str | None] | None:
-    """Return method, path, query and protocol, or None if it is not a request."""
-    words = piece.split(" ")
-    # HTTP/0.9 has none, and targets from careless clients contain blanks.
-    has_protocol = len(words) > 2 and words[-1].startswith("HTTP/")
-    target = " ".join(words[1:-1] if has_protocol else words[1:])
-    if not target or not _METHOD.fullmatch(words[0]):
-        return None
-    # A request to a proxy has the whole URL, whose empty path is the root (RFC 9112, 3.2.1).
-    origin = _ORIGIN.match(target)
-    path, mark, query = target[origin.end() if origin else 0 :].partition("?")
-    return (
-        words[0],
-        _unmasked(path) if path else "/",
-        _unmasked(query) if mark else None,
-        words[-1] if has_protocol else None,
-    )
-
-
-def _moment(text: str) -> tuple[int, int] | None:
-    """Return microseconds since the epoch and the offset from UTC in minutes, or None if the
-    years 1 to 9999 have no such time."""
-    match = _TIME.fullmatch(text)
-    if match is None:
-        return None
-    day, month, year, hour, minute, second, sign, hours, minutes = match.groups()
-    offset_minutes = int(f"{sign}1") * (int(hours) * 60 + int(minutes))
-    if int(minutes) > 59 or abs(offset_minutes) > _LARGEST_OFFSET_MINUTES:
-        return None
-    number = _MONTHS.get(month.lower(), 0)
-    is_leap = second == "60"
-    try:
-        clock = datetime.combine(
-            date(int(year), number, int(day)),
-            # Python's times have no second 60; a leap second is added below.
-            time(int(hour), int(minute), 59 if is_leap else int(second)),
-            UTC,
-        )
-        utc = clock - timedelta(minutes=offset_minutes)
-        if is_leap:
-            # As in POSIX, a leap second counts as the next second; it occurs only at the end of a
-            # UTC day.
-            if utc.time() != time(23, 59, 59):
-                return None
-            utc += timedelta(seconds=1)
-    except (ValueError, OverflowError):
-        return None
-    return (utc - _EPOCH) // _MICROSECOND, offset_minutes
-
-
 def _given(text: str) -> str | None:
-    return None if text in ("", "-") else _unmasked(text)
+    found = given(text)
+    return None if found is None else _unmasked(found)
 
 
 def _unmasked(text: str) -> str:

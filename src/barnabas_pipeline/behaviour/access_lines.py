@@ -6,27 +6,40 @@ reason if a line is invalid. For matched lines the results are the same as those
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Final
 
 import polars as pl
 
-from barnabas_pipeline.behaviour.access_line import URL, Fields, parse_line
+from barnabas_pipeline.behaviour.access_line import URL, parse_line
 from barnabas_pipeline.behaviour.line_front import ADDRESS, IPV4, NAME, SERVER_PORTS
+from barnabas_pipeline.behaviour.line_parts import DIRECTIVE, Fields
+from barnabas_pipeline.behaviour.line_tail import INGRESS, PLAIN, SECONDS, TRAEFIK
 from barnabas_pipeline.texts import texts
 
 _WORD: Final = r'[^\x00-\x20\x7f"\\]+'
 _QUOTED: Final = r'[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f"\\]*'
 _HOST: Final = rf"(?:(?:{NAME}|_)(?::[0-9]{{1,5}})?|{IPV4}:(?:{'|'.join(SERVER_PORTS)}))"
 _USER: Final = r"-|[A-Za-z_][A-Za-z0-9_.@-]*"
-_MORE: Final = r'(?: "[-0-9A-Fa-f.:, ]*"| [0-9]+\.[0-9]+)*'
+_MORE: Final = r" [^\x00-\x08\x0a-\x1f\x7f\\]*"
+_INGRESS: Final = INGRESS.replace(SECONDS, f"(?<ingress>{SECONDS})")
+_TRAEFIK: Final = TRAEFIK.replace("[0-9]{1,9}ms", "(?<traefik>[0-9]{1,9})ms")
+# What may follow the agent: `nginx_main`, a bare time, a named one, and two programs' columns.
+_TAIL: Final = (
+    rf'^(?:(?<main> "{PLAIN}")'
+    rf'|(?: "{PLAIN}")* (?<bare>{SECONDS})(?: "{PLAIN}"| [0-9]+\.[0-9]+)*'
+    rf'| rt=(?<named>{SECONDS})(?: [a-z_]+=(?:"[^"\[]*"|[^ "=\[]*))*'
+    rf"|{_INGRESS}|{_TRAEFIK})$"
+)
 _PATTERN: Final = (
-    rf"^(?:(?:{_HOST} )?(?<address>{ADDRESS})|(?<name>{NAME})) - (?<user>{_USER}) "
+    rf"^(?:(?:(?<host>{_HOST}) )?(?<address>{ADDRESS})|(?<name>{NAME})) - (?<user>{_USER}) "
     r"\[(?<day>[0-3][0-9])/(?<month>[A-Z][a-z]{2})/(?<year>[12][0-9]{3})"
     r":(?<clock>(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
     r" (?<sign>[+-])(?<hours>0[0-9]|1[0-7])(?<minutes>[0-5][0-9])\] "
     rf'"(?<method>[A-Za-z][A-Za-z0-9_-]*) (?<target>{_WORD})(?: (?<protocol>HTTP/{_WORD}))?" '
     r"(?<status>[1-5][0-9]{2}) (?<size>[0-9]{1,18}|-)"
-    rf'(?: "(?<referrer>{_QUOTED})" "(?<agent>{_QUOTED})"(?<more>{_MORE}))?$'
+    rf'(?: "(?<referrer>{_QUOTED})" "(?<agent>{_QUOTED})"(?<more>{_MORE})?)?$'
 )
 _MONTHS: Final = {
     name: f"{number:02}"
@@ -51,13 +64,18 @@ FIELDS: Final = pl.Schema(
         "bytes": pl.Int64,
         "referrer": pl.String,
         "agent": pl.String,
+        "virtual_host": pl.String,
+        "response_time_us": pl.Int64,
+        "format": pl.String,
     }
 )
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - its text gets a Z
 SCHEMA: Final = pl.Schema([*FIELDS.items(), ("reason", pl.String)])
 
 
 def parse_lines(values: pl.Series, is_cut: pl.Series) -> pl.DataFrame:
     """Return a row for each of `values` (binary): the fields of a valid line, or only its `reason`.
+    A directive, which is no hit, has only its `format`.
 
     `is_cut`: booleans, true where a value is only the beginning of a longer line.
     """
@@ -76,14 +94,16 @@ def parse_lines(values: pl.Series, is_cut: pl.Series) -> pl.DataFrame:
 
 
 def matched_count(values: pl.Series) -> int:
-    """Return how many of these lines the pattern matches."""
-    return int(texts(values).str.contains(_PATTERN).sum())
+    """Return how many of these lines the pattern parses."""
+    lines = pl.DataFrame({"text": texts(values)}).with_columns(pl.lit(False).alias("is_cut"))
+    return _matched(lines.with_row_index("row")).height
 
 
 def _matched(lines: pl.DataFrame) -> pl.DataFrame:
     """Return the lines that the pattern matches, with the numbers of their rows."""
     fields = pl.col("text").str.extract_groups(_PATTERN).alias("fields")
     found = lines.filter(~pl.col("is_cut")).select("row", fields).unnest("fields")
+    found = _with_tails(found.filter(pl.col("day").is_not_null()))
     stamp = pl.concat_str(
         "year",
         pl.lit("-"),
@@ -95,13 +115,8 @@ def _matched(lines: pl.DataFrame) -> pl.DataFrame:
     )
     local = stamp.str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False)
     offset = pl.col("hours").cast(pl.Int32) * 60 + pl.col("minutes").cast(pl.Int32)
-    # If more quoted columns follow, an agent that looks like a referrer may be one, after a column
-    # for the host: `parse_line` decides that.
-    is_sure = pl.col("agent").is_in(["", "-"]).not_() & pl.col("agent").str.contains(URL).not_()
     return (
-        found.filter(pl.col("day").is_not_null())
-        .filter(is_sure | pl.col("more").str.contains('"', literal=True).fill_null(False).not_())
-        .with_columns(
+        found.with_columns(
             pl.coalesce("address", "name").alias("client"),
             pl.lit(None, pl.String).alias("ident"),
             local.cast(pl.Int64).alias("local_us"),
@@ -129,8 +144,70 @@ def _matched(lines: pl.DataFrame) -> pl.DataFrame:
             pl.col("status").cast(pl.Int32),
             pl.col("size").cast(pl.Int64, strict=False).alias("bytes"),
             *(_given(name) for name in ("referrer", "agent")),
+            pl.col("host").str.replace(r":[0-9]+$", "").alias("virtual_host"),
+            "response_time_us",
+            "format",
             pl.lit(None, pl.String).alias("reason"),
         )
+    )
+
+
+def values(row: Mapping[str, object]) -> dict[str, object]:
+    """Return `format` and the fields of a valid row of `parse_lines`, as samples have them."""
+    found = {name: row[name] for name in FIELDS if row[name] is not None}
+    time_us = found.pop("time_us", None)
+    found.pop("utc_offset_minutes", None)
+    time = {} if time_us is None else {"time": _iso(time_us)}
+    return {"format": found.pop("format"), **time, **found}
+
+
+def _iso(time_us: object) -> str:
+    text = (_EPOCH + timedelta(microseconds=int(str(time_us)))).isoformat()
+    return f"{text.rstrip('0') if '.' in text else text}Z"
+
+
+def _with_tails(found: pl.DataFrame) -> pl.DataFrame:
+    """Add `response_time_us` and `format`, and remove the lines with unclear columns at the end."""
+    more = pl.col("more").fill_null("")
+    has_host = pl.col("host").is_not_null()
+    plain = found.filter(more == "").with_columns(
+        pl.lit(None, pl.Int64).alias("response_time_us"),
+        pl.when(pl.col("agent").is_null())
+        .then(pl.when(has_host).then(pl.lit("vhost_common")).otherwise(pl.lit("common")))
+        .otherwise(pl.when(has_host).then(pl.lit("vhost_combined")).otherwise(pl.lit("combined")))
+        .alias("format"),
+    )
+    longer = found.filter(more != "")
+    if not longer.height:
+        return plain
+    # If more quoted columns follow, an agent that looks like a referrer may be one, after a column
+    # for the host: `parse_line` decides that.
+    is_sure = pl.col("agent").is_in(["", "-"]).not_() & pl.col("agent").str.contains(URL).not_()
+    has_quotes = pl.col("more").str.contains('"', literal=True)
+    times = pl.coalesce("ingress", "traefik", "bare", "named")
+    tails = longer.with_columns(pl.col("more").str.extract_groups(_TAIL).alias("tail"))
+    known = tails.unnest("tail").filter(pl.coalesce("main", times).is_not_null())
+    is_unmistakable = pl.coalesce("ingress", "traefik", "named").is_not_null()
+    return pl.concat(
+        [
+            plain,
+            known.filter(is_unmistakable | is_sure | ~has_quotes).select(
+                *longer.columns,
+                (times.str.replace(".", "", literal=True).cast(pl.Int64) * 1_000).alias(
+                    "response_time_us"
+                ),
+                pl.when(pl.col("ingress").is_not_null())
+                .then(pl.lit("ingress_nginx"))
+                .when(pl.col("traefik").is_not_null())
+                .then(pl.lit("traefik"))
+                .when(has_host)
+                .then(pl.lit("vhost_combined"))
+                .when(pl.col("main").is_not_null())
+                .then(pl.lit("nginx_main"))
+                .otherwise(pl.lit("combined_timed"))
+                .alias("format"),
+            ),
+        ]
     )
 
 
@@ -143,4 +220,6 @@ def _row(value: bytes | None, is_cut: bool) -> tuple[object, ...]:
     parsed = parse_line(value, is_cut=is_cut)
     if isinstance(parsed, Fields):
         return (*parsed, None)
+    if parsed == DIRECTIVE:
+        return (*(None,) * (len(FIELDS) - 1), DIRECTIVE, None)
     return (*(None,) * len(FIELDS), parsed)

@@ -32,7 +32,7 @@ def user_behaviour() -> Application:
         collecting=_collecting,
         write_report=_write_report,
         counted="lines",
-        expected="an access log in the Common or the Combined Log Format is expected",
+        expected="an access log in a format of `barnabas formats list` is expected",
     )
 
 

@@ -35,6 +35,7 @@ SERVER_PORTS: Final = ("80", "443", "8000", "8080", "8443")
 
 _ADDRESS: Final = re.compile(ADDRESS)
 _NAME_CHARACTERS: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_WITH_PORT: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*):[0-9]{1,5}")
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _NUMBER: Final = re.compile(r"[0-9]+(?:[.,:][0-9]+)*")
 
@@ -45,11 +46,14 @@ class Front(NamedTuple):
     client: str
     ident: str
     user: str
+    virtual_host: str | None = None
 
 
 def front(words: list[str]) -> Front | None:
     """Return the columns that the words before the time stand for, or None in doubt."""
+    virtual_host = None
     if len(words) > 3 and _has_virtual_host(words[0], words[1]):
+        virtual_host = host_without_port(words[0])
         words = words[1:]
     if len(words) < 3:
         return None
@@ -58,7 +62,7 @@ def front(words: list[str]) -> Front | None:
         return None
     if any(map(_is_other_column, user)) if len(user) > 1 else is_address(user[0]):
         return None
-    return Front(client, ident, " ".join(user))
+    return Front(client, ident, " ".join(user), virtual_host)
 
 
 def has_host_in_front(words: list[str]) -> bool:
@@ -79,6 +83,12 @@ def is_name(word: str) -> bool:
     address or a number."""
     last = word.removesuffix(".").rpartition(".")[2]
     return _NAME_CHARACTERS.fullmatch(word) is not None and re.search("[A-Za-z]", last) is not None
+
+
+def host_without_port(host: str) -> str:
+    """Return a host without its port, as it is written."""
+    match = _WITH_PORT.fullmatch(host)
+    return match[1] if match else host
 
 
 def _has_virtual_host(first: str, second: str) -> bool:

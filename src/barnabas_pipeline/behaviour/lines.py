@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_pipeline.behaviour.access_lines import parse_lines
+from barnabas_pipeline.behaviour.line_parts import DIRECTIVE
 from barnabas_pipeline.behaviour.robots import is_robot
 from barnabas_pipeline.behaviour.schemas import EVENTS
 from barnabas_pipeline.distinct import of_each
@@ -46,6 +47,7 @@ def classify(records: pa.Table, seen: Positions) -> pl.DataFrame:
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Return the valid lines of `classify`, each once, with `time_us` instead of `time`."""
-    valid = lines.filter(~pl.col("twice") & pl.col("reason").is_null())
+    """Return the hits of `classify`, each once, with `time_us` instead of `time`."""
+    is_hit = pl.col("reason").is_null() & (pl.col("format") != DIRECTIVE)
+    valid = lines.filter(~pl.col("twice") & is_hit)
     return valid.select("time_us", *EVENTS.names[1:])

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from barnabas_pipeline.behaviour import access_line
-from barnabas_pipeline.behaviour.access_line import Fields, parse_line
+from barnabas_pipeline.behaviour import line_parts
+from barnabas_pipeline.behaviour.access_line import parse_line
 from barnabas_pipeline.behaviour.access_lines import FIELDS, matched_count, parse_lines
+from barnabas_pipeline.behaviour.line_parts import DIRECTIVE, Fields
 from tests.kit.pipeline.web_records import line
 
 TIME = "[17/May/2015:10:05:03 +0200]"
@@ -23,30 +24,36 @@ REASONS: list[tuple[bytes | None, str | None]] = [
     ((HEAD + '"-" 408 - "-" "-"').encode(), None),  # the server could not read it, and said so
     ((HEAD + r'"\x16\x03\x01" 400 1 "-" "-"').encode(), None),
     ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "' + r"\"\\" * 20_000 + '"').encode(), None),
-    (None, access_line.NO_VALUE),
-    (HEAD.encode() + b'"GET /caf\xe9 HTTP/1.1" 200 12 "-" "-"', access_line.NOT_UTF8),
-    (b"", access_line.EMPTY),
-    (b" \r", access_line.EMPTY),
-    (HEAD.encode() + b'"GET / HTTP/1.1" 200 12 "-" "\x00"', access_line.CONTROL_CHARACTER),
-    ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "Moz').encode(), access_line.UNBALANCED_QUOTES),
-    (b"Exception in thread main", access_line.NOT_AN_ACCESS_LOG),
-    (HEAD.encode(), access_line.NOT_AN_ACCESS_LOG),
+    (None, line_parts.NO_VALUE),
+    (HEAD.encode() + b'"GET /caf\xe9 HTTP/1.1" 200 12 "-" "-"', line_parts.NOT_UTF8),
+    (b"", line_parts.EMPTY),
+    (b" \r", line_parts.EMPTY),
+    (HEAD.encode() + b'"GET / HTTP/1.1" 200 12 "-" "\x00"', line_parts.CONTROL_CHARACTER),
+    ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "Moz').encode(), line_parts.UNBALANCED_QUOTES),
+    (b"Exception in thread main", line_parts.NOT_AN_ACCESS_LOG),
+    (HEAD.encode(), line_parts.NOT_AN_ACCESS_LOG),
     ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "-" 0.3').encode(), None),
     ((HEAD + '"GET / HTTP/1.1" 200 12 0.017').encode(), None),
-    ((HEAD + '"GET / HTTP/1.1" 200 12 17').encode(), access_line.MORE_COLUMNS),
+    ((HEAD + '"GET / HTTP/1.1" 200 12 17').encode(), line_parts.MORE_COLUMNS),
     (("www.example.com:443 " + HEAD + '"GET / HTTP/1.1" 200 12').encode(), None),
-    (("192.0.2.9 " + HEAD + '"GET / HTTP/1.1" 200 12').encode(), access_line.VIRTUAL_HOST),
-    (("a 7 " + HEAD + '"GET / HTTP/1.1" 200 12').encode(), access_line.BAD_CLIENT),
-    ((HEAD.replace("17/May", "32/May") + '"GET / HTTP/1.1" 200 12').encode(), access_line.BAD_TIME),
-    ((HEAD.replace("17/May", "31/Feb") + '"GET / HTTP/1.1" 200 12').encode(), access_line.BAD_TIME),
-    ((HEAD.replace("+0200", "+1801") + '"GET / HTTP/1.1" 200 1').encode(), access_line.BAD_TIME),
-    ((HEAD + '"GET / HTTP/1.1" 2OO 12').encode(), access_line.BAD_STATUS),
-    ((HEAD + '"GET / HTTP/1.1" 999 12').encode(), access_line.BAD_STATUS),
-    ((HEAD + '"/" 200 12').encode(), access_line.BAD_REQUEST),
-    ((HEAD + '"GET / HTTP/1.1" 200 -12').encode(), access_line.BAD_SIZE),
-    ((HEAD + '"GET / HTTP/1.1" 200 ' + "9" * 19).encode(), access_line.BAD_SIZE),
-    (b"x " * 100_000, access_line.NOT_AN_ACCESS_LOG),
-    (b'"' * 100_001, access_line.UNBALANCED_QUOTES),
+    (("192.0.2.9 " + HEAD + '"GET / HTTP/1.1" 200 12').encode(), line_parts.VIRTUAL_HOST),
+    (("a 7 " + HEAD + '"GET / HTTP/1.1" 200 12').encode(), line_parts.BAD_CLIENT),
+    ((HEAD.replace("17/May", "32/May") + '"GET / HTTP/1.1" 200 12').encode(), line_parts.BAD_TIME),
+    ((HEAD.replace("17/May", "31/Feb") + '"GET / HTTP/1.1" 200 12').encode(), line_parts.BAD_TIME),
+    ((HEAD.replace("+0200", "+1801") + '"GET / HTTP/1.1" 200 1').encode(), line_parts.BAD_TIME),
+    ((HEAD + '"GET / HTTP/1.1" 2OO 12').encode(), line_parts.BAD_STATUS),
+    ((HEAD + '"GET / HTTP/1.1" 999 12').encode(), line_parts.BAD_STATUS),
+    ((HEAD + '"/" 200 12').encode(), line_parts.BAD_REQUEST),
+    ((HEAD + '"GET / HTTP/1.1" 200 -12').encode(), line_parts.BAD_SIZE),
+    ((HEAD + '"GET / HTTP/1.1" 200 ' + "9" * 19).encode(), line_parts.BAD_SIZE),
+    (b'{"remote_addr": "192.0.2.7", "status"', line_parts.BROKEN_JSON),
+    (b"[" * 100_000, line_parts.NOT_AN_ACCESS_LOG),
+    (b'{"a":' * 100_000, line_parts.BROKEN_JSON),
+    (b"2026-03-10 10:00:00 192.0.2.7 GET /", line_parts.UNKNOWN_COLUMNS),
+    (b"#Fields: date time c-ip cs-method", line_parts.UNKNOWN_COLUMNS),
+    (b'{"remote_addr": "", "status": 200}', line_parts.NO_CLIENT),
+    (b"x " * 100_000, line_parts.NOT_AN_ACCESS_LOG),
+    (b'"' * 100_001, line_parts.UNBALANCED_QUOTES),
 ]
 
 
@@ -60,14 +67,17 @@ def both_ways(values: list[bytes | None], cut: list[bool]) -> list[tuple[object,
 
 def row(value: bytes | None, is_cut: bool) -> tuple[object, ...]:
     found = parse_line(value, is_cut=is_cut)
-    return (*found, None) if isinstance(found, Fields) else (*(None,) * len(FIELDS), found)
+    if isinstance(found, Fields):
+        return (*found, None)
+    nothing = (None,) * (len(FIELDS) - 1)
+    return (*nothing, found, None) if found == DIRECTIVE else (*nothing, None, found)
 
 
 def test_every_bad_line_has_its_reason_sp_2() -> None:
     """SP-2, UX-4: what is no access log is recognised, and no line is too odd to be looked at."""
     values = [*(value for value, _ in REASONS), b"x" * 10]
-    wanted = [*(reason for _, reason in REASONS), access_line.TOO_LONG]
-    assert {reason for reason in wanted if reason} == set(access_line.REASONS)
+    wanted = [*(reason for _, reason in REASONS), line_parts.TOO_LONG]
+    assert {reason for reason in wanted if reason} == set(line_parts.REASONS)
     rows = both_ways(values, [False] * len(REASONS) + [True])
     assert [each[-1] for each in rows] == wanted
 
@@ -95,6 +105,9 @@ def test_a_line_becomes_fields() -> None:
         bytes=77,
         referrer="http://x/?y",
         agent='a "b" \\',
+        virtual_host=None,
+        response_time_us=None,
+        format="combined",
     )
     assert second.protocol is second.bytes is second.referrer is second.agent is None
     assert (second.path, second.utc_offset_minutes) == ("/", 120)
@@ -134,28 +147,28 @@ def test_sp_2_the_client_is_found_in_what_is_before_the_time(
 @pytest.mark.parametrize(
     ("front", "reason"),
     [
-        ("www.example.com:443 - -", access_line.VIRTUAL_HOST),
-        ("www.example.com:443 192.0.2.7 -", access_line.VIRTUAL_HOST),
-        ("www.example.com 192.0.2.7 -", access_line.VIRTUAL_HOST),
-        ("www.example.com client.example.net - -", access_line.VIRTUAL_HOST),
-        ("192.0.2.7 www.example.com - -", access_line.VIRTUAL_HOST),
-        ("192.0.2.7 10.0.0.1 - -", access_line.VIRTUAL_HOST),
-        ("192.0.2.7:51234 10.0.0.1 - -", access_line.VIRTUAL_HOST),  # a gateway's
-        ("192.0.2.7, 10.0.0.1 - -", access_line.BAD_CLIENT),
-        ("- 192.0.2.7 - -", access_line.BAD_CLIENT),
-        ("- - -", access_line.BAD_CLIENT),
-        ("unix: - -", access_line.BAD_CLIENT),
-        ("192.0.2.300 - -", access_line.BAD_CLIENT),
-        ("1760104536.123 - -", access_line.BAD_CLIENT),
-        ("2001:db8::1::2 - -", access_line.BAD_CLIENT),
-        ("192.0.2.7 - - www.example.com", access_line.BAD_CLIENT),
-        ("192.0.2.7 - anna www.example.com", access_line.BAD_CLIENT),
-        ("192.0.2.7 - anna 0.012", access_line.BAD_CLIENT),
-        ("192.0.2.7 - 10.0.0.1", access_line.BAD_CLIENT),
-        ("Oct 10 13:55:36 web nginx: 192.0.2.7 - -", access_line.BAD_CLIENT),  # syslog
-        ("web-1 | 192.0.2.7 - -", access_line.BAD_CLIENT),  # Compose
-        ("2025-10-10T13:55:36Z stdout F 192.0.2.7 - -", access_line.BAD_CLIENT),  # Kubernetes
-        ("192.0.2.7 - anna [17/May/2015:10:05:03 192.0.2.8 - -", access_line.BAD_CLIENT),
+        ("www.example.com:443 - -", line_parts.VIRTUAL_HOST),
+        ("www.example.com:443 192.0.2.7 -", line_parts.VIRTUAL_HOST),
+        ("www.example.com 192.0.2.7 -", line_parts.VIRTUAL_HOST),
+        ("www.example.com client.example.net - -", line_parts.VIRTUAL_HOST),
+        ("192.0.2.7 www.example.com - -", line_parts.VIRTUAL_HOST),
+        ("192.0.2.7 10.0.0.1 - -", line_parts.VIRTUAL_HOST),
+        ("192.0.2.7:51234 10.0.0.1 - -", line_parts.VIRTUAL_HOST),  # a gateway's
+        ("192.0.2.7, 10.0.0.1 - -", line_parts.BAD_CLIENT),
+        ("- 192.0.2.7 - -", line_parts.BAD_CLIENT),
+        ("- - -", line_parts.BAD_CLIENT),
+        ("unix: - -", line_parts.BAD_CLIENT),
+        ("192.0.2.300 - -", line_parts.BAD_CLIENT),
+        ("1760104536.123 - -", line_parts.BAD_CLIENT),
+        ("2001:db8::1::2 - -", line_parts.BAD_CLIENT),
+        ("192.0.2.7 - - www.example.com", line_parts.BAD_CLIENT),
+        ("192.0.2.7 - anna www.example.com", line_parts.BAD_CLIENT),
+        ("192.0.2.7 - anna 0.012", line_parts.BAD_CLIENT),
+        ("192.0.2.7 - 10.0.0.1", line_parts.BAD_CLIENT),
+        ("Oct 10 13:55:36 web nginx: 192.0.2.7 - -", line_parts.BAD_CLIENT),  # syslog
+        ("web-1 | 192.0.2.7 - -", line_parts.BAD_CLIENT),  # Compose
+        ("2025-10-10T13:55:36Z stdout F 192.0.2.7 - -", line_parts.BAD_CLIENT),  # Kubernetes
+        ("192.0.2.7 - anna [17/May/2015:10:05:03 192.0.2.8 - -", line_parts.BAD_CLIENT),
     ],
 )
 def test_sp_2_no_line_is_taken_with_a_wrong_client(front: str, reason: str) -> None:
@@ -195,7 +208,7 @@ def test_sp_2_what_is_behind_the_agent_is_ignored_if_that_is_certain(
         assert found[-1] is None and (found[2], found[6], found[9]) == ("198.18.0.1", "/a", 200)
         assert found[12] == ("A/1 (B)" if "A/1" in end else None)
     else:
-        assert found[-1] == access_line.MORE_COLUMNS
+        assert found[-1] == line_parts.MORE_COLUMNS
 
 
 def test_a_leap_second_is_the_next_one() -> None:
@@ -208,7 +221,7 @@ def test_a_leap_second_is_the_next_one() -> None:
     rows = both_ways([*lines], [False] * 3)
     new_year_us = int(datetime(2017, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
     assert [row[0] for row in rows] == [new_year_us, new_year_us, None]
-    assert rows[2][-1] == access_line.BAD_TIME
+    assert rows[2][-1] == line_parts.BAD_TIME
 
 
 def test_ordinary_lines_go_the_fast_way() -> None:

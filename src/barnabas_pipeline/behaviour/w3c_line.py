@@ -1,0 +1,154 @@
+"""Parses lines of W3C's extended log format, as IIS and CloudFront write it. Pure.
+
+    #Fields: date time s-ip cs-method ...          a directive: neither a hit nor an error
+    2026-03-10 10:00:00 10.0.0.5 GET / ...         IIS: columns separated by blanks, in UTC
+    2026-03-10<tab>10:00:00<tab>FRA56-P4<tab>...   CloudFront: by tabs, in UTC
+
+A line is parsed alone: it may be in another partition or batch than the directive before it, and
+must have the same fields wherever it is. So only the sets of columns that a program writes by
+default are known, each by its number of columns, and each column has to look like what it is. A
+directive `#Fields:` that names any other set is rejected, so that it is seen.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import unquote
+
+from barnabas_pipeline.behaviour.line_front import host_without_port, is_address
+from barnabas_pipeline.behaviour.line_parts import (
+    UNKNOWN_COLUMNS,
+    Fields,
+    RejectedLine,
+    client_of,
+    duration_us,
+    given,
+    iso_moment,
+    size_of,
+    status_of,
+)
+
+_DIRECTIVE: Final = re.compile(
+    r"#(?:Version|Fields|Software|Date|Start-Date|End-Date|Remark|GMT-Offset): ?(.*)"
+)
+_BEGIN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ \t])[0-9]{2}:[0-9]{2}:[0-9]{2}\1")
+
+_IIS_7: Final = (
+    "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent)"
+    " sc-status sc-substatus sc-win32-status time-taken"
+)
+_IIS_8: Final = _IIS_7.replace("cs(User-Agent)", "cs(User-Agent) cs(Referer)")
+_IIS_ALL: Final = (
+    "date time s-sitename s-computername s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username"
+    " c-ip cs-version cs(User-Agent) cs(Cookie) cs(Referer) cs-host sc-status sc-substatus"
+    " sc-win32-status sc-bytes cs-bytes time-taken"
+)
+_CLOUDFRONT_ALL: Final = (
+    "date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status cs(Referer)"
+    " cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header"
+    " cs-protocol cs-bytes time-taken x-forwarded-for ssl-protocol ssl-cipher"
+    " x-edge-response-result-type cs-protocol-version fle-status fle-encrypted-fields c-port"
+    " time-to-first-byte x-edge-detailed-result-type sc-content-type sc-content-len"
+    " sc-range-start sc-range-end"
+)
+_CLOUDFRONT: Final = tuple(_CLOUDFRONT_ALL.split())
+_CLOUDFRONT_COUNTS: Final = (24, 26, 33)  # columns were added at the end, over the years
+_IIS: Final = {len(names.split()): tuple(names.split()) for names in (_IIS_7, _IIS_8, _IIS_ALL)}
+_KNOWN: Final = {*_IIS.values(), *(_CLOUDFRONT[:count] for count in _CLOUDFRONT_COUNTS)}
+
+_METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+_EDGE: Final = re.compile(r"[A-Z]{3}[0-9]{1,3}(?:-[A-Z0-9]+)?")
+_URL_OR_NONE: Final = re.compile(r"-|[A-Za-z][A-Za-z0-9+.-]*:.*")
+_VERSION: Final = re.compile(r"HTTP/[0-9.]+")
+_NUMBERS: Final = (
+    "s-port",
+    "sc-status",
+    "sc-substatus",
+    "sc-win32-status",
+    "sc-bytes",
+    "cs-bytes",
+    "time-taken",
+)
+
+
+def is_directive(text: str) -> bool:
+    """Return whether a line is a directive; raises `RejectedLine` if it names unknown columns."""
+    match = _DIRECTIVE.fullmatch(text)
+    if match is None:
+        return False
+    if text.startswith("#Fields") and tuple(match[1].split()) not in _KNOWN:
+        raise RejectedLine(UNKNOWN_COLUMNS)
+    return True
+
+
+def fits(text: str) -> bool:
+    """Return whether a line begins as only such lines do."""
+    return _BEGIN.match(text) is not None
+
+
+def decode(text: str) -> Fields:
+    """Return the fields of a line that `fits`; raises `RejectedLine`."""
+    columns = text.split("\t")
+    if len(columns) in _CLOUDFRONT_COUNTS:
+        return _cloudfront(dict(zip(_CLOUDFRONT, columns, strict=False)))
+    columns = text.rstrip(" ").split(" ")
+    names = _IIS.get(len(columns))
+    if names is None:
+        raise RejectedLine(UNKNOWN_COLUMNS)
+    return _iis(dict(zip(names, columns, strict=True)))
+
+
+def _iis(columns: dict[str, str]) -> Fields:
+    agent, version = columns["cs(User-Agent)"], columns.get("cs-version", "-")
+    is_usual = (
+        is_address(columns["s-ip"])
+        and columns["cs-uri-stem"][:1] in ("/", "*")
+        and _METHOD.fullmatch(columns["cs-method"]) is not None
+        and all(_NUMBER.fullmatch(columns[name]) for name in _NUMBERS if name in columns)
+        and _URL_OR_NONE.fullmatch(columns.get("cs(Referer)", "-")) is not None
+        and (version == "-" or _VERSION.fullmatch(version) is not None)
+        and _VERSION.fullmatch(agent) is None
+    )
+    if not is_usual:
+        raise RejectedLine(UNKNOWN_COLUMNS)
+    agent = agent.replace("+", " ")  # columns cannot contain blanks
+    return _hit(columns, agent, columns["cs-uri-query"], 1_000, "iis")
+
+
+def _cloudfront(columns: dict[str, str]) -> Fields:
+    is_usual = (
+        _EDGE.fullmatch(columns["x-edge-location"]) is not None
+        and _METHOD.fullmatch(columns["cs-method"]) is not None
+        and columns["cs-uri-stem"].startswith("/")
+        and columns["cs-protocol"] in ("http", "https", "ws", "wss", "grpcs")
+        and _NUMBER.fullmatch(columns["cs-bytes"]) is not None
+    )
+    if not is_usual:
+        raise RejectedLine(UNKNOWN_COLUMNS)
+    # Blanks are encoded; older lines have them encoded twice.
+    agent = unquote(unquote(columns["cs(User-Agent)"]).replace("%20", " "))
+    return _hit(columns, agent, columns["cs-uri-query"], 1_000_000, "cloudfront")
+
+
+def _hit(columns: dict[str, str], agent: str, query: str, unit_us: int, name: str) -> Fields:
+    moment = iso_moment(f"{columns['date']} {columns['time']}+00:00")
+    host = columns.get("x-host-header") or columns.get("cs-host") or ""
+    return Fields(
+        *moment,
+        client_of(columns["c-ip"]),
+        None,
+        given(columns.get("cs-username")),
+        columns["cs-method"],
+        columns["cs-uri-stem"],
+        given(query),
+        given(columns.get("cs-version") or columns.get("cs-protocol-version")),
+        status_of(columns["sc-status"]),
+        size_of(columns.get("sc-bytes", "-")),
+        given(columns.get("cs(Referer)")),
+        given(agent),
+        given(host_without_port(host)),
+        duration_us(columns["time-taken"], unit_us),
+        name,
+    )

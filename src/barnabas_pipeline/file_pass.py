@@ -160,17 +160,21 @@ def take_batch(definition: Definition, view: MemoryView, records: pa.Table) -> N
 
 
 def batches(
-    paths: Iterable[str], origin: Origin, on_bytes: Callable[[int], None] | None = None
+    paths: Iterable[str],
+    origin: Origin,
+    on_bytes: Callable[[int], None] | None = None,
+    *,
+    most: int = BATCH_RECORDS,
 ) -> Iterator[pa.Table]:
     """Yield the records of the files in batches; offsets go on from file to file.
 
-    `on_bytes`: called with the number of bytes of text read since the last call. Raises
-    `ConfigError` with the reason if a file cannot be read.
+    `on_bytes`: called with the number of bytes of text read since the last call. `most`: records of
+    a batch. Raises `ConfigError` with the reason if a file cannot be read.
     """
     offset = 0
     # The Spark job ends a batch by its number of records, whichever files they are from.
     waiting: list[pa.Table] = []
-    room = BATCH_RECORDS
+    room = most
     for path in paths:
         with _opened(path, origin) as (progress, portions):
             for lines in portions:
@@ -183,7 +187,7 @@ def batches(
                     room -= len(taken)
                     if not room:
                         yield pa.concat_tables(waiting)
-                        waiting, room = [], BATCH_RECORDS
+                        waiting, room = [], most
     if waiting:
         yield pa.concat_tables(waiting)
 
@@ -243,8 +247,9 @@ class _Pipe(io.RawIOBase):
 
 def _records(lines: list[Line], progress: FileProgress, origin: Origin, offset: int) -> pa.Table:
     """Return the lines as records, with the headers that the collector sends."""
-    columns = zip(("position", "number", "value", "size"), zip(*lines, strict=True), strict=True)
-    frame = pl.DataFrame(dict(columns), schema=_LINES)
+    positions, numbers, values, sizes, _ = zip(*lines, strict=True)
+    columns = {"position": positions, "number": numbers, "value": values, "size": sizes}
+    frame = pl.DataFrame(columns, schema=_LINES)
     of_file = {
         FILE: progress.path.encode("utf-8", "replace"),
         FILE_ID: progress.file_id.encode(),

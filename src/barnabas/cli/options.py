@@ -30,7 +30,7 @@ storage = click.option(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     """A time such as `90s`, `15m`, `24h` or `7d`, as seconds."""
 
     name = "time"

@@ -13,7 +13,6 @@ from barnabas.errors import ConfigError
 from barnabas_collector.headers import CUT, FILE, FILE_ID, HOST, LINE, POSITION
 from barnabas_collector.line_cutter import MAX_LINE_BYTES
 from barnabas_collector.record_reader import INDENTED, record_start
-from barnabas_pipeline import file_pass
 from barnabas_pipeline.accounts import read_accounts, read_dead_letters
 from barnabas_pipeline.behaviour.definition import BEHAVIOUR, Behaviour
 from barnabas_pipeline.file_pass import MemoryView, Origin, batches, take_batch
@@ -60,32 +59,26 @@ def test_lg_5_records_of_several_lines_with_the_host(tmp_path: Path) -> None:
     assert [dict(row["headers"])[HOST] for row in rows] == [b"gate"] * 2  # type: ignore[call-overload]
 
 
-def test_lg_5_batches_are_as_large_as_the_jobs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lg_5_batches_are_as_large_as_the_jobs(tmp_path: Path) -> None:
     """LG-5: a batch ends by its number of records, and offsets go on from file to file."""
-    monkeypatch.setattr(file_pass, "BATCH_RECORDS", 7)
     paths = []
     for name in ("a", "b", "c"):
         path = tmp_path / name
         path.write_bytes(b"".join(b"%d\n" % at for at in range(6)))
         paths.append(str(path))
-    found = list(batches(paths, WEB))
+    found = list(batches(paths, WEB, most=7))
     assert [each.num_rows for each in found] == [7, 7, 4]
     assert [row["offset"] for row in rows_of(*found)] == [*range(18)]
 
 
-def test_lg_5_tables_do_not_depend_on_the_size_of_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lg_5_tables_do_not_depend_on_the_size_of_batches(tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     hits = [HIT % (at % 5, at % 60, at % 7) for at in range(100)]
     log.write_bytes(b"\n".join([*hits[:50], b"nonsense", *hits[50:], b'"']) + b"\n")
 
     def contents(records: int) -> tuple[dict[str, Counter[str]], object, object]:
-        monkeypatch.setattr(file_pass, "BATCH_RECORDS", records)
         view = MemoryView(BEHAVIOUR)
-        for batch in batches([str(log)], WEB):
+        for batch in batches([str(log)], WEB, most=records):
             take_batch(Behaviour(), view, batch)
         frames = {
             name: Counter(map(repr, view.frame(name).iter_rows())) for name in BEHAVIOUR.merged

@@ -94,7 +94,7 @@ MUTATIONS = (
     ),
     _DURABILITY("        if not self._was_cut(unsynced):\n", "        if True:\n"),
     _DURABILITY("        self.recovery_point = min(self.recovery_point, offset)\n", ""),
-    _DURABILITY("            self._files.sync(self._directory)\n", ""),
+    _DURABILITY("            self._files.sync(directory)\n", ""),
     _DURABILITY("        self._whole_at = -1\n", ""),
     _DURABILITY(
         "            self._epochs.save(unsynced.epochs)\n",

@@ -16,7 +16,9 @@ from typing import NamedTuple
 from barnabas.config import LogConfig
 from barnabas.storage.epochs import LeaderEpochs, Unsaved
 from barnabas.storage.files import Files
+from barnabas.storage.log_health import LogHealth
 from barnabas.storage.segment import Segment
+from barnabas.storage.segments import Segments
 from barnabas.storage.snapshot import snapshot_path
 
 
@@ -54,13 +56,14 @@ class Durability:
         "_aging_since_ms",
         "_begin_offset",
         "_counting",
-        "_directory",
         "_epochs",
         "_files",
+        "_health",
         "_indexed_point",
         "_names",
         "_names_synced",
         "_replacements",
+        "_segments",
         "_snapshot_offset",
         "_snapshot_synced",
         "_truncations",
@@ -69,7 +72,12 @@ class Durability:
     )
 
     def __init__(
-        self, files: Files, directory: Path, epochs: LeaderEpochs, durable: Durable
+        self,
+        files: Files,
+        segments: Segments,
+        epochs: LeaderEpochs,
+        durable: Durable,
+        health: LogHealth,
     ) -> None:
         self.recovery_point = durable.recovery_point
         # A segment's indexes are complete only once it has rolled, possibly after its last record
@@ -77,8 +85,9 @@ class Durability:
         self._indexed_point = durable.indexed_point
         self._whole_at = durable.recovery_point if durable.is_whole else -1
         self._files = files
-        self._directory = directory
+        self._segments = segments
         self._epochs = epochs
+        self._health = health
         # A counter, not a flag: changes made during a sync are not covered by it.
         self._names, self._names_synced = 1, 0
         self._truncations = self._replacements = 0
@@ -109,7 +118,6 @@ class Durability:
 
     def on_renamed(self, directory: Path) -> None:
         """Note that the directory has a new name, which is not durable yet."""
-        self._directory = directory
         self._epochs.on_renamed(directory)
         self._names += 1
 
@@ -163,25 +171,22 @@ class Durability:
         """Return whether nothing has changed since every file was complete and durable."""
         return self._whole_at == end_offset
 
-    def has_rolled(self, begin_offset: int) -> bool:
-        """Return whether some segment before the one that begins at the offset is not fully
-        durable.
-        """
-        return min(self.recovery_point, self._indexed_point) < begin_offset
+    def take(self, end_offset: int, *, is_growing: bool = False) -> Unsynced:
+        """Return the files to sync so that the whole log, which ends at `end_offset`, is durable.
 
-    def take(
-        self,
-        segments: Sequence[Segment],
-        end_offset: int,
-        active_offset: int,
-        *,
-        is_growing: bool = False,
-    ) -> Unsynced:
-        """Return the files to sync for these segments, which end at `end_offset`.
-
-        The active segment begins at `active_offset`. While it `is_growing`, its indexes need not be
-        durable: the segment with the recovery point is scanned after a crash.
+        While the active segment `is_growing`, its indexes need not be durable: the segment with the
+        recovery point is scanned after a crash.
         """
+        return self._take(self._segments, end_offset, is_growing=is_growing)
+
+    def take_rolled(self) -> Unsynced | None:
+        """Return the files to sync so that the rolled segments are durable; None if they are."""
+        begin_offset = self._segments.active.base_offset
+        if min(self.recovery_point, self._indexed_point) >= begin_offset:
+            return None
+        return self._take(self._segments[:-1], begin_offset, is_growing=False)
+
+    def _take(self, segments: Sequence[Segment], end_offset: int, *, is_growing: bool) -> Unsynced:
         needed_from = min(self.recovery_point, self._indexed_point)
         paths: list[tuple[int, Path]] = []
         # From the end backwards to the segment that holds the point up to which everything is
@@ -196,12 +201,12 @@ class Durability:
             if segment.base_offset <= needed_from:
                 break
         if self._snapshot_synced < self._snapshot_offset:
-            snapshot = snapshot_path(self._directory, self._snapshot_offset)
+            snapshot = snapshot_path(self._segments.directory, self._snapshot_offset)
             paths.append((self._snapshot_offset, snapshot))
         return Unsynced(
             paths,
             end_offset,
-            active_offset,
+            self._segments.active.base_offset,
             self._truncations,
             self._names,
             self._replacements,
@@ -210,7 +215,22 @@ class Durability:
         )
 
     def sync(self, unsynced: Unsynced) -> None:
-        """Wait for the disk. After an OSError the disk's content is unknown."""
+        """Wait for the disk. Can run in a thread. An OSError fails the log."""
+        # A kernel that failed to write a page may drop it and report success the next time, so
+        # after one failure nothing counts as durable until a restart has read it back.
+        if self._health.is_abandoned:
+            return
+        self._health.check(self._segments.directory)
+        try:
+            self._sync(unsynced)
+        except OSError as error:
+            if self._health.is_abandoned:
+                return  # deleted during the sync in a thread
+            self._health.on_error(error)  # without a descriptor no fsync has failed
+            raise
+
+    def _sync(self, unsynced: Unsynced) -> None:
+        directory = self._segments.directory
         for base_offset, path in unsynced.paths:
             try:
                 self._files.sync(path)
@@ -226,12 +246,12 @@ class Durability:
             self._epochs.save(unsynced.epochs)
         # One sync of the directory covers the epoch file's new name and the segments' names.
         if unsynced.epochs is not None or not has_names:
-            self._files.sync(self._directory)
+            self._files.sync(directory)
         if unsynced.epochs is not None:
             self._epochs.on_saved(unsynced.epochs)
         if not has_names:
             # The partition's own directory may be new, or renamed.
-            self._files.sync(self._directory.parent)
+            self._files.sync(directory.parent)
             self._names_synced = max(self._names_synced, unsynced.names)
         with self._counting:  # otherwise the loop might truncate the log between check and update
             if not self._was_cut(unsynced):

@@ -19,18 +19,18 @@ from functools import partial
 from pathlib import Path
 
 from barnabas.config import LogConfig
-from barnabas.errors import OffsetOutOfRange, is_out_of_descriptors
+from barnabas.errors import OffsetOutOfRange
 from barnabas.records.batch import PREFIX, BatchHeader, stamp_in_place
 from barnabas.records.control_records import ABORT, Marker
 from barnabas.storage.append_result import AppendResult, new_result
 from barnabas.storage.batch_validation import Limits, admit, admit_marker, admit_own
 from barnabas.storage.copies import UNKNOWN_BOUND, Copy, check_copies
-from barnabas.storage.durability import Durability, Unsynced
+from barnabas.storage.durability import Durability
 from barnabas.storage.files import Files
 from barnabas.storage.gaps import Gaps
 from barnabas.storage.index import MAX_RELATIVE_OFFSET
 from barnabas.storage.loaded_log import LoadedLog
-from barnabas.storage.log_failure import refusal
+from barnabas.storage.log_health import LogHealth
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.producers import Producers
 from barnabas.storage.retention import Bounds, Retention
@@ -49,9 +49,6 @@ class Log:
     __slots__ = (
         "_config",
         "_durability",
-        "_files",
-        "_is_abandoned",
-        "_rested_at",
         "_retention",
         "_roll_rule",
         "_segments",
@@ -59,8 +56,8 @@ class Log:
         "epochs",
         "first_dirty_offset",
         "gaps",
+        "health",
         "is_cold",
-        "is_failed",
         "limits",
         "log_end_offset",
         "log_start_offset",
@@ -87,13 +84,13 @@ class Log:
         self.log_end_offset = loaded.log_end_offset
         """The offset that the next record gets."""
         self.epochs = loaded.epochs
-        self.is_failed = False
-        """An operation on the disk failed: the log's state is unknown until it is reopened."""
-        self._files = files
+        self.health = LogHealth()
         self.config = config
         self._segments = Segments(files, directory, loaded.segments)
         self.is_cold = self._segments.is_cold
-        self._durability = Durability(files, directory, self.epochs, loaded.durable)
+        self._durability = Durability(
+            files, self._segments, self.epochs, loaded.durable, self.health
+        )
         self.producer_state = ProducerState(files, directory, self._durability, loaded)
         self.swaps = Swaps(files, directory, self._segments, self._durability)
         self._retention = Retention(files, self._segments, self._durability, self.swaps)
@@ -108,8 +105,6 @@ class Log:
             self.gaps,
             self.producer_state,
         )
-        self._is_abandoned = False
-        self._rested_at = -1
 
     @property
     def config(self) -> LogConfig:
@@ -176,7 +171,7 @@ class Log:
         the producer and leaves the log unchanged, or raises OSError: then the log has failed. A
         repetition of one of the producer's last five batches gets that batch's result. See `admit`.
         """
-        if self.is_failed or self.truncation.unsettled is not None:
+        if self.health.is_failed or self.truncation.unsettled is not None:
             self.settle()
         # Everything that may be refused is refused before anything changes.
         header = admit(records, self.limits, wall_ms if is_unseen else None)
@@ -318,12 +313,12 @@ class Log:
 
     def write_staged(self) -> None:
         """Write all staged batches with one call. After an OSError the log has failed."""
-        if self.is_failed or self.truncation.unsettled is not None:
+        if self.health.is_failed or self.truncation.unsettled is not None:
             self.settle()
         try:
             self._segments.active.write_staged()
         except OSError:
-            self.is_failed = True
+            self.health.is_failed = True
             raise
 
     @contextmanager
@@ -333,12 +328,8 @@ class Log:
         If `is_resumable`, running out of descriptors leaves the log sound.
         """
         self.write_staged()
-        try:
+        with self.health.failing(is_resumable=is_resumable):
             yield
-        except OSError as error:
-            if not (is_resumable and is_out_of_descriptors(error)):
-                self.is_failed = True
-            raise
 
     # --- roll ------------------------------------------------------------------------------------
 
@@ -375,7 +366,7 @@ class Log:
         if not self.log_start_offset <= offset <= log_end_offset:
             has = f"{self.topic_partition}, which has offsets {self.log_start_offset} to"
             raise OffsetOutOfRange(f"offset {offset} is out of range for {has} {log_end_offset}")
-        if self.is_failed or self._segments.active.staged:
+        if self.health.is_failed or self._segments.active.staged:
             self.write_staged()
         if offset >= min(end_offset, log_end_offset):
             return []
@@ -486,14 +477,10 @@ class Log:
 
         An OSError fails the log, unless no descriptor was left: then the next write tries again.
         """
-        if self.is_failed:
-            raise refusal(self.directory, is_abandoned=self._is_abandoned)
-        try:
-            self.truncation.settle()
-        except OSError as error:
-            if not is_out_of_descriptors(error):
-                self.is_failed = True
-            raise
+        self.health.check(self.directory)
+        if self.truncation.unsettled is not None:
+            with self.health.failing(is_resumable=True):
+                self.truncation.settle()
 
     @property
     def has_discarded(self) -> bool:
@@ -502,7 +489,7 @@ class Log:
     def remove_discarded(self, now_ms: int) -> int:
         """Remove files that were discarded long enough ago, and return how many. Can run in a
         thread."""
-        if self._is_abandoned:
+        if self.health.is_abandoned:
             return 0  # another log's files may have these names
         return self._segments.discards.remove_due(now_ms)
 
@@ -541,45 +528,22 @@ class Log:
         """Make everything durable, and raise the recovery point."""
         self.write_staged()
         if self.recovery_point < self.log_end_offset:
-            self._sync(self._take_unsynced())
+            self._durability.sync(self._durability.take(self.log_end_offset))
 
     def take_flush(self) -> Callable[[], None]:
         """Return a call that makes the current log durable. It can run in a thread."""
         self.write_staged()
-        return partial(self._sync, self._take_unsynced(is_growing=True))
+        durability = self._durability
+        return partial(durability.sync, durability.take(self.log_end_offset, is_growing=True))
 
     def take_unflushed(self) -> list[Callable[[], None]]:
         """Return calls that make the rolled segments durable, in this order. They can run in a
         thread."""
         calls = self.producer_state.writing()
-        end_offset = self._segments.active.base_offset
-        if self._durability.has_rolled(end_offset):
-            rolled = self._segments[:-1]
-            unsynced = self._durability.take(rolled, end_offset, end_offset)
-            calls.append(partial(self._sync, unsynced))
+        unsynced = self._durability.take_rolled()
+        if unsynced is not None:
+            calls.append(partial(self._durability.sync, unsynced))
         return calls
-
-    def _take_unsynced(self, *, is_growing: bool = False) -> Unsynced:
-        segments = self._segments
-        return self._durability.take(
-            segments, self.log_end_offset, segments.active.base_offset, is_growing=is_growing
-        )
-
-    def _sync(self, unsynced: Unsynced) -> None:
-        # A kernel that failed to write a page may drop it and report success the next time, so
-        # after one failure nothing counts as durable until a restart has read it back.
-        if self._is_abandoned:
-            return
-        if self.is_failed:
-            raise refusal(self.directory, is_abandoned=self._is_abandoned)
-        try:
-            self._durability.sync(unsynced)
-        except OSError as error:
-            if self._is_abandoned:
-                return  # deleted during the sync in a thread
-            if not is_out_of_descriptors(error):  # otherwise no fsync has failed
-                self.is_failed = True
-            raise
 
     def close(self) -> None:
         """Leave the directory as a clean stop of Kafka does: the next start need not scan it."""
@@ -588,7 +552,7 @@ class Log:
             self._segments.active.write_out()
             self.producer_state.take_snapshot(self.log_end_offset)
         if not self._durability.is_whole(self.log_end_offset):
-            self._sync(self._take_unsynced())
+            self._durability.sync(self._durability.take(self.log_end_offset))
             self._durability.on_closed()
         self.release()
 
@@ -598,9 +562,7 @@ class Log:
 
     def rest(self) -> None:
         """Close the descriptors if nothing was appended since the last call."""
-        if self._rested_at == self.log_end_offset:
-            self.release()
-        self._rested_at = self.log_end_offset
+        self._segments.rest(self.log_end_offset)
 
     def abandon(self) -> None:
         """Note that the directory is about to be removed, or is out of reach. From now on every use
@@ -608,6 +570,5 @@ class Log:
 
         Slices that are still held stay readable.
         """
-        self._is_abandoned = True
-        self.is_failed = True
+        self.health.abandon()
         self.release()

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.errors import is_out_of_descriptors
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.future_logs import FutureLogs
 from barnabas.storage.offset_checkpoints import OffsetCheckpoints
@@ -101,10 +100,9 @@ class LogTruncations:
             try:
                 cut.make_durable()
             except OSError as error:
-                if log.is_failed:
+                if log.health.is_failed:
                     continue  # deleted in the meantime, or known
-                if not is_out_of_descriptors(error):  # otherwise the next attempt may succeed
-                    log.is_failed = True
+                log.health.on_error(error)
                 failed.append((log, error))
             else:
                 done.setdefault(home, {})[name] = cut

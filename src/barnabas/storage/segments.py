@@ -33,7 +33,7 @@ def _base_offset(segment: Segment) -> int:
 class Segments(Sequence[Segment]):
     """The segments of a log. Staged batches must be written before anything is read."""
 
-    __slots__ = ("_all", "_files", "_opened", "active", "directory", "discards")
+    __slots__ = ("_all", "_files", "_opened", "_rested_at", "active", "directory", "discards")
 
     def __init__(self, files: Files, directory: Path, found: list[Segment]) -> None:
         """`found` has at least one segment."""
@@ -42,6 +42,7 @@ class Segments(Sequence[Segment]):
         self._all = found
         self._files = files
         self._opened: tuple[Segment, ...] = ()
+        self._rested_at = -1
         self.discards = Discards(files)
 
     def __len__(self) -> int:
@@ -259,6 +260,12 @@ class Segments(Sequence[Segment]):
         self._opened = tuple(each for each in self._opened if each not in taken)
         for segment in taken:
             segment.release()
+
+    def rest(self, log_end_offset: int) -> None:
+        """Close all descriptors if the log has had this end since the last call."""
+        if self._rested_at == log_end_offset:
+            self.release()
+        self._rested_at = log_end_offset
 
     def release(self) -> None:
         """Close all descriptors."""

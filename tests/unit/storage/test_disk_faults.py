@@ -186,7 +186,7 @@ class Life:
         except (OSError, ConfigError):
             if store is not None:
                 log = store.logs.get(NAME)  # type: ignore[assignment]
-                if log is not None and log.is_failed:
+                if log is not None and log.health.is_failed:
                     with pytest.raises(OSError, match=r"refused|an earlier write failed"):
                         log.read(log.log_start_offset, 1, log.log_end_offset)
                 store.fail_directory(self.directory, OSError(errno.EIO, "gone"))

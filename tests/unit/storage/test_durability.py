@@ -189,7 +189,7 @@ def test_st_8_a_sync_does_not_put_the_recovery_point_above_a_cut_made_meanwhile(
         cut.start()
         cut.join(0.2)
 
-    taken = durability.take(log.segments, 10, 0)
+    taken = durability.take(10)
     durability.sync(taken._replace(snapshot_offset=_Interrupting(-1, turn)))
     cut.join()
     assert log.recovery_point == 4

@@ -194,7 +194,7 @@ def test_st_10_a_directory_that_fails_goes_alone(two: tuple[Path, Path]) -> None
     assert list(store.logs) == [T[1], T[3]]
     assert len(slices[0].read()) == len(batch(3))  # who was about to read still can
     slices[0].release()
-    assert lost.is_failed
+    assert lost.health.is_failed
     with pytest.raises(OSError, match="no longer in use"):
         lost.append(memoryview(batch(1)), 0, 0)
     append(kept, batch(1))

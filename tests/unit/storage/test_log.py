@@ -136,7 +136,7 @@ def test_a_refused_write_is_the_end_of_the_log(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left"):
         append(log, batch(4, producer=(9, 0, 2)))
     files.room_bytes = None
-    assert log.is_failed
+    assert log.health.is_failed
     for action in (
         lambda: append(log, batch(1, producer=(9, 0, 6))),
         log.write_staged,

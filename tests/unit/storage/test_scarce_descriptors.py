@@ -42,7 +42,7 @@ def append(log: Log, size: int, producer: tuple[int, int, int], epoch: int) -> N
 
 def check(log: Log, directory: Path) -> None:
     """Nothing is missing, nothing is there twice, and a crash finds the same."""
-    assert not log.is_failed
+    assert not log.health.is_failed
     begin, end = log.log_start_offset, log.log_end_offset
     content, epochs = read(log, begin), log.epochs.entries
     offsets = [

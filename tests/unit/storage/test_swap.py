@@ -188,7 +188,7 @@ def test_a_flush_under_way_does_not_miss_what_was_replaced(tmp_path: Path) -> No
     end_offset = log.log_end_offset
     clean(log)
     flush()
-    assert not log.is_failed
+    assert not log.health.is_failed
     assert log.recovery_point == end_offset
     log.release()
 

@@ -122,7 +122,7 @@ class _Sending:
         self._routes.replicas.write_staged()
         for each in placed:
             topic_partition = each.replica.topic_partition
-            if each.replica.log.is_failed:
+            if each.replica.log.health.is_failed:
                 refused.append((topic_partition, KafkaStorageError()))
             elif each.is_committed:
                 each.on_committed()

@@ -121,7 +121,7 @@ class ReadBudget:
         max_bytes = min(self.left_bytes, wanted.partition_max_bytes)
         if (
             not self.is_warmed
-            and not log.is_failed
+            and not log.health.is_failed
             # The read below refuses an offset out of range, without using the disk.
             and log.log_start_offset <= offset < log.log_end_offset
             and log.is_cold(offset, max_bytes)

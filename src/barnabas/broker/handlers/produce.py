@@ -394,7 +394,7 @@ def settle(
     waiting: Appended = []
     for each in appended:
         replica, end_offset, answer = each
-        if replica.log.is_failed:
+        if replica.log.health.is_failed:
             _fail(answer, KafkaStorageError(f"{replica.topic_partition} cannot be written"))
         elif (acks == ACKS_ALL and replica.high_watermark < end_offset) or (
             # If the topic requires flushes, an acknowledgement means that the record is on disk,
@@ -448,7 +448,7 @@ async def _wait(
                     await replica.wait_for(end_offset, is_strict=True)
                 else:
                     await replica.wait_for_flush(end_offset)
-                    if replica.log.is_failed:
+                    if replica.log.health.is_failed:
                         raise KafkaStorageError(f"{replica.topic_partition} cannot be written")
             if acks == ACKS_ALL:
                 # The ISR may have shrunk when the watermark passed. The records stay and may be

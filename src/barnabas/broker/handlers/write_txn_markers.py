@@ -91,7 +91,7 @@ class _Ended(Staged):
     def answer(self) -> WriteTxnMarkersResponse | Later:
         waiting: list[_Waiting] = []
         for placed, result in self._placed:
-            if placed.replica.log.is_failed:
+            if placed.replica.log.health.is_failed:
                 result.error_code = KafkaStorageError.code
             elif placed.is_committed:
                 placed.on_committed()

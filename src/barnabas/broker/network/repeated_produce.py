@@ -105,7 +105,7 @@ class _Run(StagedRun):
             if (
                 (replica.partition.high_watermark < end_offset and head.acks == ACKS_ALL)
                 or replica.waits_for_disk
-                or replica.log.is_failed
+                or replica.log.health.is_failed
             ):
                 return [self._separate(entry) for entry in self._entries]
             answers.append(packed)

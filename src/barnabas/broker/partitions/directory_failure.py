@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.counted import counted
 from barnabas.errors import KafkaStorageError
-from barnabas.storage.log_failure import LogAbandoned
+from barnabas.storage.log_health import LogAbandoned
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica

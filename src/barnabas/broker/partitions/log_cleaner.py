@@ -162,7 +162,7 @@ class LogCleaner:
 
         def is_same() -> bool:
             is_moving = log.topic_partition in self._replicas.store.futures.logs
-            return not log.is_failed and log.truncations == truncations and not is_moving
+            return not log.health.is_failed and log.truncations == truncations and not is_moving
 
         if not is_same():
             return False  # deleted after it was chosen
@@ -292,17 +292,17 @@ class LogCleaner:
         # A damaged batch stays damaged; other errors, such as a killed child process, may go away.
         if event.is_corrupt:
             self._leave_alone(log, event.reason)
-        elif not log.is_failed and self._logged.get(log.topic_partition) != event.reason:
+        elif not log.health.is_failed and self._logged.get(log.topic_partition) != event.reason:
             self._logged[log.topic_partition] = event.reason
             _log.warning(
                 "%s was not compacted, and is tried again: %s", log.topic_partition, event.reason
             )
 
     def _leave_alone(self, log: Log, reason: str) -> None:
-        if log.is_failed:
+        if log.health.is_failed:
             return  # the data may have come from another log that now has this name
         self._uncleanable = {
-            name: each for name, each in self._uncleanable.items() if not each.is_failed
+            name: each for name, each in self._uncleanable.items() if not each.health.is_failed
         }
         self._uncleanable[log.topic_partition] = log
         _log.error(

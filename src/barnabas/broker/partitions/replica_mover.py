@@ -123,7 +123,7 @@ class ReplicaMover:
         self._failures.on_error(target, error)
         # The error means that the target has failed; if only descriptors are short, the move is
         # retried.
-        if self._future.is_failed and self._store.futures.get(self._name) is self._future:
+        if self._future.health.is_failed and self._store.futures.get(self._name) is self._future:
             self._drop()
         await self._pause(_AGAIN_AFTER_S)
 

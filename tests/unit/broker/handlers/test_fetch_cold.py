@@ -155,7 +155,7 @@ def test_st_10_a_disk_that_fails_meanwhile_is_an_error_in_the_answer(
     cold.failure = OSError(errno.EIO, "Input/output error")
     answer = only(client.call(FETCH, 11, fetch_request("t")))
     assert (answer.error_code, bytes(answer.records)) == (KafkaStorageError.code, b"")
-    assert log.is_failed, "the directory went offline with it"
+    assert log.health.is_failed, "the directory went offline with it"
     again = only(client.call(FETCH, 11, fetch_request("t")))
     assert again.error_code == KafkaStorageError.code
     wait_until(lambda: cold._holders == 0)
@@ -168,7 +168,7 @@ def test_too_many_open_files_are_no_fault_of_the_disk(
     assert only(client.call(FETCH, 11, fetch_request("t"))).error_code == KafkaStorageError.code
     cold.failure = None
     assert values(only(client.call(FETCH, 11, fetch_request("t")))) == [b"from the disk"]
-    assert not log_of(node).is_failed
+    assert not log_of(node).health.is_failed
 
 
 def test_what_cannot_even_be_asked_about_is_left_to_the_thread(

@@ -12,7 +12,7 @@ import pytest
 from barnabas import Broker
 from barnabas.protocol.api import DELETE_TOPICS
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
-from barnabas.storage.log_failure import LogAbandoned
+from barnabas.storage.log_health import LogAbandoned
 from tests.kit.broker.hosting import HeldFiles, Hosted
 from tests.kit.broker.topics import create
 from tests.kit.raw_client import RawClient

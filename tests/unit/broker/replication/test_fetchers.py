@@ -224,7 +224,7 @@ def test_st_10_a_cut_waits_for_descriptors(tmp_path: Path) -> None:
             leader.append(NAME, b"kept")
             await until(lambda: files.refused > 3)
             assert log.unsettled is not None
-            assert (log.log_end_offset, log.is_failed) == (1, False)
+            assert (log.log_end_offset, log.health.is_failed) == (1, False)
             files.is_short = False
             await level(leader, cut)
             assert cut.end(NAME) == 2

@@ -1,0 +1,68 @@
+"""Whether a log may be used: its disk may have failed, and it may have been abandoned.
+
+After a failed write memory and disk differ, and a kernel that failed to write a page may drop it
+and report success the next time. So a log that has failed once stays failed until it is opened
+again and its files were read. An abandoned log is never used again: it was deleted or moved, or its
+directory has failed.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from barnabas.errors import is_out_of_descriptors
+
+
+class LogAbandoned(OSError):
+    """The log is no longer used: it was deleted or moved, or its directory had failed before.
+
+    During an `await` another log of that name may have replaced it: the disk need not be at fault.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(errno.ESTALE, "the log is no longer in use", str(directory))
+
+
+class LogHealth:
+    """The failures of one log. Threads that wait for the disk note theirs, too."""
+
+    __slots__ = ("is_abandoned", "is_failed")
+
+    def __init__(self) -> None:
+        self.is_failed = False
+        """An operation on the disk failed: the log's state is unknown until it is reopened."""
+        self.is_abandoned = False
+
+    def check(self, directory: Path) -> None:
+        """Raise LogAbandoned or another OSError if the log, which is in `directory`, has failed."""
+        if not self.is_failed:
+            return
+        if self.is_abandoned:
+            raise LogAbandoned(directory)
+        reason = "an earlier write failed; repair the disk and restart the broker"
+        raise OSError(errno.EIO, reason, str(directory))
+
+    def abandon(self) -> None:
+        self.is_abandoned = True
+        self.is_failed = True
+
+    def on_error(self, error: OSError, *, is_resumable: bool = True) -> None:
+        """Note that an operation on the disk has failed.
+
+        If it `is_resumable`, running out of descriptors leaves the log sound: the operation changed
+        nothing, and the next attempt may succeed.
+        """
+        if not (is_resumable and is_out_of_descriptors(error)):
+            self.is_failed = True
+
+    @contextmanager
+    def failing(self, *, is_resumable: bool = False) -> Iterator[None]:
+        """Let an OSError within fail the log; see `on_error`."""
+        try:
+            yield
+        except OSError as error:
+            self.on_error(error, is_resumable=is_resumable)
+            raise

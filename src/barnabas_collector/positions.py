@@ -4,6 +4,7 @@ the lines, so that both are committed or neither is.
     key     ["NAME", "file", "9f2c..."]   value   the fields of `FileProgress`
             ["NAME", "log", "/var/..."]           the fingerprints of ignored rotated files
             ["NAME", "instance", ""]              the process that started last
+            ["NAME", "journal", ""]               the cursor of the last entry sent
 
 NAME is the collector's name, since several collectors share the topic. A tombstone removes a file
 or a log.
@@ -23,6 +24,7 @@ POSITIONS_TOPIC: Final = "barnabas-collector-positions"
 _FILE: Final = "file"
 _LOG: Final = "log"
 _INSTANCE: Final = "instance"
+_JOURNAL: Final = "journal"
 
 
 class Positions(KnownFiles):
@@ -35,11 +37,18 @@ class Positions(KnownFiles):
         self._name = name
         self._changed: dict[bytes, bytes | None] = {}
         self.instance: str | None = None  # the process that started last
+        self.cursor: str | None = None  # in systemd's journal
 
     def start(self, instance: str) -> None:
         """Record that this process sends from now on."""
         self.instance = instance
         self._keep(_INSTANCE, "", instance)
+
+    def save_cursor(self, cursor: str) -> None:
+        """Save the place in systemd's journal."""
+        if cursor != self.cursor:
+            self.cursor = cursor
+            self._keep(_JOURNAL, "", cursor)
 
     def load(self, key: bytes | None, value: bytes | None) -> None:
         """Load the next record of the topic. Raises `CorruptData`."""
@@ -56,7 +65,9 @@ class Positions(KnownFiles):
                 self._put(FileProgress(**found))
             elif kind == _INSTANCE:
                 self.instance = str(found)
-            else:
+            elif kind == _JOURNAL:
+                self.cursor = str(found)
+            elif kind == _LOG:  # what a later version adds is ignored
                 self._logs[str(what)] = [PassedOver(*each) for each in found]
         except (ValueError, TypeError) as error:
             raise CorruptData(

@@ -27,6 +27,7 @@ class Shipment(NamedTuple):
     quiet_s: float = QUIET_S
     transaction_timeout_ms: int = 60_000
     from_end: bool = False  # start at the ends of the files that exist at the first look
+    has_journal: bool = False  # send the entries of systemd's journal as well
     redact: Redact | None = None  # replaces what must not be sent
     retention_s: float = RETENTION_S  # of the positions of files that are gone
     client_options: Mapping[str, Any] = {}

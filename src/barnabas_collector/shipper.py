@@ -3,6 +3,7 @@ same transaction.
 
     files ─▶ portions of lines ─▶ record batches ──┐
                └▶ the position in each file ───────┴─▶ one transaction
+    systemd's journal ─▶ entries, and its cursor ──┘
 
 If the process is killed at any moment, the next process with the same name ends or aborts the open
 transaction, reads the positions (`positions.py`) and continues from them. read_committed consumers
@@ -34,9 +35,11 @@ from barnabas.errors import (
     ProducerFenced,
 )
 from barnabas.types import TopicPartition
-from barnabas_collector.encoding import LineEncoder
+from barnabas_collector.bundle import Bundle, Origin, encode_bundles, pack
+from barnabas_collector.encoding import MAX_BATCH_BYTES, LineEncoder
 from barnabas_collector.forgetting import Forgetting
 from barnabas_collector.headers import HOST
+from barnabas_collector.journal import Journal
 from barnabas_collector.log_paths import LogPaths
 from barnabas_collector.positions import POSITIONS_TOPIC, Positions
 from barnabas_collector.positions_topic import PositionsReader, prepare_positions_topic
@@ -132,8 +135,11 @@ class _Shipper:
                 is_start=self._shipment.is_start,
                 from_end=self._shipment.from_end,
             )
+            journal = self._journal(once=once)
             try:
-                await self._send_all(producer, logs, stopping, once=once)
+                if journal is not None:
+                    await journal.start()
+                await self._send_all(producer, logs, journal, stopping, once=once)
             except ProducerFenced:
                 raise
             except BarnabasError:
@@ -145,9 +151,22 @@ class _Shipper:
                 raise
             finally:
                 logs.close()
+                if journal is not None:
+                    await journal.close()
+
+    def _journal(self, *, once: bool) -> Journal | None:
+        if not self._shipment.has_journal:
+            return None
+        return Journal(self._positions.cursor, from_end=self._shipment.from_end, follow=not once)
 
     async def _send_all(
-        self, producer: Producer, logs: WatchedLogs, stopping: asyncio.Event, *, once: bool
+        self,
+        producer: Producer,
+        logs: WatchedLogs,
+        journal: Journal | None,
+        stopping: asyncio.Event,
+        *,
+        once: bool,
     ) -> None:
         while True:
             is_last = once or stopping.is_set()
@@ -156,16 +175,23 @@ class _Shipper:
                 # Readers with read_committed wait for the end of a transaction.
                 if self._open.size_bytes >= _TRANSACTION_BYTES:
                     await self._commit(producer)
+            if journal is not None:
+                await self._send_entries(producer, journal)
             if self._forgetting.is_due(time.monotonic()):
                 self._forgetting.sweep(int(time.time()), *logs.present())
             await self._commit(producer)
             # The lines of the other logs are sent and committed by then.
+            if once and journal is not None and not journal.is_at_end():
+                await journal.news.wait()
+                continue
             if once and logs.unreadable:
                 raise ConfigError(next(iter(logs.unreadable.values())))
             if is_last:
                 return
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), logs.pause_s(time.monotonic()))
+                # With a journal, a stop is noticed after the pause, which is at most a second.
+                news = stopping if journal is None else journal.news
+                await asyncio.wait_for(news.wait(), logs.pause_s(time.monotonic()))
 
     async def _send(self, producer: Producer, portion: Portion) -> None:
         progress, lines, of_log = portion
@@ -189,6 +215,30 @@ class _Shipper:
             self._open.cut_lines + sum(line.is_cut for line in lines),
             1,
         )
+
+    async def _send_entries(self, producer: Producer, journal: Journal) -> None:
+        """Send the entries that were read, and save the cursor behind them."""
+        entries = journal.take()
+        if not entries:
+            # From the end: the cursor of an entry that is not sent.
+            if journal.cursor is not None and self._positions.cursor is None:
+                self._positions.save_cursor(journal.cursor)
+            return
+        redact = self._shipment.redact or bytes
+        key = self._shipment.name.encode()
+        origin = Origin(key, ((HOST, self._shipment.host.encode()),))
+        bundle = Bundle(origin, [redact(entry.value) for entry in entries])
+        if not self._open.transactions:
+            producer.begin_transaction()
+        place = TopicPartition(self._shipment.topic, partition_for_key(key, self._partitions))
+        now_ms = int(time.time() * 1_000)
+        for batch in pack([bundle], MAX_BATCH_BYTES):
+            await producer.send_batch(place, encode_bundles(batch, self._shipment.codec, now_ms))
+        if cursors := [entry.cursor for entry in entries if entry.cursor is not None]:
+            self._positions.save_cursor(cursors[-1])
+        size_bytes = sum(entry.size_bytes for entry in entries)
+        cut = sum(entry.size_bytes > len(entry.value) for entry in entries)
+        self._open = self._open.plus(Shipped(len(entries), size_bytes, cut, 1))
 
     async def _commit(self, producer: Producer) -> None:
         """Commit the lines sent and the changed positions."""

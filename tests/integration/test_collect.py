@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import shutil
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 from tests.integration.collect_processes import Collecting, collecting_in
 from tests.kit.processes.command_line import COMMAND
+from tests.kit.processes.journalctl import FakeJournal
 from tests.kit.waiting import wait_until
 
 MANY, FEW_DESCRIPTORS = 400, 300
@@ -202,3 +204,27 @@ def test_lg_2_secrets_reach_no_topic(collecting: Collecting) -> None:
     assert collecting.values() == [b"login password=*** card [card]"] * 2
     errors = collecting.once(str(log), "--redact", "(=x", code=1)
     assert errors.endswith("cannot redact by '(': missing ): (\n")
+
+
+def test_lg_2_each_entry_of_the_journal_once(
+    collecting: Collecting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However the collector is killed: the cursor is in the transaction of the entries."""
+    journal = FakeJournal(tmp_path / "bin")
+    monkeypatch.setenv("PATH", journal.path)
+    for number in range(3):
+        journal.add(*(f"{number}-{at}" for at in range(200)))
+        process = collecting.start("--journald", str(collecting.logs))
+        wait_until(lambda number=number: len(collecting.values()) > number * 200)
+        process.kill()
+        process.communicate()
+    (collecting.logs / "app.log").write_bytes(b"a line\n")
+    journal.add("last")
+    collecting.once("--journald")
+    sent = [json.loads(value)["MESSAGE"] for value in collecting.values()]
+    assert sent == [*(f"{number}-{at}" for number in range(3) for at in range(200)), "last"]
+    collecting.once("--journald", str(collecting.logs))
+    assert collecting.values()[-1] == b"a line" and len(collecting.values()) == 602
+    journal.fail("No journal files were opened due to insufficient permissions.\n")
+    errors = collecting.once("--journald", code=1)
+    assert "journalctl failed (1): No journal files were opened" in errors

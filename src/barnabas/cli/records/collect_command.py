@@ -8,7 +8,7 @@ import asyncio
 import signal
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +134,17 @@ _STANDARD_INPUT = "-"
     metavar="FILE",
     help="A TOML file of tables [[redact]] with pattern and replacement, applied before --redact.",
 )
+@click.option(
+    "--journald",
+    "has_journal",
+    is_flag=True,
+    help="Send the entries of systemd's journal, read with journalctl, as JSON objects.",
+)
 @click.option("--once", is_flag=True, help="Send the present lines, and end.")
 def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     """Send the lines of log files to a topic as they are written, each of them once.
+
+    With --journald it also sends the entries of systemd's journal, each of them once.
 
     With - it sends the lines of standard input until its end, and with --syslog-tcp or --syslog-udp
     syslog messages of RFC 5424 or 3164 as they arrive.
@@ -155,42 +163,63 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     Examples:
       barnabas collect /var/log/app.log --topic logs
       some-program | barnabas collect - --topic logs
+      barnabas collect --journald --topic logs
       barnabas collect --syslog-tcp 0.0.0.0:5514 --syslog-udp 0.0.0.0:5514 --topic logs
       barnabas collect /var/log '/srv/*/log/*.log' --topic logs --record-start indented
     """
-    if not paths and not given["tcp"] and not given["udp"]:
+    _check(paths, given)
+    shipment = _shipment(servers, paths, given)
+    began_s = time.monotonic()
+    sources = _sources(shipment, paths, given)
+    work = _collect(shipment, _logs(paths, given), sources, once=given["once"])
+    shipped = run_client(work, None)
+    click.echo(_summary(shipped, shipment.topic, time.monotonic() - began_s), err=True)
+    return EXIT_FAILURE if shipped.refused else EXIT_OK
+
+
+def _check(paths: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Raise UsageError for options that contradict each other."""
+    if not paths and not (given["tcp"] or given["udp"] or given["has_journal"]):
         raise click.UsageError(
-            "name a file, a directory, a pattern, - for standard input, or an address for syslog"
+            "name a file, a directory, a pattern, - for standard input, an address for syslog, or"
+            " --journald"
         )
     if given["once"] and (given["tcp"] or given["udp"]):
         raise click.UsageError("--once: a syslog address has no end")
-    files = [path for path in paths if path != _STANDARD_INPUT]
-    shipment = Shipment(
+
+
+def _shipment(servers: str, paths: Sequence[str], given: Mapping[str, Any]) -> Shipment:
+    return Shipment(
         servers,
         given["topic"],
-        given["name"] or _name_of_machine(is_shown=bool(files)),
+        given["name"] or _name_of_machine(is_shown=_has_positions(paths, given)),
         # The host in the records' headers, whatever the collector's name is.
         socket.gethostname(),
         CODEC_NAMES.index(given["compression"]),
         _rule(given["record_start"]),
         from_end=given["from_end"],
+        has_journal=given["has_journal"],
         redact=_redaction(given["redact_rules"], given["redact"]),
         retention_s=given["retention"] * 60.0,
         client_options=client_options(),
     )
-    began_s = time.monotonic()
-    sources = _sources(shipment, paths, given["tcp"], given["udp"])
-    logs = LogPaths(
-        files,
+
+
+def _has_positions(paths: Sequence[str], given: Mapping[str, Any]) -> bool:
+    return given["has_journal"] or any(path != _STANDARD_INPUT for path in paths)
+
+
+def _logs(paths: Sequence[str], given: Mapping[str, Any]) -> LogPaths | None:
+    """Return the paths of the logs, perhaps none, or None if there is nothing with a position."""
+    if not _has_positions(paths, given):
+        return None
+    return LogPaths(
+        [path for path in paths if path != _STANDARD_INPUT],
         include=given["include"],
         exclude=given["exclude"],
         is_recursive=given["is_recursive"],
         ignore_older_s=given["ignore_older"],
     )
-    work = _collect(shipment, logs if files else None, sources, once=given["once"])
-    shipped = run_client(work, None)
-    click.echo(_summary(shipped, shipment.topic, time.monotonic() - began_s), err=True)
-    return EXIT_FAILURE if shipped.refused else EXIT_OK
 
 
 def _name_of_machine(*, is_shown: bool) -> str:
@@ -207,12 +236,11 @@ def _name_of_machine(*, is_shown: bool) -> str:
     return name
 
 
-def _sources(
-    shipment: Shipment, paths: Sequence[str], tcp: Sequence[str], udp: Sequence[str]
-) -> list[Source]:
+def _sources(shipment: Shipment, paths: Sequence[str], given: Mapping[str, Any]) -> list[Source]:
+    tcp, udp = map(SyslogAddress.parse, given["tcp"]), map(SyslogAddress.parse, given["udp"])
     found: list[Source] = [
-        *(SyslogTcp(SyslogAddress.parse(each), shipment.host, _print_address) for each in tcp),
-        *(SyslogUdp(SyslogAddress.parse(each), shipment.host, _print_address) for each in udp),
+        *(SyslogTcp(each, shipment.host, _print_address) for each in tcp),
+        *(SyslogUdp(each, shipment.host, _print_address) for each in udp),
     ]
     if _STANDARD_INPUT in paths:
         found.append(StandardInput(shipment))

@@ -8,14 +8,16 @@
     line = '...'
     values = { time = "2026-03-10T10:00:00Z", level = "ERROR", message = "..." }
 
-Instead of `patterns` there may be `decoder` (the name of one in the pipeline), or lists of these:
+`wraps = true` says that the message is itself a line of a log, which a container's runtime has
+wrapped. Instead of `patterns` there may be `decoder`, or lists of these:
 
     [[text]]      patterns that have something in common: `fields` and `start` as in
                   `compile_pattern`; `loose = true`: they are tried after the patterns of all
                   other formats, whose lines they would match as well
     [[json]]      for each column the keys of a JSON object, of which the first present one
                   counts. `required`: keys that an object of this format has. `unit`: of times
-                  that are numbers (s, ms, us, ns); otherwise their size decides
+                  that are numbers (s, ms, us, ns); otherwise their size decides. `loose` as above.
+                  With `decoder = "logfmt"` and others the object is one that the decoder returns
 """
 
 from __future__ import annotations
@@ -35,8 +37,9 @@ RAW: Final = "raw"
 """The format of lines that match no other format."""
 UNITS: Final = ("s", "ms", "us", "ns")
 _KEYS: Final = {
-    *("title", "source", "patterns", "text", "json", "decoder", "zone", "multiline", "samples"),
+    *("title", "source", "patterns", "text", "json", "decoder", "zone", "wraps", "samples"),
 }
+_OPTIONS: Final = ("required", "unit", "loose")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -53,6 +56,7 @@ class JsonKeys(NamedTuple):
     keys: Mapping[str, tuple[str, ...]]
     required: tuple[str, ...] = ()
     unit: str | None = None
+    is_loose: bool = False
 
 
 class Format(NamedTuple):
@@ -66,8 +70,13 @@ class Format(NamedTuple):
     source: str = ""
     json: tuple[JsonKeys, ...] = ()
     decoder: str | None = None
-    multiline: str | None = None
+    wraps: bool = False
     samples: tuple[Sample, ...] = ()
+
+    @property
+    def is_built_in(self) -> bool:
+        """Return whether the format is in the catalogue; a user's own is tried before those."""
+        return bool(self.source)
 
 
 def read_format(path: Path | Traversable, kind: str) -> Format:
@@ -95,7 +104,7 @@ def _format(name: str, kind: str, content: Mapping[str, Any]) -> Format:
         source=content["source"],
         json=tuple(json_keys(each) for each in content.get("json", ())),
         decoder=content.get("decoder"),
-        multiline=content.get("multiline"),
+        wraps=content.get("wraps", False),
         samples=tuple(Sample(each["line"], each["values"]) for each in content.get("samples", ())),
     )
 
@@ -108,7 +117,7 @@ def _patterns(group: Mapping[str, Any]) -> Sequence[Pattern]:
 
 def json_keys(entry: Mapping[str, Any]) -> JsonKeys:
     """Return the keys in a table of TOML. Raises `ConfigError`."""
-    columns = {name: keys for name, keys in entry.items() if name not in ("required", "unit")}
+    columns = {name: keys for name, keys in entry.items() if name not in _OPTIONS}
     for name, keys in {**columns, "required": entry.get("required", [])}.items():
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
             raise ConfigError(f"json: {name} is not a list of keys")
@@ -119,6 +128,7 @@ def json_keys(entry: Mapping[str, Any]) -> JsonKeys:
         MappingProxyType({name: tuple(keys) for name, keys in columns.items()}),
         tuple(entry.get("required", ())),
         unit,
+        entry.get("loose", False),
     )
 
 

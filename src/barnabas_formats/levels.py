@@ -22,10 +22,29 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 NAMES: Final = tuple(name for names in _NAMES.values() for name in names)
 """All names that levels have in lines, in capitals."""
-BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
-    {name: level for level, names in _NAMES.items() for name in names}
+# Names that are levels in one format or two, and elsewhere words.
+_OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "FATAL": ("DPANIC", "FTL"),
+        "WARN": ("WRN", "#"),  # Redis has signs
+        "INFO": ("INF", "LOG", "NOTE", "SYSTEM", "SUCCESS", "*"),
+        "DEBUG": ("DBG", *(f"DEBUG{n}" for n in range(1, 6)), *(f"D{n}" for n in range(1, 6)), "-"),
+        "TRACE": ("TRC", "."),
+    }
 )
-"""The level of each of `NAMES`."""
+BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: level
+        for table in (_NAMES, _OTHER_NAMES)
+        for level, names in table.items()
+        for name in names
+    }
+)
+"""The level of each of `NAMES`, and of names that a format must list itself."""
+BY_NUMBER: Final[Mapping[int, str]] = MappingProxyType(
+    dict(zip(range(10, 70, 10), reversed(LEVELS), strict=True))
+)
+"""The levels of pino and Bunyan."""
 # RFC 5424, table 2: emergency, alert, critical, error, warning, notice, informational, debug.
 BY_SEVERITY: Final[Mapping[int, str]] = MappingProxyType(
     dict(enumerate(("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")))

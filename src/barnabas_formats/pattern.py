@@ -2,11 +2,12 @@
 
     {time:%Y-%m-%d %H:%M:%S,%f} {level} [{thread}] {component}: {message}
 
-Names in braces are fields, a blank stands for one or more blanks, and everything else stands for
-itself. `time` is followed by a colon and its form, in the letters of `strptime`; `%f` is a fraction
-of a second, optional if no point or comma precedes it. `message` is the rest of the line and is
-required. The fields `host`, `component`, `level`, `pid`, `thread` and `priority` (syslog's number)
-become columns; others are ignored. A line whose `level` is not in `levels.py` does not match.
+Names in braces are fields, a blank stands for one or more blanks, a doubled brace for a brace, and
+everything else stands for itself. `time` is followed by a colon and its form, in the letters of
+`strptime`; `%f` is a fraction of a second, optional if no point or comma precedes it, and `%Z` the
+name of a zone or an offset. `message` is the rest of the line and is required. The fields `host`,
+`component`, `level`, `pid`, `thread` and `priority` (syslog's number) become columns; others are
+ignored. A line whose `level` is not in `levels.py` does not match.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from barnabas_formats.levels import NAMES
 
 COLUMNS: Final = ("time", "host", "component", "level", "pid", "thread", "priority", "message")
 
-_TOKEN: Final = re.compile(r"\{(?P<name>[a-z_]+)(?::(?P<form>[^{}]+))?\}| +|[^{} ]+|.")
+_TOKEN: Final = re.compile(r"\{(?P<name>[a-z_]+)(?::(?P<form>[^{}]+))?\}|\{\{|\}\}| +|[^{} ]+|.")
 _FIELDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "component": r"[^\s:\[\]]+",
         "level": f"(?i:{'|'.join(sorted(NAMES, reverse=True))})",
         "message": r".*",
         "pid": r"[0-9]+",
-        "priority": r"[0-9]{1,3}",
+        "priority": r"(?:[0-9]|[1-9][0-9]|1[0-8][0-9]|19[01])",  # of RFC 5424, 6.2.1
         "host": r"\S+",
         "thread": r".*?",
         "data": r"-|(?:\[(?:[^\]\\]|\\.)*\])+",  # RFC 5424's
@@ -48,6 +49,7 @@ _TIME: Final = {
     "S": r"[0-9]{1,2}",
     "f": r"[0-9]{1,9}",
     "z": r"(?:Z|[+-][0-9]{2}:?[0-9]{2})",
+    "Z": r"(?:[A-Z]{3,5}|[+-][0-9]{2}(?::?[0-9]{2})?)",
 }
 _OF_TIME: Final = re.compile(r"%(.)|( +)|([^% ]+)")
 
@@ -60,6 +62,9 @@ class Pattern(NamedTuple):
     time_form: str
     is_loose: bool = False
     """Whether it fits lines of other formats, too, and is therefore tried after them."""
+    head: str = ""
+    """The beginning of `regex` up to the seconds of the time, which many patterns share; empty if
+    the pattern has no time."""
 
 
 def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = "") -> Pattern:
@@ -70,7 +75,7 @@ def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = 
     """
     parts: list[str] = []
     columns: list[str] = []
-    time_form = ""
+    time_form, head = "", ""
     for token in _TOKEN.finditer(text):
         name, form = token["name"], token["form"]
         if name is None:
@@ -80,7 +85,9 @@ def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = 
             raise _wrong(text, f"{{{name}}} is there twice")
         if name == "time":
             time_form = form or ""
-            parts.append(f"(?P<time>{_time(time_form, text)})")
+            of_time, to_seconds = _time(time_form, text)
+            head = f"^{''.join(parts)}(?:{to_seconds})"
+            parts.append(f"(?P<time>{of_time})")
         elif form is not None:
             raise _wrong(text, f"only {{time:...}} has a form, and {{{name}}} has one")
         else:
@@ -92,21 +99,27 @@ def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = 
             columns.append(name)
     if "message" not in columns:
         raise _wrong(text, "{message} is missing")
-    return Pattern(f"^{''.join(parts)}$", tuple(columns), time_form)
+    # Groups have names only in the whole expression.
+    head = re.sub(r"\(\?P<[a-z]+>", "(?:", head)
+    return Pattern(f"^{''.join(parts)}$", tuple(columns), time_form, head=head)
 
 
 def _literal(text: str, pattern: str) -> str:
     if text.startswith(" "):
         return " +"
+    if text in ("{{", "}}"):
+        return re.escape(text[0])
     if text in "{}":
         raise _wrong(pattern, f"{text!r} belongs to no field")
     return re.escape(text)
 
 
-def _time(form: str, pattern: str) -> str:
+def _time(form: str, pattern: str) -> tuple[str, str]:
+    """Return the expression of a time, and its part up to the seconds."""
     if not form:
         raise _wrong(pattern, "{time} has no form, as in {time:%Y-%m-%d %H:%M:%S}")
     parts: list[str] = []
+    seconds_end = 0
     for directive, blanks, literal in _OF_TIME.findall(form):
         if directive and directive not in _TIME:
             known = ", ".join(f"%{each}" for each in _TIME)
@@ -115,10 +128,14 @@ def _time(form: str, pattern: str) -> str:
             parts.append(f"(?:[.,]{_TIME['f']})?")
         else:
             parts.append(_TIME[directive] if directive else " +" if blanks else re.escape(literal))
+        if directive == "S":
+            seconds_end = len(parts)
     present = {directive for directive, _, _ in _OF_TIME.findall(form)}
-    if not (present >= {"d", "H", "M", "S"} and present & {"m", "b"}):
-        raise _wrong(pattern, "a time needs at least month, day, %H, %M and %S")
-    return "".join(parts)
+    is_dated = "d" in present and bool(present & {"m", "b"})
+    # Some programs leave out the date; a part of it would be of no use.
+    if not present >= {"H", "M", "S"} or not (is_dated or not present & {*"Yymbd"}):
+        raise _wrong(pattern, "a time needs %H, %M and %S, and month and day or no date at all")
+    return "".join(parts), "".join(parts[:seconds_end])
 
 
 def _wrong(pattern: str, what: str) -> ConfigError:

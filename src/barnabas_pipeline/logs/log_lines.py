@@ -6,15 +6,19 @@ text as the message; a malformed line, or a line with an impossible time, has a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import polars as pl
 
+from barnabas_formats.containers import join
 from barnabas_formats.format import RAW, Format
 from barnabas_formats.levels import BY_NAME, BY_SEVERITY
+from barnabas_formats.objects import BEGINNINGS, DECODERS, JSON, OF_RECORDS
 from barnabas_formats.pattern import Pattern
+from barnabas_pipeline.logs.object_lines import Columns, ObjectReader
 from barnabas_pipeline.logs.times import instants
 from barnabas_pipeline.texts import texts
 
@@ -33,6 +37,11 @@ SCHEMA: Final = pl.Schema(
     }
 )
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - its text gets a Z
+_OF_OBJECTS: Final = pl.Schema(
+    {name: pl.Boolean if name == "is_impossible" else SCHEMA[name] for name in Columns._fields}
+)
+_INNER: Final = ("host", "component", "level", "pid", "thread")
+_WRAPPED: Final = r'^(?:\{"log":"|[0-9]{4}-[0-9]{2}-[0-9]{2}T\S+ (?:stdout|stderr) [FP])'
 _PLAIN: Final = ("host", "component", "pid", "thread")
 
 
@@ -57,18 +66,132 @@ def parse_lines(
         }
     ).with_row_index("row")
     bad = _bad(lines)
-    left = lines.join(bad, on="row", how="anti")
-    found = [bad]
-    for each, pattern in _patterns(formats):
+    left = lines.join(bad, on="row", how="anti").drop("value", "is_cut")
+    wrapping = [each.name for each in formats if each.wraps]
+    rows = _matched(_joined(left) if wrapping else left, formats)
+    is_wrapped = pl.col("format").is_in(wrapping)
+    wrapped = rows.filter(is_wrapped)
+    if wrapped.height:
+        plain = rows.filter(~is_wrapped.fill_null(False))
+        rows = pl.concat([plain, _unwrapped(wrapped, formats)])
+    # Callers join these rows to their records by position.
+    return pl.concat([bad, rows]).sort("row").drop("row")
+
+
+def _matched(lines: pl.DataFrame, formats: Sequence[Format]) -> pl.DataFrame:
+    """Return the rows of these lines, each in the first format that it has, or raw."""
+    found = []
+    left = lines
+    for takes in (*_takers(formats, is_built_in=False), *_takers(formats, is_built_in=True)):
         if not left.height:
             break
-        fitting = _fitting(left, each, pattern)
-        if fitting.height:
-            found.append(fitting)
-            left = left.join(fitting, on="row", how="anti")
-    found.append(_raw(left))
-    columns = ["row", *SCHEMA.names()]
-    return pl.concat([each.select(columns) for each in found]).sort("row").drop("row")
+        rows = takes(left)
+        if rows.height:
+            found.append(rows)
+            left = left.join(rows, on="row", how="anti")
+    return pl.concat([*found, _raw(left)])
+
+
+def _takers(
+    formats: Sequence[Format], *, is_built_in: bool
+) -> Iterator[Callable[[pl.DataFrame], pl.DataFrame]]:
+    """Yield functions that return the rows of the lines that have certain formats."""
+    ours = [each for each in formats if each.is_built_in == is_built_in]
+    for decoder in DECODERS:
+        some = [each for each in ours if each.json and (each.decoder or JSON) == decoder]
+        if some:
+            yield partial(_objects, decoder=decoder, formats=some)
+    # Patterns with the same head are tried on no other lines; no two heads begin the same line.
+    groups: dict[tuple[bool, str], list[tuple[Format, Pattern]]] = {}
+    for each in ours:
+        for pattern in each.patterns:
+            groups.setdefault((pattern.is_loose, pattern.head), []).append((each, pattern))
+    for key in sorted(groups, key=lambda key: key[0]):
+        yield partial(_texts, patterns=groups[key])
+
+
+def _texts(lines: pl.DataFrame, patterns: Sequence[tuple[Format, Pattern]]) -> pl.DataFrame:
+    head = patterns[0][1].head
+    left = lines.filter(pl.col("head").str.contains(head)) if head else lines
+    found = [_filled(left.select("row").clear())]
+    for each, pattern in patterns:
+        if not left.height:
+            break
+        # To look for a match is several times as fast as to take its groups.
+        is_ours = left["head"].str.contains(pattern.regex)
+        if is_ours.any():
+            found.append(_fitting(left.filter(is_ours), each, pattern))
+            left = left.filter(~is_ours)
+    return pl.concat(found)
+
+
+def _objects(lines: pl.DataFrame, decoder: str, formats: Sequence[Format]) -> pl.DataFrame:
+    some = lines.filter(pl.col("head").str.contains(BEGINNINGS[decoder]))
+    is_record = decoder in OF_RECORDS
+    texts = some["head"]
+    if is_record:
+        texts = some.select(pl.concat_str("head", "more", separator="\n", ignore_nulls=True))[
+            "head"
+        ]
+    found = ObjectReader(decoder, formats).read(texts)
+    taken = pl.Series([each is not None for each in found], dtype=pl.Boolean)
+    columns = pl.DataFrame(
+        [each for each in found if each is not None], schema=_OF_OBJECTS, orient="row"
+    )
+    own = some.filter(taken).select("row", "received_us", pl.col("more").alias("lines"))
+    rows = pl.concat([own, columns], how="horizontal")
+    following = pl.lit(None, pl.String) if is_record else pl.col("lines")
+    return _judged(
+        rows.with_columns(
+            # Times that are impossible stay null.
+            pl.when(pl.col("is_impossible"))
+            .then(pl.col("time_us"))
+            .otherwise(pl.coalesce("time_us", "received_us"))
+            .alias("time_us"),
+            _both(pl.col("more"), following).alias("more"),
+        )
+    )
+
+
+def _both(first: pl.Expr, second: pl.Expr) -> pl.Expr:
+    joined = pl.concat_str(first, second, separator="\n", ignore_nulls=True)
+    return pl.when(first.is_not_null() | second.is_not_null()).then(joined)
+
+
+def _joined(lines: pl.DataFrame) -> pl.DataFrame:
+    """Join the lines of records that a container's runtime has wrapped one by one."""
+    is_wrapped = pl.col("more").is_not_null() & pl.col("head").str.contains(_WRAPPED)
+    records = lines.filter(is_wrapped)
+    if not records.height:
+        return lines
+    pairs = [join(head, more) for head, more in records.select("head", "more").iter_rows()]
+    unwrapped = records.with_columns(
+        pl.Series("head", [head for head, _ in pairs]),
+        pl.Series("more", [more or None for _, more in pairs], dtype=pl.String),
+    )
+    return pl.concat([lines.filter(~is_wrapped), unwrapped])
+
+
+def _unwrapped(rows: pl.DataFrame, formats: Sequence[Format]) -> pl.DataFrame:
+    """Return the rows with what their messages say, which are lines of a log themselves.
+
+    The runtime's time counts: it has a zone.
+    """
+    rows = rows.with_columns(pl.col("message").str.strip_chars_end("\r\n"))
+    lines = rows.select(
+        "row", "more", pl.col("time_us").alias("received_us"), pl.col("message").alias("head")
+    )
+    inner = _matched(lines, [each for each in formats if not each.wraps])
+    known = inner.filter(pl.col("reason").is_null() & (pl.col("format") != RAW))
+    found = known.select(
+        "row", *(pl.col(name).alias(f"inner_{name}") for name in (*_INNER, "message", "more"))
+    )
+    both = rows.join(found, on="row", how="left")
+    is_known = pl.col("inner_message").is_not_null()
+    return both.with_columns(
+        *(pl.coalesce(f"inner_{name}", name).alias(name) for name in (*_INNER, "message")),
+        pl.when(is_known).then("inner_more").otherwise("more").alias("more"),
+    ).select(rows.columns)
 
 
 def _bad(lines: pl.DataFrame) -> pl.DataFrame:
@@ -84,18 +207,11 @@ def _bad(lines: pl.DataFrame) -> pl.DataFrame:
     return _filled(bad)
 
 
-def _patterns(formats: Sequence[Format]) -> list[tuple[Format, Pattern]]:
-    """Return all patterns in the order in which they are tried."""
-    pairs = [(each, pattern) for each in formats for pattern in each.patterns]
-    return sorted(pairs, key=lambda pair: pair[1].is_loose)
-
-
 def _fitting(lines: pl.DataFrame, of: Format, pattern: Pattern) -> pl.DataFrame:
     groups = pl.col("head").str.extract_groups(pattern.regex).alias("groups")
     rows = lines.select("row", "received_us", "more", groups).unnest("groups")
-    rows = rows.filter(pl.col("message").is_not_null())
-    if not rows.height:
-        return _filled(rows.select("row"))
+    stripped = [name for name in _PLAIN if name in pattern.columns]
+    rows = rows.with_columns(pl.col(name).str.strip_chars() for name in stripped)
     if "time" in pattern.columns:
         times = instants(rows["time"], rows["received_us"], pattern.time_form, of.zone)
     else:
@@ -108,22 +224,23 @@ def _fitting(lines: pl.DataFrame, of: Format, pattern: Pattern) -> pl.DataFrame:
         level = _level_of_priority(pl.col("priority"))
     plain = [
         # RFC 5424 has a hyphen for a missing field (NILVALUE).
-        pl.when(pl.col(name) != "-").then(pl.col(name)).alias(name)
-        for name in _PLAIN
-        if name in pattern.columns
+        pl.when(~pl.col(name).is_in(["-", ""])).then(pl.col(name)).alias(name)
+        for name in stripped
     ]
-    rows = rows.with_columns(
-        times.alias("time_us"),
-        level.alias("level"),
-        pl.lit(of.name).alias("format"),
-        pl.when(times.is_null())
-        .then(pl.lit(f"the line names a time that never was ({of.name})"))
-        .alias("reason"),
-        *plain,
+    return _judged(
+        rows.with_columns(
+            times.alias("time_us"), level.alias("level"), pl.lit(of.name).alias("format"), *plain
+        )
     )
-    rows = _filled(rows)
+
+
+def _judged(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows in `SCHEMA`; those with an impossible time get a `reason`, and lose the
+    rest."""
+    reason = pl.format("the line names a time that never was ({})", "format")
+    is_good = pl.col("time_us").is_not_null()
+    rows = _filled(rows.with_columns(pl.when(~is_good).then(reason).alias("reason")))
     others = [name for name in SCHEMA.names() if name != "reason"]
-    is_good = pl.col("reason").is_null()
     return rows.with_columns(pl.when(is_good).then(pl.col(name)).alias(name) for name in others)
 
 

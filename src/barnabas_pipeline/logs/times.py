@@ -2,7 +2,8 @@
 
 Syslog's times have no year. The year is the latest in which the line is not later than its receipt,
 with a tolerance of one day for clock differences: a line of 31 December that is received in January
-belongs to the previous year.
+belongs to the previous year. In the same way a time without a date is of the last such time before
+the receipt, with a tolerance of an hour.
 """
 
 from __future__ import annotations
@@ -13,7 +14,27 @@ from typing import Final
 import polars as pl
 
 _DAY_US: Final = 86_400_000_000
+_HOUR_US: Final = 3_600_000_000
 _YEARS: Final = 5  # the 29th of February is at most this far back, except around 2100
+# Names that mean one offset everywhere. Others, such as IST and CST, mean several.
+OFFSETS: Final[dict[str, str]] = {
+    **dict.fromkeys(("UTC", "GMT", "UCT", "WET"), "+0000"),
+    **dict.fromkeys(("CET", "MEZ", "WEST"), "+0100"),
+    **dict.fromkeys(("CEST", "MESZ", "EET"), "+0200"),
+    **dict.fromkeys(("EEST", "MSK"), "+0300"),
+    "JST": "+0900",
+    "AEST": "+1000",
+    "AEDT": "+1100",
+    "NZST": "+1200",
+    "NZDT": "+1300",
+    "EST": "-0500",
+    "EDT": "-0400",
+    "CDT": "-0500",
+    "MDT": "-0600",
+    "PDT": "-0700",
+    "PST": "-0800",
+    "MST": "-0700",
+}
 
 
 def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> pl.Series:
@@ -21,6 +42,8 @@ def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> 
 
     `form`: in the letters of `strptime`. `zone`: the zone of times without an offset.
     """
+    if form.endswith("%Z"):
+        return _named(texts, received_us, form.removesuffix("%Z").rstrip(), zone)
     # A fraction of any length, and a decimal point for other separators.
     chrono = re.sub(r"[,.:]?%f", "%.f", form).replace("%d", "%e").replace("%H", "%k")
     clean = texts.str.replace_all(" +", " ").str.replace(r",([0-9]{1,9})", ".$1")
@@ -28,8 +51,11 @@ def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> 
     clean = clean.str.replace(r"Z$", "+0000") if form.endswith("%z") else clean
     if "%Y" in form or "%y" in form:
         return _parsed(clean, chrono, zone)
+    received = received_us.cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
+    if "%d" not in form:
+        return _of_the_day(clean, received, chrono, zone)
     latest_us = received_us + _DAY_US
-    year = received_us.cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone).dt.year()
+    year = received.dt.year()
     found = pl.Series([None] * len(texts), dtype=pl.Int64)
     # Next year's, too: it may be January here and December where the line was received.
     for back in range(-1, _YEARS):
@@ -38,6 +64,32 @@ def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> 
         # The latest possible year counts. In years without a 29th of February that day is null.
         found = found.zip_with(found.is_not_null() | (parsed > latest_us).fill_null(True), parsed)
     return found
+
+
+def _of_the_day(texts: pl.Series, received: pl.Series, form: str, zone: str) -> pl.Series:
+    form = f"%Y-%m-%d {form}"
+    today = _parsed(received.dt.strftime("%Y-%m-%d ") + texts, form, zone)
+    before = received.dt.offset_by("-1d")
+    yesterday = _parsed(before.dt.strftime("%Y-%m-%d ") + texts, form, zone)
+    latest_us = received.dt.convert_time_zone("UTC").cast(pl.Int64) + _HOUR_US
+    return today.zip_with((today <= latest_us).fill_null(True), yesterday)
+
+
+def _named(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> pl.Series:
+    """Return the instants of times that end with the name of a zone, or an offset."""
+    parts = texts.str.extract_groups(r"^(?<local>.*?) ?(?<zone>[A-Z]+|[+-][0-9:]+)$")
+    names = parts.struct.field("zone")
+    digits = names.str.replace(":", "").str.pad_end(5, "0")
+    offsets = digits.zip_with(
+        names.str.contains("^[+-]"),
+        names.replace_strict(OFFSETS, default=None, return_dtype=pl.String),
+    )
+    local = parts.struct.field("local")
+    in_zone = instants(local, received_us, form, zone)
+    in_utc = instants(local, received_us, form, "UTC")
+    minutes = offsets.str.slice(1, 2).cast(pl.Int64) * 60 + offsets.str.slice(3, 2).cast(pl.Int64)
+    minutes = minutes.zip_with(offsets.str.starts_with("+").fill_null(True), -minutes)
+    return (in_utc - minutes * 60_000_000).zip_with(offsets.is_not_null(), in_zone)
 
 
 def _parsed(texts: pl.Series, form: str, zone: str) -> pl.Series:

@@ -52,6 +52,22 @@ def test_what_stands_for_itself() -> None:
     assert fields("(a+b)* {message}", "aab c") is None
 
 
+def test_braces_that_stand_for_themselves() -> None:
+    assert fields("{{{component}}} {message}", "{a} b") == {"component": "a", "message": "b"}
+
+
+def test_a_time_has_a_date_or_none() -> None:
+    assert fields("{time:%H:%M:%S%f} {message}", "10:00:00.5 x") is not None
+    assert fields("{time:%H:%M:%S %Z} {message}", "10:00:00 CET x") is not None
+
+
+def test_the_head_ends_with_the_seconds() -> None:
+    head = compile_pattern("<{priority}> {time:%d %b %H:%M:%S.%f} {message}").head
+    assert re.match(head, "<7>  1 Mar 10:00:00") is not None
+    assert re.match(head, "<7>  1 Mar 10:00") is None
+    assert compile_pattern("{level}: {message}").head == ""
+
+
 @pytest.mark.parametrize(
     ("pattern", "what"),
     [
@@ -59,7 +75,7 @@ def test_what_stands_for_itself() -> None:
         ("{message} {message}", "{message} is there twice"),
         ("{time} {message}", "{time} has no form"),
         ("{time:%Q} {message}", "%Q is unknown; use %Y"),
-        ("{time:%H:%M} {message}", "at least month, day, %H, %M and %S"),
+        ("{time:%H:%M} {message}", "a time needs %H, %M and %S"),
         ("{level:x} {message}", "only {time:...} has a form"),
         ("{Message} {message}", "belongs to no field"),
         ("{ {message}", "belongs to no field"),

@@ -52,6 +52,10 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
             "[[format]]\nname = 'x'\npattern = 'x'",
             "format 1: the pattern 'x': {message} is missing",
         ),
+        ("[[format]]\nname = 'x'\npattern = 'x'\njson = {}", "either a pattern or json"),
+        ("[[format]]\nname = 'x'\njson = 1", "json: it must have lists of keys"),
+        ("[[format]]\nname = 'x'\njson = {time = 'a'}", "json: time is not a list of keys"),
+        ("[[format]]\nname = 'x'\npattern = '{message}'\nkind = 'z'", "'z' is not a kind"),
         ("[[format", "formats.toml: "),
     ],
 )

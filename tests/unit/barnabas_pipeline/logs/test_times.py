@@ -64,3 +64,34 @@ def test_a_year_across_new_year_in_a_zone() -> None:
 )
 def test_forms_and_zones(text: str, form: str, zone: str, expected: str) -> None:
     assert instant(text, form, zone) == expected
+
+
+def test_a_time_without_a_date_is_the_last_one_before_the_receipt() -> None:
+    received = datetime(2026, 11, 27, 0, 30, tzinfo=UTC)
+    texts = ["23:59:59.5", "00:10:00", "01:20:00", "01:40:00", "25:00:00"]
+    found = instants(
+        pl.Series(texts),
+        pl.Series([int(received.timestamp() * 1e6)] * len(texts)),
+        "%H:%M:%S%f",
+        "UTC",
+    )
+    assert [None if us is None else datetime.fromtimestamp(us / 1e6, UTC) for us in found] == [
+        datetime(2026, 11, 26, 23, 59, 59, 500_000, UTC),
+        datetime(2026, 11, 27, 0, 10, tzinfo=UTC),
+        datetime(2026, 11, 27, 1, 20, tzinfo=UTC),
+        datetime(2026, 11, 26, 1, 40, tzinfo=UTC),
+        None,
+    ]
+
+
+def test_names_of_zones_and_offsets_without_minutes() -> None:
+    """A name that means several offsets leaves the zone of the format."""
+    texts = ["10:00:00 UTC", "10:00:00 CET", "10:00:00 IST", "10:00:00 +05", "10:00:00 -03:30"]
+    found = instants(
+        pl.Series([f"2026-03-10 {each}" for each in texts]),
+        pl.Series([0] * len(texts)),
+        "%Y-%m-%d %H:%M:%S%f %Z",
+        "Asia/Kolkata",
+    )
+    at = [datetime.fromtimestamp(us / 1e6, UTC).strftime("%H:%M") for us in found]
+    assert at == ["10:00", "09:00", "04:30", "05:00", "13:30"]

@@ -1,0 +1,128 @@
+"""Decodes lines that consist of keys and values: JSON, logfmt, and the journal's export format.
+
+Each decoder returns the object of a line, or None if the line is none. Pure.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+Object = dict[str, Any]
+
+_MOST_DEPTH: Final = 100
+_PAIR: Final = re.compile(
+    r'(?P<key>[A-Za-z_@][\w.@/-]*)=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^\s"]*))(?:\s+|$)'
+)
+_BARE: Final = re.compile(r"[A-Za-z_@][\w.@/-]*(?:\s+|$)")
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
+_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_JOURNAL_KEY: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
+# The columns of PostgreSQL's csvlog, in their order since version 14; older ones have fewer.
+_CSVLOG: Final = (
+    *("log_time", "user_name", "database_name", "process_id", "connection_from", "session_id"),
+    *("session_line_num", "command_tag", "session_start_time", "virtual_transaction_id"),
+    *("transaction_id", "error_severity", "sql_state_code", "message", "detail", "hint"),
+    *("internal_query", "internal_query_pos", "context", "query", "query_pos", "location"),
+    *("application_name", "backend_type", "leader_pid", "query_id"),
+)
+_CSVLOG_COLUMNS: Final = range(len(_CSVLOG) - 4, len(_CSVLOG) + 1)
+
+
+def json_object(line: str) -> Object | None:
+    if not line.startswith("{") or line.count("{") > _MOST_DEPTH * 10:
+        return None
+    try:
+        found = json.loads(line)
+    # A number of thousands of digits, or lists that are nested too deep.
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def logfmt_object(line: str) -> Object | None:
+    """Return the pairs of a line that has nothing but pairs, and words without a value."""
+    found: Object = {}
+    at = 0
+    while at < len(line):
+        pair = _PAIR.match(line, at)
+        if pair is None:
+            bare = _BARE.match(line, at)
+            # A line of prose is not logfmt, even if it ends with a pair.
+            if bare is None or not found:
+                return None
+            at = bare.end()
+            continue
+        quoted = pair["quoted"]
+        found[pair["key"]] = pair["plain"] if quoted is None else _ESCAPE.sub(_unescaped, quoted)
+        at = pair.end()
+    return found or None
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[1]
+    if len(escape) == 5:
+        return chr(int(escape[1:], 16))
+    return _ESCAPES.get(escape, escape)
+
+
+def journal_object(record: str) -> Object | None:
+    """Return the fields of one entry. A field whose value has several lines has its length in
+    front of it."""
+    found: Object = {}
+    rest = record
+    while rest:
+        line, _, rest = rest.partition("\n")
+        key, equals, value = line.partition("=")
+        if not line:
+            continue
+        if not _JOURNAL_KEY.fullmatch(key):
+            return None
+        if equals:
+            found[key] = value
+            continue
+        # The size counts bytes of the value, in eight bytes, the lowest first.
+        data = rest.encode("utf-8", "surrogateescape")
+        end = 8 + int.from_bytes(data[:8], "little")
+        if len(data) < 8 or end > len(data):
+            return None
+        found[key] = data[8:end].decode("utf-8", "replace")
+        rest = data[end:].decode("utf-8", "surrogateescape").removeprefix("\n")
+    return found or None
+
+
+def csvlog_object(record: str) -> Object | None:
+    try:
+        rows = list(csv.reader(io.StringIO(record, newline=""), strict=True))
+    except csv.Error:
+        return None
+    if len(rows) != 1 or len(rows[0]) not in _CSVLOG_COLUMNS:
+        return None
+    return {name: value for name, value in zip(_CSVLOG, rows[0], strict=False) if value}
+
+
+JSON: Final = "json"
+DECODERS: Final[Mapping[str, Callable[[str], Object | None]]] = MappingProxyType(
+    {
+        JSON: json_object,
+        "logfmt": logfmt_object,
+        "journal-export": journal_object,
+        "postgresql-csv": csvlog_object,
+    }
+)
+OF_RECORDS: Final = frozenset({"journal-export", "postgresql-csv"})
+"""Decoders of all lines of a record, and not of its first line alone."""
+BEGINNINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        JSON: r'^\{"',
+        "logfmt": r"^[A-Za-z_@][A-Za-z0-9_.@/-]*=",
+        "journal-export": r"^__CURSOR=",
+        "postgresql-csv": r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]{8,15} \S{3,6},",
+    }
+)
+"""What every line that a decoder takes begins with."""

@@ -14,6 +14,7 @@ from barnabas_pipeline.accounts import Accounts, DeadLetters
 
 _MANY: Final = 0.2
 _REASONS: Final = 3
+_EXAMPLES: Final = 3
 
 
 class Rejections(NamedTuple):
@@ -37,6 +38,22 @@ def many_rejected(accounts: Accounts, letters: Sequence[DeadLetters]) -> Rejecti
     reasons = [(each.reason, each.lines) for each in letters[:_REASONS]]
     place, sample = next((each for each in letters[0].samples), ("", ""))
     return Rejections(accounts.dead_letters, of, reasons, place, sample)
+
+
+def examples(letters: Sequence[DeadLetters]) -> list[tuple[str, str, str]]:
+    """Return up to three rejected records, each as its reason, its place and its beginning.
+
+    `letters`: the most frequent reason first; each of the first reasons has one, before any has
+    two.
+    """
+    rounds = max((len(each.samples) for each in letters), default=0)
+    found = [
+        (each.reason, *each.samples[number])
+        for number in range(rounds)
+        for each in letters
+        if number < len(each.samples)
+    ]
+    return found[:_EXAMPLES]
 
 
 def are_many(lines: int, of: int) -> bool:

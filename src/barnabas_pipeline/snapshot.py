@@ -41,7 +41,7 @@ class Snapshot(View):
         if self.control is None:
             parts = layout.all[name].empty_table()
         else:
-            parts = self._tables.parts(name, self.control.versions[name])
+            parts = self._tables.parts(name, self.control.versions.get(name))
         if name in layout.growing:
             frame = pl.from_arrow(parts)
             assert isinstance(frame, pl.DataFrame)
@@ -51,9 +51,8 @@ class Snapshot(View):
     def dataset(self, name: str) -> ds.Dataset | None:
         """Return a table whose rows are written once, without reading it; None before the first
         batch."""
-        if self.control is None:
-            return None
-        return self._tables.dataset(name, self.control.versions[name])
+        version = None if self.control is None else self.control.versions.get(name)
+        return None if version is None else self._tables.dataset(name, version)
 
     def reasons(self) -> Counter[str]:
         dataset = self.dataset("dead_letters")

@@ -95,9 +95,10 @@ class Tables:
             return None
         row = self.dataset(_CONTROL).to_table().to_pylist()[0]
         ends, versions = json.loads(row.pop("dead_letters_end")), json.loads(row.pop("versions"))
-        if versions.keys() != self._all.keys():
+        # Tables that a later version of the pipeline added are empty until its first batch.
+        if not versions.keys() <= self._all.keys():
             raise ConfigError(
-                f"the tables in {self.directory} are of another pipeline, or of an earlier version:"
+                f"the tables in {self.directory} are of another pipeline, or of another version:"
                 " choose another output directory"
             )
         return Control(
@@ -106,9 +107,20 @@ class Tables:
             **row,
         )
 
-    def parts(self, name: str, version: int) -> pa.Table:
-        """Return the stored rows of a table; they are parts if it is a merged table."""
-        return self.dataset(name, version).to_table().cast(self._all[name])
+    def parts(self, name: str, version: int | None) -> pa.Table:
+        """Return the stored rows of a table; they are parts if it is a merged table.
+
+        `version`: None if the table did not exist yet.
+        """
+        schema = self._all[name]
+        if version is None:
+            return schema.empty_table()
+        stored = self.dataset(name, version).to_table()
+        # A column that a later version added is null in rows written before.
+        for field in schema:
+            if field.name not in stored.schema.names:
+                stored = stored.append_column(field, pa.nulls(stored.num_rows, field.type))
+        return stored.select(schema.names).cast(schema)
 
     def dataset(self, name: str, version: int | None = None) -> Any:
         """Return the rows of a table as a dataset that has not been read yet. `version`: None is
@@ -177,6 +189,12 @@ class Tables:
         else:
             files = write(self._path(name), to_table(found.parts[name], schema), schema)
         options = self._options(name, batch)
+        if not DeltaTable.is_deltatable(options.path):
+            before = self.control()
+            # A table that a later version of the pipeline added begins with this batch. One that
+            # the control table names was lost, which the commit refuses.
+            if before is not None and name not in before.versions:
+                options = options._replace(begins=batch)
         return Table(options).commit(schema, files, overwrite=False, query=query)
 
     def conclude(
@@ -250,6 +268,7 @@ class Tables:
                 "path": self._path(name),
                 "txnAppId": self.layout.application,
                 "logRetentionHours": str(_LOG_KEPT_HOURS),
+                "mergeSchema": "true",  # a later version of the pipeline adds columns
             }
         )
         # `conclude` cuts the logs, once readers need no older version.

@@ -49,6 +49,9 @@ from tests.kit.pipeline.web_records import line, mixed, record, table
 
 BATCHES = 3
 
+EMPTY = ("dead_letters", "referrers", "missing", "hosts", "response_times")
+"""Tables to which ordinary lines add nothing."""
+
 
 def die(letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
     raise Killed
@@ -160,7 +163,7 @@ def test_one_line_of_another_year_costs_one_file_a_table(tmp_path: Path) -> None
         taken(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), send_nothing)  # type: ignore[misc]
     for name in ALL:
         files = deltalake.DeltaTable(str(tmp_path / name)).file_uris()
-        assert len(files) == (0 if name in ("dead_letters", "referrers", "missing") else 3)
+        assert len(files) == (0 if name in EMPTY else 3)
     snapshot = snapshot_of(tmp_path)
     assert snapshot.control is not None and snapshot.control.newest_s is not None
     sessions = derive(snapshot.frame("sessions"), snapshot.control.newest_s)

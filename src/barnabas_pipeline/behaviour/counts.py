@@ -14,11 +14,15 @@ from typing import Final
 import polars as pl
 
 from barnabas_pipeline.behaviour.agents import parse_agents
+from barnabas_pipeline.behaviour.response_times import bucket_bounds
 from barnabas_pipeline.behaviour.schemas import (
     AGENTS,
+    HOSTS,
+    METHODS,
     MISSING,
     PAGES,
     REFERRERS,
+    RESPONSE_TIMES,
     STATUSES,
     TRAFFIC,
 )
@@ -36,6 +40,7 @@ _COUNTS: Final = frozenset(
         "robot_views",
         "errors",
         "bytes",
+        "lines",
     )
 )
 _SCHEMAS: Final = {
@@ -45,6 +50,9 @@ _SCHEMAS: Final = {
     "statuses": STATUSES,
     "agents": AGENTS,
     "missing": MISSING,
+    "hosts": HOSTS,
+    "methods": METHODS,
+    "response_times": RESPONSE_TIMES,
 }
 
 
@@ -124,6 +132,38 @@ def missing(events: pl.DataFrame) -> pl.DataFrame:
     return found.select("path", referrer, *_hits(), "day")
 
 
+def hosts(events: pl.DataFrame) -> pl.DataFrame:
+    """Return these hits in schema `HOSTS`, not added up yet."""
+    named = events.filter(pl.col("virtual_host").is_not_null())
+    return named.select(
+        "virtual_host",
+        *_hits(),
+        _count(pl.col("page_view")).alias("pages"),
+        _count(pl.col("page_view") & pl.col("robot")).alias("robot_pages"),
+        _count(pl.col("status") >= 400).alias("errors"),
+        pl.col("bytes").fill_null(0),
+        "day",
+    )
+
+
+def methods(events: pl.DataFrame) -> pl.DataFrame:
+    """Return these hits in schema `METHODS`, not added up yet."""
+    return events.select("method", "protocol", *_hits(), "day")
+
+
+def response_times(events: pl.DataFrame) -> pl.DataFrame:
+    """Return these hits in schema `RESPONSE_TIMES`, not added up yet."""
+    timed = events.filter(pl.col("response_time_us").is_not_null() & pl.col("path").is_not_null())
+    bounds = bucket_bounds(timed["response_time_us"]).alias("from_us")
+    return timed.select("path", bounds, *_hits(), "day")
+
+
+def formats(lines: pl.DataFrame) -> pl.DataFrame:
+    """Count the lines of `classify`, each once, in schema `FORMATS`."""
+    valid = lines.filter(~pl.col("twice") & pl.col("reason").is_null())
+    return valid.group_by("format").agg(pl.len().cast(pl.Int64).alias("lines"))
+
+
 _TABLES: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingProxyType(
     {
         "traffic": traffic,
@@ -132,6 +172,9 @@ _TABLES: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingPr
         "statuses": statuses,
         "agents": agents,
         "missing": missing,
+        "hosts": hosts,
+        "methods": methods,
+        "response_times": response_times,
     }
 )
 

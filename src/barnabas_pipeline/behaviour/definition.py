@@ -28,7 +28,11 @@ class BehaviourWork(NamedTuple):
         hits = lines.events(classified)
         stamped = hits.with_columns(utc(pl.col("time_us")).alias("time"))
         letters = places.dead_letters(classified, records)
-        parts = {**_parts(hits), "files": places.file_counts(classified)}
+        parts = {
+            **_parts(hits),
+            "formats": counts.formats(classified),
+            "files": places.file_counts(classified),
+        }
         return Part({"events": to_table(stamped, EVENTS), "dead_letters": letters}, parts)
 
     def finish(self, found: Outcome) -> Outcome:

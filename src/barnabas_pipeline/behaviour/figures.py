@@ -14,7 +14,16 @@ import polars as pl
 
 from barnabas_pipeline.accounts import Accounts, DeadLetters, read_accounts, read_dead_letters
 from barnabas_pipeline.behaviour.comparison import Comparison, compare
-from barnabas_pipeline.behaviour.rankings import Missing, Rankings, read_missing, read_rankings
+from barnabas_pipeline.behaviour.rankings import (
+    KEPT,
+    Missing,
+    Rankings,
+    mask_of,
+    read_missing,
+    read_rankings,
+    site_of,
+)
+from barnabas_pipeline.behaviour.response_times import ResponseTimes, read_response_times
 from barnabas_pipeline.behaviour.timeline import Timeline, timeline_of
 from barnabas_pipeline.behaviour.visits import (
     SessionFigures,
@@ -42,6 +51,8 @@ class Figures(NamedTuple):
     missing: list[Missing]
     statuses: list[tuple[int, int]]
     dead_letters: list[DeadLetters]
+    times: ResponseTimes = ResponseTimes(None, [])
+    site: str | None = None
 
     @property
     def hits(self) -> int:
@@ -66,6 +77,9 @@ def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
     sessions = read_sessions(view)
     humans, robots = sessions.filter(~pl.col("robot")), sessions.filter("robot")
     traffic, statuses = view.frame("traffic"), view.frame("statuses")
+    rankings = read_rankings(view, humans, mask_all)
+    site = site_of(view, rankings)
+    histograms = view.frame("response_times").with_columns(mask_of("path", mask_all))
     return Figures(
         accounts=accounts,
         files=[(mask(Path(name).name), of_file) for name, of_file in files],
@@ -75,10 +89,12 @@ def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
         timeline=timeline_of(traffic, statuses),
         lengths=lengths(humans),
         depths=depths(humans),
-        rankings=read_rankings(view, humans, mask_all),
+        rankings=rankings,
         missing=read_missing(view, mask_all),
         statuses=list(statuses.group_by("status").agg(pl.col("hits").sum()).sort("status").rows()),
         dead_letters=read_dead_letters(view, mask),
+        times=read_response_times(histograms, KEPT),
+        site=None if site is None else mask(site),
     )
 
 

@@ -15,7 +15,7 @@ Each is defined here and can be recounted from the files next to the page, as a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.counted import counted
 from barnabas_pipeline.behaviour.comparison import Comparison, Period
@@ -24,6 +24,31 @@ from barnabas_pipeline.behaviour.visits import SessionFigures
 from barnabas_pipeline.page import words
 
 Number = int | float
+
+_DEFINITIONS: Final = {
+    "visitors": ("People's different pairs of address and user agent.", "browsers.csv"),
+    "sessions": (
+        "People's visits; 30 minutes without a hit end one.",
+        "page_views_per_session.csv",
+    ),
+    "page_views": (
+        "People's successful GET requests for anything but images, scripts, style sheets and"
+        " downloads.",
+        "traffic.csv",
+    ),
+    "bounce_rate": (
+        "People's sessions with one page view, of those with any.",
+        "page_views_per_session.csv",
+    ),
+    "median_session_seconds": (
+        "Half of people's sessions are shorter, from their first hit to their last.",
+        "session_lengths.csv",
+    ),
+    "robot_share": ("Hits by robots, of all hits.", "traffic.csv"),
+    "error_share": ("Responses with a status of 400 or above, of all responses.", "traffic.csv"),
+    "bytes_sent": ("The sizes of all responses, to people and to robots.", "traffic.csv"),
+}
+"""What each figure is, and the file from which it can be counted again."""
 
 
 class Headline(NamedTuple):
@@ -37,6 +62,15 @@ class Headline(NamedTuple):
     before: Number | None
     shown: Callable[[Number], str]
     is_share: bool = False
+
+    @property
+    def definition(self) -> str:
+        return _DEFINITIONS[self.name][0]
+
+    @property
+    def file(self) -> str:
+        """Return the file next to the page from which the total can be counted again."""
+        return _DEFINITIONS[self.name][1]
 
     @property
     def text(self) -> str:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from barnabas.counted import counted
 from barnabas_pipeline.view import View
 
 SHOWN: Final = 10
@@ -17,9 +18,12 @@ KEPT: Final = 1_000
 _LEADING_REFERRERS: Final = 3
 
 UNKNOWN: Final = "Unknown"
+UNREADABLE: Final = "Not a request"
 DIRECT: Final = "Direct or unknown"
 SAME_SITE: Final = "This site"
 NO_REFERRER: Final = "none"
+
+_BY_HOST: Final = ("virtual_host", "hits", "bytes")
 
 Mask = Callable[[pl.Series], pl.Series]
 
@@ -51,6 +55,9 @@ class Rankings(NamedTuple):
     devices: list[Row]
     robots: list[Row]
     errors: list[Row]
+    hosts: list[Row]
+    methods: list[Row]
+    formats: list[Row]
 
 
 def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
@@ -77,6 +84,9 @@ def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
         devices=_top(browsers, "device"),
         robots=_top(agents.filter("robot"), "name", "hits", "bytes"),
         errors=_top(pages, "path", "errors"),
+        hosts=_top(view.frame("hosts").with_columns(mask_of("virtual_host", mask)), *_BY_HOST),
+        methods=_top(_named_methods(view), "name", "hits"),
+        formats=_top(view.frame("formats"), "format", "lines"),
     )
 
 
@@ -137,6 +147,25 @@ def _sources(view: View, visits: pl.DataFrame, mask: Mask) -> list[Row]:
         .otherwise(mask_of("referrer", mask))
     )
     return _top(visits.select(source.alias("source")), "source")
+
+
+def _named_methods(view: View) -> pl.DataFrame:
+    # Formats without a protocol, and HTTP/0.9, have the method alone.
+    words = pl.concat_str("method", "protocol", separator=" ", ignore_nulls=True)
+    name = pl.when(pl.col("method").is_null()).then(pl.lit(UNREADABLE)).otherwise(words)
+    return view.frame("methods").with_columns(name.alias("name"))
+
+
+def site_of(view: View, rankings: Rankings) -> str | None:
+    """Return the name of the site: its virtual host, or the host that its own pages refer to.
+
+    None if the lines name neither.
+    """
+    if rankings.hosts:
+        more = len(rankings.hosts) - 1
+        others = f" and {counted(more, 'other host')}" if more else ""
+        return f"{rankings.hosts[0].name}{others}"
+    return _own_host(view)
 
 
 def _own_host(view: View) -> str | None:

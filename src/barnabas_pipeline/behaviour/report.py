@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from barnabas_formats.catalogue import catalogue
 from barnabas_pipeline.behaviour import pictures
 from barnabas_pipeline.behaviour.figures import Figures
 from barnabas_pipeline.behaviour.headlines import headlines
@@ -19,7 +20,7 @@ from barnabas_pipeline.page import sheets as page_sheets
 from barnabas_pipeline.page.page import PageOptions
 from barnabas_pipeline.page.pictures import heat_map, histogram
 from barnabas_pipeline.page.sheets import Sheet
-from barnabas_pipeline.rejections import many_rejected
+from barnabas_pipeline.rejections import are_many, examples
 
 _PACKAGE = "barnabas_pipeline.behaviour"
 
@@ -40,7 +41,11 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
     values: dict[str, object] = {
         "figures": figures,
         "headlines": headlines(figures),
-        "rejections": many_rejected(figures.accounts, figures.dead_letters),
+        "rejections": figures.dead_letters,
+        "examples": examples(figures.dead_letters),
+        "formats": _formats(figures),
+        "known": figures.accounts.valid + figures.accounts.dead_letters,
+        "has_many_rejected": _has_many_rejected(figures),
         "shown": SHOWN,
         "data": data,
         "sheets": made,
@@ -52,3 +57,14 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
         "lengths": histogram(figures.lengths, "sessions", "Sessions by length"),
     }
     return page.render(_PACKAGE, "report.html", options, values)
+
+
+def _has_many_rejected(figures: Figures) -> bool:
+    accounts = figures.accounts
+    return are_many(accounts.dead_letters, accounts.valid + accounts.dead_letters)
+
+
+def _formats(figures: Figures) -> list[tuple[str, int]]:
+    """Return the titles of the formats found, with their lines."""
+    titles = {each.name: each.title for each in catalogue("access")}
+    return [(titles.get(row.name, row.name), row.total) for row in figures.rankings.formats]

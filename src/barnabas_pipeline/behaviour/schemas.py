@@ -30,6 +30,8 @@ EVENTS: Final = pa.schema(
         ("bytes", pa.int64()),
         ("referrer", pa.string()),
         ("agent", pa.string()),
+        ("virtual_host", pa.string()),
+        ("response_time_us", pa.int64()),
         ("robot", pa.bool_()),
         ("page_view", pa.bool_()),
         ("file", pa.string()),
@@ -111,6 +113,34 @@ MISSING: Final = pa.schema(
     ]
 )
 """404 responses by referrer, without its query; the referrer is null if there is none."""
+HOSTS: Final = pa.schema(
+    [
+        ("virtual_host", pa.string()),
+        *counts("hits", "robot_hits", "pages", "robot_pages", "errors", "bytes"),
+        ("day", pa.date32()),
+    ]
+)
+"""Hits by virtual host, where lines name one."""
+METHODS: Final = pa.schema(
+    [
+        ("method", pa.string()),
+        ("protocol", pa.string()),
+        *counts("hits", "robot_hits"),
+        ("day", pa.date32()),
+    ]
+)
+"""Both are null for what the server could not parse; many formats have no protocol."""
+RESPONSE_TIMES: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("from_us", pa.int64()),
+        *counts("hits", "robot_hits"),
+        ("day", pa.date32()),
+    ]
+)
+"""Histograms of response times; `from_us` is the lower bound of a bucket of `response_times`."""
+FORMATS: Final = pa.schema([("format", pa.string()), *counts("lines")])
+"""Valid lines by format; `directive` is that of lines such as `#Version: 1.0`, no hits."""
 
 GROWING: Final[Mapping[str, pa.Schema]] = MappingProxyType(
     {"events": EVENTS, "dead_letters": DEAD_LETTERS}
@@ -125,6 +155,10 @@ MERGED: Final[Mapping[str, pa.Schema]] = MappingProxyType(
         "statuses": STATUSES,
         "agents": AGENTS,
         "missing": MISSING,
+        "hosts": HOSTS,
+        "methods": METHODS,
+        "response_times": RESPONSE_TIMES,
+        "formats": FORMATS,
         "files": FILES,
     }
 )

@@ -68,6 +68,14 @@ def _ranked(figures: Figures) -> Iterator[Sheet]:
     yield Sheet("devices", ("device", "visitors"), _pairs(rankings.devices))
     yield Sheet("robots", ("robot", "hits", "bytes"), rankings.robots)
     yield Sheet("errors", ("path", "hits"), _pairs(rankings.errors))
+    yield Sheet("hosts", ("virtual_host", "hits", "bytes"), rankings.hosts)
+    yield Sheet("methods", ("request", "hits"), _pairs(rankings.methods))
+    times = figures.times
+    yield Sheet(
+        "response_times",
+        ("path", "hits", "p50_us", "p95_us", "p99_us"),
+        [*((times.all,) if times.all else ()), *times.paths],
+    )
     yield Sheet(
         "not_found",
         ("path", "hits_by_people", "hits_by_robots", "referrer", "hits_by_referrer"),
@@ -82,6 +90,7 @@ def _ranked(figures: Figures) -> Iterator[Sheet]:
 def _accounted(figures: Figures) -> Iterator[Sheet]:
     files = [("all", figures.accounts), *figures.files]
     yield Sheet("files", ("file", *Accounts._fields), [(name, *of) for name, of in files])
+    yield Sheet("formats", ("format", "lines"), _pairs(figures.rankings.formats))
     yield Sheet(
         "dead_letters",
         ("reason", "lines", "place", "sample"),

@@ -45,6 +45,7 @@ def render(package: str, template: str, options: PageOptions, values: Mapping[st
         counted=counted,
         percent=words.percent,
         duration=words.duration,
+        short_duration=words.short_duration,
         size=words.size,
         share=words.share,
         interval=words.interval,

@@ -50,6 +50,16 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def short_duration(microseconds: float) -> str:
+    """Format a response time: 930 µs, 12 ms, 1.5 s."""
+    if microseconds < 1_000:
+        return f"{microseconds:.0f} µs"
+    if microseconds < 1_000_000:
+        return f"{microseconds / 1_000:.3g} ms" if microseconds < 999_500 else "1 s"
+    seconds = microseconds / 1_000_000
+    return f"{seconds:.3g} s" if seconds < 60 else duration(seconds)
+
+
 def interval(step: timedelta) -> str:
     """Format an interval for "hits per ...": hour, 6 hours, day."""
     seconds = int(step.total_seconds())

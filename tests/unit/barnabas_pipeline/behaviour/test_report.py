@@ -61,7 +61,7 @@ def figures(intervals: int) -> Figures:
         timeline=Timeline(hour, moments, hour, classes, heat, 123_456, [60]),
         depths=[(0, 1), (1, 2), (7, 1)],
         lengths=[("0 s", 3), ("1–9 s", 0), ("1+ hours", 1)],
-        rankings=Rankings(rows, rows, [], rows, rows, [], rows, rows, rows),
+        rankings=Rankings(rows, rows, [], rows, rows, [], *[rows] * 6),
         missing=[Missing(HOSTILE, 2, 1, [(HOSTILE, 3)])],
         statuses=[(200, 7), (500, 1)],
         dead_letters=[DeadLetters("not UTF-8", 2, [("access.log, line 7", HOSTILE)])],
@@ -136,15 +136,29 @@ def test_a_page_of_little_and_of_nothing(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == [DATA, "report.html"]
 
 
-def test_sp_2_many_rejected_lines_are_the_first_that_a_page_says() -> None:
-    """SP-2: how many, why, and one of them, before all figures."""
-    few = page_of(figures(3)._replace(accounts=Accounts(10, 8, 2, 0)), OPTIONS)
-    assert 'class="alarms"' not in few and "were rejected" not in few, "a fifth"
-    many = figures(3)._replace(accounts=Accounts(10, 6, 3, 1))
-    page = page_of(many, OPTIONS)
+def test_sp_2_rejected_lines_are_the_first_that_a_page_says() -> None:
+    """SP-2: how many, why, and three of them, before all figures."""
+    samples = [(f"access.log, line {number}", f"odd {number}") for number in (7, 8)]
+    letters = [DeadLetters("not UTF-8", 2, samples), DeadLetters("bad time", 1, samples[:1])]
+    few = figures(3)._replace(accounts=Accounts(20, 17, 3, 0), dead_letters=letters)
+    page = page_of(few, OPTIONS)
     assert page.index('class="alarms"') < page.index('class="key"')
-    assert unsaid(page, "33% of the records were rejected", "3 of 9", "not UTF-8") == []
-    assert "access.log, line 7" in page and HOSTILE not in page
+    assert unsaid(page, "3 lines were rejected", "3 of 20 lines", "2 not UTF-8", "1 bad time") == []
+    assert page.index("line 7: not UTF-8") < page.index("line 7: bad time")
+    assert page.index("line 7: bad time") < page.index("line 8: not UTF-8")
+    assert 'role="alert"' not in page, "less than a fifth"
+    assert HOSTILE not in page
+
+    many = page_of(few._replace(accounts=Accounts(9, 6, 3, 0)), OPTIONS)
+    assert 'role="alert"' in many
+    assert unsaid(many, "33% of the lines were rejected", "3 of 9 lines") == []
+    none = page_of(few._replace(accounts=Accounts(9, 9, 0, 0), dead_letters=[]), OPTIONS)
+    assert 'class="alarms"' not in none
+
+
+def test_sp_2_a_page_speaks_of_lines_alone() -> None:
+    """What is a record in a topic is a line to the reader of an access log."""
+    assert not re.search(r"\brecords?\b", Page(page_of(figures(3), OPTIONS)).text)
 
 
 def test_sp_2_a_page_without_a_valid_line_says_so(tmp_path: Path) -> None:
@@ -152,8 +166,42 @@ def test_sp_2_a_page_without_a_valid_line_says_so(tmp_path: Path) -> None:
     tasks = lambda one_pass: in_tasks(table(rows), one_pass)  # noqa: E731
     taken(tables_in(tmp_path / "tables"), 0, "q", tasks, send_nothing)
     page = page_of(read_figures(Snapshot(tmp_path / "tables", BEHAVIOUR)), OPTIONS)
-    assert unsaid(page, "nothing valid", "100% of the records were rejected") == []
+    assert unsaid(page, "nothing valid", "100% of the lines were rejected") == []
     assert "nothing yet" not in page
+
+
+def test_sp_2_host_method_response_time_and_format_are_on_the_page(tmp_path: Path) -> None:
+    """SP-2: where lines have them; and the title names the host and the zone."""
+    texts = [b"www.example.com:443 " + line(path=f"/{i % 2}") for i in range(10)]
+    texts = [text + b" %d.0%d0" % (i % 2, i) for i, text in enumerate(texts)]
+    texts += [b"shop.example.com " + line(path="/c"), line(), b"no line"]
+    rows = [record(text, i, position=100 * i) for i, text in enumerate(texts)]
+    tasks = lambda one_pass: in_tasks(table(rows), one_pass)  # noqa: E731
+    taken(tables_in(tmp_path / "tables"), 0, "q", tasks, send_nothing)
+    found = read_figures(Snapshot(tmp_path / "tables", BEHAVIOUR))
+    page = page_of(found, OPTIONS)
+    title = "Access log of www.example.com and 1 other host, Sunday, 17 May 2015 (UTC)"
+    assert f"<title>{title}</title>" in page
+    said = ("www.example.com 10", "shop.example.com 1", "GET HTTP/1.1 12", "of 10 hits")
+    formats = ("Debian's vhost_combined 11", "Combined Log Format: Apache, nginx 1")
+    assert unsaid(page, *said, *formats, "rejected: not an access log line") == []
+    whole, (slowest, _) = found.times.all, found.times.paths
+    assert whole is not None and whole.hits == 10
+    assert (slowest.name, slowest.hits) == ("/1", 5)
+    assert 900_000 < slowest.p95_us <= 1_090_000 * 1.2
+
+
+def test_a_card_without_figures_is_hidden(out: Path) -> None:
+    page = page_of(read_figures(Snapshot(out / "tables", BEHAVIOUR)), OPTIONS)
+    assert "<h2>Hosts</h2>" not in page and "<h2>Response times</h2>" not in page
+    assert "<h2>Formats found</h2>" in page and "<h2>Requests</h2>" in page
+
+
+def test_sp_5_each_headline_has_a_definition_and_its_table(out: Path, masked: Figures) -> None:
+    page = page_of(masked, OPTIONS)
+    for each in headlines(masked):
+        assert each.definition.replace("'", "&#39;") in page
+        assert (out / DATA / each.file).is_file()
 
 
 def test_numbers_that_do_not_add_up_are_shown_as_such() -> None:

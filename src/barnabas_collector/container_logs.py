@@ -127,7 +127,7 @@ def unwrap(text: bytes) -> Part:
 
 
 class Place(NamedTuple):
-    """Where a record begins."""
+    """Tells where a record begins."""
 
     position: int
     number: int

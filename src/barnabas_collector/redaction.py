@@ -36,7 +36,7 @@ _KEYS: Final = {"pattern", "replacement"}
 
 
 class Rule(NamedTuple):
-    """What is replaced, and by what; `\\1` in the replacement is the first group."""
+    """Holds what is replaced, and by what; `\\1` in the replacement is the first group."""
 
     pattern: str
     replacement: str

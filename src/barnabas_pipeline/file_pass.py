@@ -70,7 +70,7 @@ the second."""
 
 
 class Origin(NamedTuple):
-    """What the records of a pass have in common."""
+    """Describes what the records of a pass have in common."""
 
     topic: str
     host: str | None = None

@@ -45,7 +45,7 @@ _SYSTEM: Final = "system"
 
 
 class _Pipeline(NamedTuple):
-    """What a kind of log needs."""
+    """Holds what a kind of log needs."""
 
     definition: Definition
     origin: Origin

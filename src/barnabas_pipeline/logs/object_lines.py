@@ -34,7 +34,7 @@ _MOST_PLANS: Final = 10_000
 
 
 class Columns(NamedTuple):
-    """What an object says, by the columns of `log_lines.SCHEMA`; None for what it leaves out."""
+    """Holds what an object says, by the columns of `log_lines.SCHEMA`; None for what it leaves out."""
 
     format: str
     time_us: int | None = None

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas_formats.catalogue import catalogue
 from barnabas_formats.format import Format, Sample
+from tests.kit.foreign import CHECKOUT
 from tests.kit.pipeline.log_records import parsed
 
 SYSTEM = catalogue("system")
@@ -26,7 +27,7 @@ def test_lg_1_a_sample_has_its_values(of: Format, sample: Sample) -> None:
 @pytest.mark.parametrize("of", catalogue(), ids=lambda of: of.name)
 def test_lg_1_a_format_has_a_source_and_three_samples(of: Format) -> None:
     assert of.title
-    assert of.source.startswith("https://")
+    assert of.source.startswith("https://") or (CHECKOUT / of.source).is_file()
     assert len(of.samples) >= 3
 
 

@@ -9,10 +9,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_pipeline.behaviour.definition import BEHAVIOUR, Behaviour, BehaviourWork
 from barnabas_pipeline.layout import Layout
-from barnabas_pipeline.one_pass import Part
 from barnabas_pipeline.places import Positions
 from barnabas_pipeline.step import Query
-from barnabas_pipeline.tables import Control, Tables
+from barnabas_pipeline.tables import Tables
+from barnabas_pipeline.view import View
+from barnabas_pipeline.work import Part
 from tests.kit.pipeline.table_batches import in_tasks, send_nothing, snapshot_of
 from tests.kit.pipeline.web_records import line, record, table
 
@@ -46,7 +47,7 @@ class Earlier(NamedTuple):
             },
         )
 
-    def work(self, tables: Tables, before: Control | None) -> EarlierWork:
+    def work(self, before: View | None) -> EarlierWork:
         return EarlierWork()
 
 

@@ -1,7 +1,7 @@
 # docker build -t barnabas .
 # docker run -p 127.0.0.1:9092:9092 -v barnabas:/var/lib/barnabas barnabas
 #
-# Settings are Kafka's, as variables of its image are named: -e KAFKA_NUM_PARTITIONS=3 is
+# Settings are variables, named as in Kafka's image: -e KAFKA_NUM_PARTITIONS=3 sets
 # num.partitions=3. Other commands run as well: docker run barnabas topics --help
 
 FROM python:3.13-slim AS build
@@ -24,8 +24,8 @@ USER 9092
 WORKDIR /var/lib/barnabas
 VOLUME /var/lib/barnabas
 EXPOSE 9092
-# Ready means that the broker serves its listeners, wherever they are. Metrics are on the same port:
-# -e KAFKA_BARNABAS_METRICS_HOST=0.0.0.0 -p 9404:9404 lets a Prometheus outside reach them.
+# The broker is ready when it serves its listeners, wherever they are. Metrics are on the same port:
+# to let a Prometheus outside reach them, add -e KAFKA_BARNABAS_METRICS_HOST=0.0.0.0 -p 9404:9404.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=5m --start-interval=1s \
     CMD ["python", "-c", "import http.client as h, os; c = h.HTTPConnection('localhost', int(os.environ['KAFKA_BARNABAS_METRICS_PORT']), timeout=4); c.request('GET', '/readyz'); exit(c.getresponse().status != 200)"]
 ENTRYPOINT ["barnabas"]

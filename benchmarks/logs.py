@@ -20,10 +20,10 @@ from drain3.template_miner_config import MaskingInstruction, TemplateMinerConfig
 
 import barnabas
 from barnabas_collector.log_paths import LogPaths
-from barnabas_collector.record_reader import INDENTED, record_start
 from barnabas_collector.shipment import Shipment
 from barnabas_collector.shipper import ship
 from barnabas_formats.catalogue import catalogue
+from barnabas_formats.continuation import RecordStart
 from barnabas_pipeline.logs.definition import SystemLogs
 from barnabas_pipeline.logs.generator import write_logs
 from benchmarks.pipeline_jobs import (
@@ -76,7 +76,7 @@ def _drain3(directory: Path) -> None:
 def _run_jobs(servers: str, directory: Path, lines: int) -> None:
     create_topics(servers)
     for topic in (LARGE, SMALL):
-        rule = record_start(INDENTED)
+        rule = RecordStart()
         shipment = Shipment(servers, topic, topic, "benchmark", is_start=rule)
         paths = LogPaths([str(directory / topic)])
         asyncio.run(ship(shipment, paths, asyncio.Event(), once=True))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from barnabas_collector.line_cutter import MAX_LINE_BYTES, Line
 
-IsStart = Callable[[bytes], object]
-"""Returns whether a line begins a record."""
+IsStart = Callable[[bytes, bytes], object]
+"""Returns whether a line begins a record, given also the first line of the record before it."""
 
 
 class RecordJoiner:
@@ -29,7 +29,7 @@ class RecordJoiner:
         for line in lines:
             size_bytes = line.size_bytes + 1
             is_too_long = self.waiting_bytes + size_bytes > MAX_LINE_BYTES
-            if self._waiting and (is_too_long or self._is_start(line.text)):
+            if self._waiting and (is_too_long or self._is_start(line.text, self._waiting[0].text)):
                 records += self.take()
             self._waiting.append(line)
             self.waiting_bytes += size_bytes

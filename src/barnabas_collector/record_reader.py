@@ -95,6 +95,7 @@ def record_start(pattern: str | bytes) -> IsStart:
     Raises `ConfigError`.
     """
     try:
-        return re.compile(pattern.encode() if isinstance(pattern, str) else pattern).match
+        rule = re.compile(pattern.encode() if isinstance(pattern, str) else pattern)
     except re.error as error:
         raise ConfigError(f"{pattern!r} is not a regular expression: {error}") from None
+    return lambda line, first: rule.match(line)

@@ -211,15 +211,15 @@ def _pipeline(kind: str, formats: Path | None) -> _Pipeline:
             "lines",
             "an access log in the Common or the Combined Log Format is expected",
         )
-    from barnabas_collector.record_reader import INDENTED, record_start
     from barnabas_formats.catalogue import catalogue
+    from barnabas_formats.continuation import RecordStart
     from barnabas_formats.user_formats import read_formats
     from barnabas_pipeline.logs.definition import SystemLogs
 
     own = read_formats(formats) if formats is not None else ()
     return _Pipeline(
         SystemLogs((*own, *catalogue(_SYSTEM))),
-        Origin("system-logs", socket.gethostname(), record_start(INDENTED)),
+        Origin("system-logs", socket.gethostname(), RecordStart(own)),
         "records",
         "lines of text are expected, and formats whose times are possible",
     )

@@ -13,9 +13,9 @@ from barnabas.client.loop_thread import LoopThread
 from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas_collector.log_paths import LogPaths
-from barnabas_collector.record_reader import INDENTED, record_start
 from barnabas_collector.shipment import Shipment, Shipped
 from barnabas_collector.shipper import ship
+from barnabas_formats.continuation import RecordStart
 from barnabas_pipeline.application import Source
 
 _STOP_S = 30.0
@@ -28,7 +28,7 @@ class Files:
         self._paths = [str(source.input)]
         # The workspace is part of the name, so that two of them do not share positions.
         name = f"pipeline-{source.workspace.directory.resolve()}"
-        rule = record_start(INDENTED)
+        rule = RecordStart()
         self._shipment = Shipment(
             source.bootstrap_servers,
             source.topic,

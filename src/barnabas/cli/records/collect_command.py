@@ -34,6 +34,7 @@ from barnabas_collector.syslog_tcp import SyslogTcp
 from barnabas_collector.syslog_udp import SyslogUdp
 
 _RULES = {"indented": INDENTED}
+_AUTO = "auto"
 _STANDARD_INPUT = "-"
 
 
@@ -57,7 +58,8 @@ _STANDARD_INPUT = "-"
     "--record-start",
     metavar="PATTERN",
     help="Lines that do not match this regular expression at their start continue a record; "
-    "'indented' stands for stack traces.",
+    "'auto' knows the formats of `barnabas formats list` and the stack traces of Java, Python, Go, "
+    "Node and .NET; 'indented' stands for indented lines and stack traces.",
 )
 @click.option(
     "--compression",
@@ -165,7 +167,7 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
       some-program | barnabas collect - --topic logs
       barnabas collect --journald --topic logs
       barnabas collect --syslog-tcp 0.0.0.0:5514 --syslog-udp 0.0.0.0:5514 --topic logs
-      barnabas collect /var/log '/srv/*/log/*.log' --topic logs --record-start indented
+      barnabas collect /var/log '/srv/*/log/*.log' --topic logs --record-start auto
     """
     _check(paths, given)
     shipment = _shipment(servers, paths, given)
@@ -252,6 +254,10 @@ def _print_address(address: str) -> None:
 
 
 def _rule(pattern: str | None) -> IsStart | None:
+    if pattern == _AUTO:
+        from barnabas_formats.continuation import RecordStart  # compiles two hundred expressions
+
+        return RecordStart()
     return None if pattern is None else record_start(_RULES.get(pattern, pattern))
 
 

@@ -1,0 +1,111 @@
+"""Decides which lines of a log begin a record, by the formats of the catalogue. Pure.
+
+A line with the first words of a known format (its time, in most) begins a record; so does a line
+that announces a crash, such as Go's `panic:`. What follows such a line belongs to it, indented or
+not: a stack trace of Java, Python, Go, Node or .NET with all its causes, or the rest of a message.
+In a log of no known format each line is a record, except those that can only be of a stack trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Final
+
+from barnabas_formats.catalogue import catalogue
+from barnabas_formats.format import Format
+
+_Pattern = re.Pattern[bytes]
+
+# An object that is a record names a time or a level; one that is a part of a message may not.
+_OF_RECORDS: Final = re.compile(
+    rb'"(?:@?time(?:stamp)?|ts|@?t|date|asctime|(?:log\.)?level|levelname|severity'
+    rb'|__REALTIME_TIMESTAMP)"\s*:'
+)
+_PAIRS: Final = re.compile(rb"[A-Za-z_@][\w.@/-]*=")
+_OF_PAIRS: Final = re.compile(rb"(?:^| )(?:time|ts|t|timestamp|level|lvl|msg)=")
+_PAIRS_LOOKED_AT: Final = 1_000  # bytes
+_OTHERS: Final = (
+    rb"__CURSOR=",
+    rb"\S+ \S+ \S+ \[[0-9]{2}/[A-Za-z]{3}/[0-9]{4}:",  # web servers
+    rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.,]{8,}\S* (?:stdout|stderr) [FP]",
+)
+_CRASH: Final = re.compile(
+    rb"panic: |fatal error: |SIG[A-Z]+: |Exception in thread |Unhandled exception"
+    rb"|Uncaught (?:exception|\S*Error)|FATAL ERROR: "
+)
+_TRACEBACK: Final = b"Traceback (most recent call last):"
+_CONTINUES: Final = re.compile(
+    rb"$|at |Caused by:|Suppressed:|\.\.\. |[})\]]"
+    rb"|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Exception|Error|Throwable|Warning|Interrupt|Exit|Group)(?:$|:|\s)"
+    rb"|During handling of the above exception|The above exception was the direct cause"
+    rb"|goroutine \d+ \[|created by |\[signal |exit status \d|rax +0x"
+    rb"|Node\.js v|---> |--- End of "
+)
+_NAME_OF_EXCEPTION: Final = re.compile(rb"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: |$)")
+# A head that begins with any word at all fits too many lines.
+_ANY_WORD: Final = ("^(?:\\S+", "^(?:[^")
+
+
+class RecordStart:
+    """The rule for a file's lines. It may be shared: it remembers only what saves time."""
+
+    def __init__(self, formats: Sequence[Format] = ()) -> None:
+        """`formats`: a user's own, besides the catalogue."""
+        self._heads = (*_heads(formats), *_catalogue_heads())
+        self._recent = self._heads[0]
+        self._first = b""
+        self._has_head = False
+
+    def __call__(self, line: bytes, first: bytes) -> bool:
+        """Return whether a line begins a record. `first`: the first line of the record before."""
+        if line[:1] in (b"", b" ", b"\t", b"\r"):
+            return False
+        if self._begins(line) or _CRASH.match(line):
+            return True
+        if line.startswith(_TRACEBACK):
+            # After a line of no format it is a record of its own.
+            return not (self._belongs_to(first) or first.startswith(_TRACEBACK))
+        if _CONTINUES.match(line):
+            return False
+        if first.startswith(_TRACEBACK) and _NAME_OF_EXCEPTION.match(line):
+            return False
+        return not self._belongs_to(first)
+
+    def _begins(self, line: bytes) -> bool:
+        if line.startswith(b'{"'):
+            return line.rstrip().endswith(b"}") and _OF_RECORDS.search(line) is not None
+        if self._recent.match(line):
+            return True
+        for head in self._heads:
+            if head.match(line):
+                self._recent = head
+                return True
+        if not _PAIRS.match(line):
+            return False
+        start = line[:_PAIRS_LOOKED_AT]
+        return sum(1 for _ in _OF_PAIRS.finditer(start)) > 1
+
+    def _belongs_to(self, first: bytes) -> bool:
+        """Return whether all lines that begin nothing belong to a record that begins like this."""
+        if first != self._first:
+            self._first = first
+            self._has_head = self._begins(first) or _CRASH.match(first) is not None
+        return self._has_head
+
+
+@cache
+def _catalogue_heads() -> tuple[_Pattern, ...]:
+    others = tuple(re.compile(each) for each in _OTHERS)
+    return (*_heads(catalogue("system")), *others)
+
+
+def _heads(formats: Sequence[Format]) -> Iterator[_Pattern]:
+    patterns = (pattern for each in formats for pattern in each.patterns)
+    texts = (
+        each.regex if not each.head or each.head.startswith(_ANY_WORD) else each.head
+        for each in patterns
+    )
+    for text in dict.fromkeys(texts):
+        yield re.compile(text.encode())

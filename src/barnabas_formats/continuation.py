@@ -53,8 +53,10 @@ class RecordStart:
 
     def __init__(self, formats: Sequence[Format] = ()) -> None:
         """`formats`: a user's own, besides the catalogue."""
-        self._heads = (*_heads(formats), *_catalogue_heads())
-        self._recent = self._heads[0]
+        own = tuple(_heads(formats))
+        self._heads = {} if own else _catalogue_heads()
+        if own:
+            self._heads = _by_first_byte((*own, *_heads(catalogue("system"))))
         self._first = b""
         self._has_head = False
 
@@ -62,8 +64,14 @@ class RecordStart:
         """Return whether a line begins a record. `first`: the first line of the record before."""
         if line[:1] in (b"", b" ", b"\t", b"\r"):
             return False
-        if self._begins(line) or _CRASH.match(line):
-            return True
+        has_head = self._begins(line) or _CRASH.match(line) is not None
+        if not has_head and not self._is_start(line, first):
+            return False
+        # The next line asks about this one.
+        self._first, self._has_head = line, has_head
+        return True
+
+    def _is_start(self, line: bytes, first: bytes) -> bool:
         if line.startswith(_TRACEBACK):
             # After a line of no format it is a record of its own.
             return not (self._belongs_to(first) or first.startswith(_TRACEBACK))
@@ -76,12 +84,9 @@ class RecordStart:
     def _begins(self, line: bytes) -> bool:
         if line.startswith(b'{"'):
             return line.rstrip().endswith(b"}") and _OF_RECORDS.search(line) is not None
-        if self._recent.match(line):
+        heads = self._heads.get(line[0]) if line else None
+        if heads is not None and heads.match(line):
             return True
-        for head in self._heads:
-            if head.match(line):
-                self._recent = head
-                return True
         if not _PAIRS.match(line):
             return False
         start = line[:_PAIRS_LOOKED_AT]
@@ -96,16 +101,32 @@ class RecordStart:
 
 
 @cache
-def _catalogue_heads() -> tuple[_Pattern, ...]:
-    others = tuple(re.compile(each) for each in _OTHERS)
-    return (*_heads(catalogue("system")), *others)
+def _catalogue_heads() -> dict[int, _Pattern]:
+    return _by_first_byte(tuple(_heads(catalogue("system"))))
 
 
-def _heads(formats: Sequence[Format]) -> Iterator[_Pattern]:
-    patterns = (pattern for each in formats for pattern in each.patterns)
-    texts = (
-        each.regex if not each.head or each.head.startswith(_ANY_WORD) else each.head
-        for each in patterns
-    )
-    for text in dict.fromkeys(texts):
-        yield re.compile(text.encode())
+def _heads(formats: Sequence[Format]) -> Iterator[str]:
+    for of in formats:
+        for each in of.patterns:
+            is_weak = not each.head or each.head.startswith(_ANY_WORD)
+            yield each.regex if is_weak else each.head
+
+
+def _by_first_byte(heads: Sequence[str]) -> dict[int, _Pattern]:
+    """Return an expression for each byte that lines may begin with: few heads begin with it."""
+    texts = [re.sub(r"\(\?P<[a-z]+>", "(?:", head) for head in dict.fromkeys(heads)]
+    found: dict[int, _Pattern] = {}
+    for byte in range(256):
+        some = [each.encode() for each in texts if byte in _first_bytes(each)]
+        found[byte] = re.compile(b"|".join((*some, *_OTHERS)))  # compiled once for all that agree
+    return found
+
+
+def _first_bytes(head: str) -> bytes:
+    """Return the bytes that a line with this head may begin with."""
+    start = re.sub(r"^\^(?:\(\?:)*", "", head)
+    if start.startswith(("[0-9]", "[ 0-9]")):
+        return b"0123456789"
+    if start.startswith("\\") and not start[1].isalnum():
+        return start[1].encode()
+    return start[0].encode() if start[0] in "<0123456789" else bytes(range(256))

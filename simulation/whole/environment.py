@@ -57,6 +57,7 @@ class Options(NamedTuple):
     partitions: int = 2
     replication_factor: int = 3
     min_insync_replicas: int = 2
+    is_flushed: bool = False  # brokers flush every record before they acknowledge it
     assignor: str = "range,cooperative-sticky"
 
     most_per_round: int = 5

@@ -48,10 +48,15 @@ class Remaker(Actor):
     async def _is_made(self, admin: Admin) -> bool:
         """Create the topic, however long that takes; returns whether it certainly did not exist
         before."""
+        flush_messages = self._random.choice((1, 1_000_000))
+        # Where machines lose their power one after another, an acknowledged record is kept only if
+        # each of its replicas has flushed it.
+        if self._around.options.is_flushed:
+            flush_messages = 1
         configs = {
             "min.insync.replicas": str(self._around.options.min_insync_replicas),
             "segment.bytes": "2048",
-            "flush.messages": str(self._random.choice((1, 1_000_000))),
+            "flush.messages": str(flush_messages),
         }
         new = NewTopic(FLEETING, 1, self._around.options.replication_factor, configs)
         while True:

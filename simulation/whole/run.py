@@ -187,6 +187,7 @@ def _options(plan: Plan) -> Options:
         keyed_transactors=int(plan.has_keyed),
         shifting_writers=int(plan.has_shifting),
         remakers=int(plan.has_fleeting),
+        is_flushed=plan.flush_interval_messages == 1,
     )
 
 

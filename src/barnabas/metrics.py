@@ -26,7 +26,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import sub
-from typing import NamedTuple
+
+from barnabas.named_tuple import NamedTuple
 
 
 class Counter:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from barnabas.named_tuple import NamedTuple
 
 _TO_URL = str.maketrans("+/", "-_")
 _FROM_URL = str.maketrans("-_", "+/")

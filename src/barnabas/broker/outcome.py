@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Coroutine
-from typing import Any, NamedTuple
+from typing import Any
 
+from barnabas.named_tuple import NamedTuple
 from barnabas.protocol.codec import Message
 
 Later = Coroutine[Any, Any, Message | None]

@@ -16,7 +16,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.configs.current_config import CurrentConfig
@@ -70,6 +70,7 @@ from barnabas.cluster.config_changes import USERS
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
 from barnabas.metrics import Family, Registry
+from barnabas.named_tuple import NamedTuple
 from barnabas.replication.fetch_session import FetchSessions
 from barnabas.storage.store import LogStore
 

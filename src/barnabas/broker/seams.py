@@ -8,7 +8,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from barnabas.broker.network.listeners import Listener, bind
 from barnabas.broker.runtime.descriptors import Descriptors, of_this_process
@@ -17,6 +16,7 @@ from barnabas.broker.runtime.disk_threads import DiskThreads, new_disk_threads
 from barnabas.broker.runtime.machine_memory import of_this_machine
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
 from barnabas.cluster.journal_disk import OS_DISK, JournalDisk
+from barnabas.named_tuple import NamedTuple
 from barnabas.storage.files import Files, OsFiles
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # exists only on Linux

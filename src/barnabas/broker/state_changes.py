@@ -12,9 +12,10 @@ Each partition has its own line, but many partitions in one request share a line
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.cluster.image import NO_LEADER, PartitionImage
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition, uuid_text
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from barnabas.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 NO_EPOCH: Final = -1

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from barnabas.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from barnabas.cluster.controller_requests import UpdateMetadata

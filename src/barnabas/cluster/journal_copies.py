@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from barnabas.cluster.journal_disk import OS_DISK, JournalDisk
 from barnabas.cluster.journal_frames import Frame, Frames, read_frames
 from barnabas.errors import ConfigError, CorruptData
+from barnabas.named_tuple import NamedTuple
 
 JOURNAL_NAME = "barnabas-metadata.journal"
 SNAPSHOT_NAME = "barnabas-metadata.snapshot"

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import zlib
 from struct import Struct
-from typing import NamedTuple
+
+from barnabas.named_tuple import NamedTuple
 
 _HEADER = Struct(">III")
 _EARLIER_HEADER = Struct(">II")

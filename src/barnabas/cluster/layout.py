@@ -20,10 +20,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage
 from barnabas.errors import CorruptData
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition, uuid_from_text, uuid_text
 
 GROUP_TOPIC, TRANSACTION_TOPIC = "__consumer_offsets", "__transaction_state"

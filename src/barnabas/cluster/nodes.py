@@ -12,7 +12,6 @@ belong to the stores; here an owner is a number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from barnabas.cluster.store import (
     ANY_VERSION,
@@ -26,6 +25,7 @@ from barnabas.cluster.store import (
     Set,
     Znode,
 )
+from barnabas.named_tuple import NamedTuple
 
 CREATE, SET, DELETE = 1, 2, 3
 

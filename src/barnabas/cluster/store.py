@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from barnabas.errors import BarnabasError
+from barnabas.named_tuple import NamedTuple
 
 ANY_VERSION = -1
 """In Set and Delete: matches any version."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from math import isfinite
-from typing import NamedTuple
 
 from barnabas.errors import ConfigError
+from barnabas.named_tuple import NamedTuple
 
 ConfigValue = bool | int | float | str | list[str] | None
 

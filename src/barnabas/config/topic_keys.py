@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from barnabas.config.key import ConfigKey, ConfigValue, unknown_key
 from barnabas.errors import ConfigError
+from barnabas.named_tuple import NamedTuple
 
 LONG_MAX = 9223372036854775807
 CODECS = "[uncompressed, zstd, lz4, snappy, gzip, producer]"

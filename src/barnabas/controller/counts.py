@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from barnabas.cluster.image import TopicImage
 from barnabas.controller.decision_draft import Draft
 from barnabas.controller.lost_log_ends import is_in_doubt, waits_for_ends
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 

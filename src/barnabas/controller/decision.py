@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import NamedTuple
 
 from barnabas.cluster.controller_requests import ControlRequest, PartitionState, UpdateMetadata
 from barnabas.cluster.image import ClusterImage, PartitionImage, TopicImage
 from barnabas.cluster.store import Check, Create, Operation, Set
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 _NAMED_AT_MOST = 5

@@ -9,7 +9,6 @@ elected) the epochs here grow in the same way.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
-from typing import NamedTuple
 
 from barnabas.cluster import layout, store
 from barnabas.cluster.controller_requests import (
@@ -38,6 +37,7 @@ from barnabas.controller.decision import (
 )
 from barnabas.controller.leader_election import Settings, elect, elect_unclean
 from barnabas.controller.lost_log_ends import is_in_doubt, waits_for_ends
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 _RECOVERING = b'"version":1,"leader_recovery_state":1,'

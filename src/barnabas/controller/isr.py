@@ -12,7 +12,6 @@ proposal is harmless.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import NEVER_LED, PartitionImage
@@ -31,6 +30,7 @@ from barnabas.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 _NO_TOPIC_ID = bytes(16)

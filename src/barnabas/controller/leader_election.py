@@ -12,9 +12,9 @@ write later: with the next partition epoch and the next leader epoch.
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import NamedTuple
 
 from barnabas.cluster.image import NEVER_LED, NO_LEADER, PartitionImage, TopicImage
+from barnabas.named_tuple import NamedTuple
 
 
 class Settings(NamedTuple):

@@ -15,7 +15,7 @@ The argument is in docs/decisions/0014-who-may-have-lost-its-end-does-not-lead-b
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from barnabas.cluster.image import (
     NEVER_LED,
@@ -25,6 +25,7 @@ from barnabas.cluster.image import (
     TopicImage,
 )
 from barnabas.controller.leader_election import Settings, succeed
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ is as planned. A partition that is being deleted or moved is left alone.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from barnabas.cluster.image import NEVER_LED, NO_LEADER, PartitionImage
 from barnabas.controller.decision_draft import Draft
@@ -19,6 +18,7 @@ from barnabas.errors import (
     PreferredLeaderNotAvailable,
     UnknownTopicOrPartition,
 )
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+
+from barnabas.named_tuple import NamedTuple
 
 _SPARE_BUFFERS = 4
 _LARGEST_SPARE_BYTES = 1280 * 1024  # a one-megabyte batch and a request's overhead

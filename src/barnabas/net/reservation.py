@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
-from typing import NamedTuple
 
+from barnabas.named_tuple import NamedTuple
 from barnabas.net.memory import MemoryPool
 
 _API_KEY = Struct(">h").unpack_from

@@ -13,9 +13,9 @@ arrive without their length, which the connection has consumed.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from barnabas.errors import CorruptData
+from barnabas.named_tuple import NamedTuple
 from barnabas.protocol.api import API_VERSIONS, APIS, CONTROLLED_SHUTDOWN, Api
 from barnabas.protocol.codec import decode, encode_after
 from barnabas.protocol.message import Message

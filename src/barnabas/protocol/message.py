@@ -14,8 +14,9 @@ checked when they are encoded, not when they are set.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, NamedTuple, dataclass_transform
+from typing import Any, ClassVar, Final, dataclass_transform
 
+from barnabas.named_tuple import NamedTuple
 from barnabas.protocol.wire import Array, Primitive
 
 WireType = Primitive | Array | type["Message"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
-from typing import NamedTuple
+
+from barnabas.named_tuple import NamedTuple
 
 
 class Operation(IntEnum):

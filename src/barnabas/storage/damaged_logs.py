@@ -15,9 +15,9 @@ import errno
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from barnabas.errors import CorruptData
+from barnabas.named_tuple import NamedTuple
 from barnabas.storage.directory import (
     DELETED_SUFFIX,
     STRAY_SUFFIX,

@@ -16,9 +16,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from struct import pack
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from barnabas.disk_sync import sync_descriptor
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import SharedFile
 
 Bytes = bytes | bytearray | memoryview

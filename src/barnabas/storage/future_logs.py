@@ -23,10 +23,11 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from barnabas.config import LogConfig
 from barnabas.errors import ConfigError, CorruptData
+from barnabas.named_tuple import NamedTuple
 from barnabas.storage.checkpoint import encode_entries, read_entries, replace_file
 from barnabas.storage.directory import (
     DELETED_SUFFIX,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import NamedTuple
 
 from barnabas.clock import Clock
 from barnabas.counted import counted
 from barnabas.errors import BarnabasError
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)

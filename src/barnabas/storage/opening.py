@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
+from barnabas.named_tuple import NamedTuple
 from barnabas.storage.damaged_logs import DamagedLog
 from barnabas.storage.directory import (
     HIGH_WATERMARKS,

@@ -18,10 +18,11 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from barnabas.config import LogConfig
 from barnabas.errors import ConfigError, CorruptData, is_out_of_descriptors
+from barnabas.named_tuple import NamedTuple
 from barnabas.storage.damaged_logs import DamagedLog, DamagedLogs
 from barnabas.storage.directory import (
     DELETED_SUFFIX,

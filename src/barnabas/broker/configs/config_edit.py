@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
 
 from barnabas.config import ConfigKey
 from barnabas.errors import InvalidConfig, InvalidRequest
+from barnabas.named_tuple import NamedTuple
 
 Settings = Mapping[str, str]
 Edit = Callable[[Settings], dict[str, str]]

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from barnabas.cluster import config_changes, layout
 from barnabas.cluster.store import BadVersion, MetadataStore, Set
 from barnabas.config.dynamic_keys import is_dynamic_password
 from barnabas.errors import ConfigError, CorruptData, InvalidConfig
+from barnabas.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from barnabas.config import BrokerConfig

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.controller.broker_channels import Deliver
@@ -13,6 +13,7 @@ from barnabas.cluster.loading import LatestEpochOf
 from barnabas.cluster.store import MetadataStore
 from barnabas.controller.controller import Controller, Settings
 from barnabas.metrics import Counter
+from barnabas.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from barnabas.broker.controller.peer_connection import Peers

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.controller.controller import Controller, Decision
 from barnabas.errors import NotController
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import NamedTuple
 
 from barnabas.clock import Clock, Random
 from barnabas.cluster import layout
@@ -31,6 +30,7 @@ from barnabas.cluster.store import (
     Znode,
 )
 from barnabas.errors import ConfigError
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import uuid_text
 
 _log = logging.getLogger(__name__)

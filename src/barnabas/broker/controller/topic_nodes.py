@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from barnabas.clock import Random
 from barnabas.cluster import layout
@@ -24,6 +23,7 @@ from barnabas.cluster.loading import (
 )
 from barnabas.cluster.store import Check, MetadataStore, Operation, Set
 from barnabas.controller.decision import split
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 

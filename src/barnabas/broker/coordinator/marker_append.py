@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.errors import KafkaStorageError
+from barnabas.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinator.verifier import Verifier

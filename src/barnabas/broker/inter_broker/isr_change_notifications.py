@@ -12,13 +12,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from barnabas.cluster import layout
 from barnabas.cluster.loading import children
 from barnabas.cluster.store import Check, Create, Delete, MetadataStore, NoNode, Operation, Set
 from barnabas.controller.isr import Written
 from barnabas.errors import CorruptData
+from barnabas.named_tuple import NamedTuple
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)

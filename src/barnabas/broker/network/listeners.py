@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import socket
-from typing import NamedTuple
 
 from barnabas.broker.listener_names import (
     control_plane_listener,
@@ -17,6 +16,7 @@ from barnabas.broker.listener_names import (
 from barnabas.cluster.image import Endpoint
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
+from barnabas.named_tuple import NamedTuple
 from barnabas.security.protocol import SecurityProtocol
 
 _BACKLOG = 128

@@ -14,7 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
@@ -33,6 +33,7 @@ from barnabas.broker.outcome import (
 )
 from barnabas.clock import spent_ns
 from barnabas.errors import BarnabasError
+from barnabas.named_tuple import NamedTuple
 from barnabas.net.connection import Connection
 from barnabas.protocol.api import Api
 from barnabas.protocol.codec import Message

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
@@ -48,6 +48,7 @@ from barnabas.errors import (
     UnsupportedVersion,
 )
 from barnabas.metrics import Family, Sample, gauge
+from barnabas.named_tuple import NamedTuple
 from barnabas.net.connection import Address, Connection
 from barnabas.net.memory import MemoryPool
 from barnabas.protocol.api import APIS, FETCH, Api

@@ -9,7 +9,9 @@ It stands between the replicas, which know nothing of a controller, and the send
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from barnabas.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal

@@ -6,7 +6,9 @@ later, need this class, and modules must not import each other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from barnabas.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from barnabas.broker.configs.current_config import CurrentConfig

@@ -15,10 +15,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from barnabas.counted import counted
 from barnabas.errors import KafkaStorageError
+from barnabas.named_tuple import NamedTuple
 from barnabas.storage.log_health import LogAbandoned
 
 if TYPE_CHECKING:

@@ -7,7 +7,9 @@ this class, and modules must not import each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from barnabas.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import asyncio

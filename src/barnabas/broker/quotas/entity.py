@@ -11,10 +11,10 @@ users, client ids or addresses without their own entry.
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from urllib.parse import quote, unquote_plus
 
 from barnabas.cluster.config_changes import DEFAULT
+from barnabas.named_tuple import NamedTuple
 
 USERS, CLIENTS, IPS = "users", "clients", "ips"
 KINDS = (USERS, CLIENTS, IPS)

@@ -20,7 +20,8 @@ None of them reads a clock: each call passes the time, which must not run backwa
 from __future__ import annotations
 
 from math import floor
-from typing import NamedTuple
+
+from barnabas.named_tuple import NamedTuple
 
 MAX_THROTTLE_MS = 2**31 - 1
 """The longest throttle time that an answer can carry."""

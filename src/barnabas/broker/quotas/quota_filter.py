@@ -8,9 +8,9 @@ strict     an entity must have no other parts
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from barnabas.errors import InvalidRequest, UnsupportedVersion
+from barnabas.named_tuple import NamedTuple
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 """Types of entity parts, on the wire."""

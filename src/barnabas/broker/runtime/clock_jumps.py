@@ -14,7 +14,8 @@ nothing. Without such a time, a clock that is wrong at startup is believed.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+
+from barnabas.named_tuple import NamedTuple
 
 JUMP_MS = 60_000
 """How far the wall clock may deviate from the monotonic clock between two looks."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import NamedTuple
 
 from barnabas.clock import Clock
+from barnabas.named_tuple import NamedTuple
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from barnabas.named_tuple import NamedTuple
 
 T = TypeVar("T")
 

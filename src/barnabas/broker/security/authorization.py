@@ -6,8 +6,9 @@ is allowed, as in Kafka; with it `acl_authorizer`, which is only then loaded, de
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from barnabas.named_tuple import NamedTuple
 from barnabas.security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@
 
 It is a plain file, because a real Kafka refuses an unknown directory but ignores an unknown file. A
 killed broker leaves it behind, and process ids are eventually reused, so the file contains the time
-at which the process started. This module uses only the standard library, since `server start`
-imports it.
+at which the process started. This module imports almost nothing, since `server start` imports it.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+
+from barnabas.named_tuple import NamedTuple
 
 FILE_NAME = "barnabas.pid"
 PROC = Path("/proc")  # Linux has this clock

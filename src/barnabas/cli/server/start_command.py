@@ -10,9 +10,10 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from barnabas.cli.server.pid_file import claim, release
+from barnabas.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from barnabas.broker.main import Companion

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -215,6 +217,15 @@ def test_a_ready_broker_has_loaded_only_what_its_start_needs(tmp_path: Path) -> 
     later = ("storage.log", "records", "replication.partition", "client", "broker.handlers")
     assert {f"barnabas.{name}" for name in later}.isdisjoint(own)
     assert {"random", "encodings.idna", "dataclasses"}.isdisjoint(names)
+    # typing's classes are made slowly: decision 35.
+    assert [name for name in own if _imports_typings_named_tuple(name)] == []
+
+
+def _imports_typings_named_tuple(module: str) -> bool:
+    spec = find_spec(module)
+    assert spec is not None and spec.origin is not None
+    text = Path(spec.origin).read_text("utf-8")
+    return re.search(r"^from typing import .*\bNamedTuple\b", text, re.MULTILINE) is not None
 
 
 def test_a_broker_that_could_not_keep_a_promise_does_not_start(

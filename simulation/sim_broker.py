@@ -376,7 +376,7 @@ class SimBroker:
         then."""
         answer = self.carry_out(request)
         if answer.error_code:
-            raise StaleControllerEpoch(f"there has been epoch {self.controller_epoch}")
+            raise StaleControllerEpoch(f"the current epoch is {self.controller_epoch}")
         return answer.codes
 
     def _brokers_changed(self) -> None:

@@ -92,7 +92,7 @@ def _zstd(file: BinaryIO) -> BinaryIO:
     packed = file.read(ZSTD_BYTES + 1)
     try:
         if len(packed) > ZSTD_BYTES or zstd_bytes(packed) > ZSTD_BYTES:
-            raise DamagedText(f"its text may exceed {ZSTD_BYTES:,} bytes, unpack it with zstd -d")
+            raise DamagedText(f"its text may exceed {ZSTD_BYTES:,} bytes; decompress with zstd -d")
         return io.BytesIO(bytes(cramjam.zstd.decompress(packed)))
     except CorruptData:
         raise EOFError("a frame is incomplete") from None

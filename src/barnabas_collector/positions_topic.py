@@ -47,9 +47,9 @@ async def prepare_positions_topic(admin: Admin) -> None:
         # This includes `compact,delete`, which deletes the position of an idle file after a while.
         if entry.name == _POLICY and entry.value != "compact":
             raise ConfigError(
-                f"{POSITIONS_TOPIC} has {_POLICY}={entry.value}, so the positions in it are"
-                " deleted, and then every line is sent again; change it: barnabas configs alter"
-                f" --topic {POSITIONS_TOPIC} --add {_POLICY}=compact"
+                f"{POSITIONS_TOPIC} has {_POLICY}={entry.value}, so its positions will be "
+                "deleted, after which every line is sent again; to change it, run barnabas "
+                f"configs alter --topic {POSITIONS_TOPIC} --add {_POLICY}=compact"
             )
 
 

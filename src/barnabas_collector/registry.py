@@ -46,8 +46,8 @@ class Registry(KnownFiles):
                 self._load(json.loads(path.read_text("utf-8")))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ConfigError(
-                    f"{path} is not a valid registry of sent files ({error}): remove it, then"
-                    " everything is sent once more and recognised as sent twice"
+                    f"{path} is not a valid registry of sent files ({error}); remove it: "
+                    "everything is then sent once more and recognized as sent twice"
                 ) from None
 
     def _load(self, stored: dict[str, Any]) -> None:

@@ -98,8 +98,8 @@ def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
     source, partition = headers.get(SOURCE_TOPIC), headers.get(SOURCE_PARTITION)
     if to is None and not source:
         raise ConfigError(
-            f"{letter.topic}-{letter.partition}, offset {letter.offset}: not a dead letter, it has"
-            f" no header {SOURCE_TOPIC}: name the topic to send all to"
+            f"{letter.topic}-{letter.partition}, offset {letter.offset}: not a dead letter "
+            f"because it has no header {SOURCE_TOPIC}; name the topic to send all of them to"
         )
     own = tuple(header for header in letter.headers if header[0] not in _OWN)
     return ProducerRecord(

@@ -213,7 +213,7 @@ class RotatedLog:
                 yield portion
         except (EOFError, DamagedText) as error:
             if found.is_live:
-                raise ConfigError(f"cannot read on in {file.path}: {error}") from None
+                raise ConfigError(f"cannot continue reading {file.path}: {error}") from None
             if not isinstance(error, EOFError):  # EOFError: it is still being compressed
                 self._report_damage(progress, error)
             return
@@ -263,7 +263,7 @@ class RotatedLog:
     def _report_damage(self, progress: FileProgress, error: Exception) -> None:
         if progress.file_id not in self._damaged:
             self._damaged.add(progress.file_id)
-            what = "a rotated file of %s cannot be decompressed after byte %d of its text: %s"
+            what = "cannot decompress a rotated file of %s after byte %d of its text: %s"
             _log.error(what, progress.path, progress.position, error)
 
     def _release(self, found: list[Found], recognised: Recognised) -> None:

@@ -99,8 +99,8 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
             # A successor fences us first and commits its start a moment later, so this looks again.
             if positions.instance != instance:
                 raise ConfigError(
-                    f"another collector with the name {shipment.name!r} was started: give each its"
-                    " own"
+                    f"another collector named {shipment.name!r} was started; give each collector "
+                    "its own name"
                 )
             await asyncio.sleep(_AGAIN_AFTER_S)
 

@@ -31,7 +31,7 @@ class SyslogTcp:
         self._on_listening = on_listening
         self._connections: dict[_Connection, None] = {}  # the longest idle one first
         self._most = min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
-        self._refused = Tally("connections were refused: too many are open, and none is idle")
+        self._refused = Tally("connections were rejected: too many are open and none is idle")
         self._resuming: asyncio.Task[None] | None = None
         self._inbox: Inbox  # from `run` on
 

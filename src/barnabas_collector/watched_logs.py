@@ -132,8 +132,8 @@ class WatchedLogs:
         shown = self._left[0]
         mark = min(at for at, character in enumerate(shown.name) if at and character in "._-")
         _log.warning(
-            "not sending %s from before the first look at their logs,"
-            " such as %s; to send them, name them as well: '%s*'",
+            "not sending %s from before the first scan of their logs, such as %s; to send them "
+            "too, name them: '%s*'",
             counted(len(self._left), "rotated file"),
             shown,
             shown.with_name(shown.name[:mark]),

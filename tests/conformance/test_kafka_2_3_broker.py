@@ -65,7 +65,7 @@ def test_re_12_a_broker_of_kafka_2_3_1_stalls_no_partition(
 ) -> None:
     def said() -> list[str]:
         logs = (cluster.brokers[each].log.read_text() for each in (1, 2))
-        return [line for log in logs for line in log.splitlines() if "is left out" in line]
+        return [line for log in logs for line in log.splitlines() if "is excluded" in line]
 
     wait_until(lambda: said() != [])
     with SyncAdmin(ours(cluster)) as admin:
@@ -89,11 +89,11 @@ def test_re_12_a_broker_of_kafka_2_3_1_stalls_no_partition(
         consumer.assign([("placed", each) for each in range(6)] + [("written", 0), ("written", 1)])
         assert len([consumer.getone() for _ in range(12)]) == 12
     (line,) = said()
-    assert "WARNING" in line and f"broker {OLD} is left out" in line, line
+    assert "WARNING" in line and f"broker {OLD} is excluded" in line, line
     code, output = health(cluster, capfd)
     assert code == 1
     assert output.startswith(
-        f"left-out: broker {OLD} is left out: it does not support LeaderAndIsr"
+        f"left-out: broker {OLD} is excluded because it does not support LeaderAndIsr"
     )
     old.stop()
     cluster.brokers[OLD].start()

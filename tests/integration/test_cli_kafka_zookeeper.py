@@ -92,7 +92,7 @@ def test_ux_4_a_zookeeper_without_brokers(
     )
     errors = run(capfd, *words, "127.0.0.1:1/k", code=1)[1].removeprefix(WARNING)
     assert errors.count("\n") == 1
-    assert "zookeeper.connect=127.0.0.1:1/k: no ZooKeeper has answered within" in errors
+    assert "zookeeper.connect=127.0.0.1:1/k: no response from ZooKeeper within" in errors
 
 
 FIRST = ("--entity-type", "users", "--entity-name", "first user")

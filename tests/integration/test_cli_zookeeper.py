@@ -56,7 +56,7 @@ def test_a_zookeeper_that_is_not_there(capfd: Capture, tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("zookeeper.connect=127.0.0.1:1/k\nzookeeper.connection.timeout.ms=300\n")
     stderr = run(capfd, "metadata", "ls", "/", "--config", str(file), code=1)[1]
-    assert "zookeeper.connect=127.0.0.1:1/k: no ZooKeeper has answered within 300 ms" in stderr
+    assert "zookeeper.connect=127.0.0.1:1/k: no response from ZooKeeper within 300 ms" in stderr
     assert stderr.count("\n") == 1
     stderr = run(capfd, "metadata", "ls", "/", "--zookeeper-connect", "127.0.0.1:x", code=1)[1]
     assert "'127.0.0.1:x' is not an address" in stderr
@@ -77,13 +77,13 @@ def test_a_broker_that_waits_for_zookeeper_says_so_early_and_obeys_signals(
         assert broker.stderr is not None
         said = broker.stderr.readline().decode()
         assert broker.poll() is None
-        assert "zookeeper.connect=127.0.0.1:1: no ZooKeeper answers yet" in said
-        assert "Connection refused" in said and "for 3600000 ms in all" in said
+        assert "zookeeper.connect=127.0.0.1:1: no response from ZooKeeper yet" in said
+        assert "Connection refused" in said and "for up to 3600000 ms" in said
         broker.send_signal(number)
         assert broker.wait(PATIENCE_S) == 0
         rest = broker.stderr.read().decode()
-        assert "stopping during the start broker=" in rest
-        assert "stopped before it was ready broker=" in rest and "Traceback" not in rest
+        assert "stopping during startup broker=" in rest
+        assert "stopped before startup completed broker=" in rest and "Traceback" not in rest
     finally:
         broker.kill()
         broker.communicate()

@@ -66,7 +66,7 @@ def test_a_broker_whose_only_disk_is_full_ends_and_comes_back(
         disk.fill(victim)
         acknowledge_more([sender])
         wait_until(lambda: has_ended(victim), LONGEST_LOSS_SECONDS)
-        assert f"no log directory is left, the last one was {disk.directory}" in said(victim)
+        assert f"all log directories have failed, the last one was {disk.directory}" in said(victim)
         acknowledge_more([sender])
         wait_until(
             lambda: (

@@ -37,7 +37,7 @@ def test_a_topic_that_would_lose_the_positions_is_refused(
     log.write_bytes(b"one\n")
     refusal = collecting.once(str(log), code=1)
     assert f"{POSITIONS_TOPIC} has cleanup.policy={policy}" in refusal
-    command = refusal.strip().partition("change it: barnabas ")[2].split()
+    command = refusal.strip().partition("to change it, run barnabas ")[2].split()
     subprocess.run([COMMAND, *command, "--bootstrap-server", servers], check=True)
     collecting.once(str(log))
     assert collecting.values() == [b"one"]

@@ -165,7 +165,7 @@ def test_a_thousand_connections(collecting: Collecting) -> None:
     with socket.create_connection(listening.tcp) as sender:
         sender.sendall(b"<14>there is room again\n")
     wait_until(lambda: len(collecting.values()) == 3 * admitted + 1)
-    assert "1 connections were refused" in listening.stop()
+    assert "1 connections were rejected" in listening.stop()
 
 
 def test_sp_2_while_the_broker_is_away_tcp_waits_and_udp_drops(collecting: Collecting) -> None:

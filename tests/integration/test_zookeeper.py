@@ -79,7 +79,7 @@ def test_a_start_without_zookeeper_names_the_address(host: str) -> None:
         connect = f"{host}:{taken.getsockname()[1]}/chroot"
         with pytest.raises(ConfigError) as refused:
             asyncio.run(ZooKeeperStore.open(Settings(connect, 5000, 3000)))
-    assert f"zookeeper.connect={connect}: no ZooKeeper" in str(refused.value)
+    assert f"zookeeper.connect={connect}: no response from ZooKeeper" in str(refused.value)
     assert "3000 ms" in str(refused.value)
     assert ("refused" in str(refused.value)) == (host == "127.0.0.1")
     assert ("resolve" in str(refused.value)) == (host != "127.0.0.1")
@@ -90,7 +90,7 @@ def test_a_start_against_what_only_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         began_at = time.monotonic()
-        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}: no ZooKeeper has answered"):
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}: no response from ZooKeeper"):
             asyncio.run(ZooKeeperStore.open(Settings(f"127.0.0.1:{port}", 30_000, 300)))
         assert time.monotonic() - began_at < 25, "not for as long as a session lives"
 
@@ -206,7 +206,7 @@ def test_a_commit_that_is_too_large_for_the_server(zookeeper: ZooKeeperProcess) 
 
     async def scenario() -> None:
         async with opened(zookeeper.connect) as store:
-            with pytest.raises(OutcomeUnknown, match=r"20000\d\d bytes may be above its jute"):
+            with pytest.raises(OutcomeUnknown, match=r"20000\d\d bytes may exceed its jute"):
                 await store.commit([Create("/large", b"x" * 2_000_000)])
             assert await store.read("/large") is None
 

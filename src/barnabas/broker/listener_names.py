@@ -45,7 +45,8 @@ def inter_broker_listener(config: BrokerConfig) -> tuple[str, SecurityProtocol]:
             ) from None
     if config.is_set("security.inter.broker.protocol"):
         raise ConfigError(
-            "inter.broker.listener.name and security.inter.broker.protocol are both set: set one"
+            "inter.broker.listener.name and security.inter.broker.protocol are both set; set "
+            "only one of them"
         )
     protocol = security_protocols(config).get(name)
     if protocol is None:

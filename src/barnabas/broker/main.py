@@ -66,7 +66,7 @@ def run(
     try:
         handler = log_handler(log_file)
     except OSError as error:
-        reason = f"the log cannot be written: {error}"
+        reason = f"cannot write to the log file: {error}"
         sys.stderr.write(final_line(reason, log_format, broker_id))
         return 1
     handler.setFormatter(formatter(log_format, broker_id))
@@ -162,7 +162,7 @@ async def _has_started(server: Server, stopping: asyncio.Event) -> bool:
 async def _cancel(server: Server, starting: asyncio.Future[None], stopping: asyncio.Event) -> None:
     await stopping.wait()
     notify(STOPPING, os.environ)
-    _log.info("stopping during the start broker=%d", server.broker_id)
+    _log.info("stopping during startup broker=%d", server.broker_id)
     starting.cancel()
 
 
@@ -185,7 +185,7 @@ async def _serve(
         signal.signal(number, lambda *_: server.stop_loading())
     try:
         if not await _has_started(server, stopping):
-            _log.info("stopped before it was ready broker=%d", server.broker_id)
+            _log.info("stopped before startup completed broker=%d", server.broker_id)
             return 0
     except LoadingStopped as reason:
         _log.info("%s broker=%d", reason, server.broker_id)

@@ -100,7 +100,7 @@ class Server:
         self._metrics_listener: MetricsListener | None = None
         self._process_metrics: ProcessMetrics | None = None
         self._parts: Parts | None = None
-        self._unready = "logs are being loaded"
+        self._unready = "loading logs"
         self._is_dynamic = False  # the tree's settings apply and are followed
         self._whole: asyncio.Task[None] | None = None
         self._pulse: DiskPulse | None = None
@@ -143,7 +143,7 @@ class Server:
             self._logs.begin(self.log_dirs, self.config.log_config(), now_ms, self._loading)
             self._note_time()
             self._warn_of_readers()
-            self._unready = "the metadata store is being opened"
+            self._unready = "opening the metadata store"
             self._store = self._store or await self._open_store()
             if self._view.has_peers:
                 self._watch_disks(self._store)
@@ -152,7 +152,7 @@ class Server:
             config = await self._with_secrets(self._store)
             self._authorizer = await self._open_authorizer(self._store)
             self._parts = self._make_parts(config, self._store, self.failure)
-            self._unready = "the broker is being registered"
+            self._unready = "registering the broker"
             if self._view.has_peers:
                 self._serve()
                 await self._join_cluster()
@@ -241,8 +241,8 @@ class Server:
             return self.failure.result()
         if not self._unready and not self.parts.control.controller.is_registered:
             return (
-                "the session with the metadata store has ended, and this broker is not registered "
-                "again yet"
+                "the session with the metadata store has expired and this broker has not "
+                "re-registered yet"
             )
         return self._unready
 
@@ -296,8 +296,8 @@ class Server:
         timeout_ms = self.config.int("log.dir.failure.timeout.ms")
         reason = (
             f"log directory {directory} has not completed a write within {timeout_ms} ms "
-            "(log.dir.failure.timeout.ms): this broker has given up its session, so that others "
-            "lead; repair the disk and restart the broker"
+            "(log.dir.failure.timeout.ms): this broker has ended its session so that others take "
+            "over its partitions; repair the disk and restart the broker"
         )
         _log.critical("%s", reason)
         with suppress(RuntimeError):  # the loop is closed
@@ -318,8 +318,8 @@ class Server:
             # otherwise the logs would be unknown, and topics of their names could be created again.
             raise ConfigError(
                 f"the logs in {', '.join(map(str, directories))} belong to cluster {cluster_id}, "
-                f"but its metadata is gone: no log directory has a {JOURNAL_NAME} with content. "
-                "Restore it from a backup, or import it (`barnabas metadata import`); or, to "
+                f"but its metadata is missing: no log directory has a non-empty {JOURNAL_NAME}. "
+                "Restore it from a backup or import it (`barnabas metadata import`); or, to "
                 f"continue without any topic, run `{accept_loss(directories)}`: the logs stay"
             )
         return store
@@ -525,7 +525,11 @@ class Server:
             try:
                 self._logs.checkpoint_high_watermarks(parts.partitions.replicas.high_watermarks())
             except OSError as error:
-                _log.error("the high watermarks are kept as they were: %s", error)
+                _log.error(
+                    "cannot write the high-watermark checkpoint; the previous one stays in "
+                    "place: %s",
+                    error,
+                )
             self._note_time()
         self._logs.close()
 
@@ -537,8 +541,8 @@ class Server:
                 bits = self._seams.files.permissions(directory)
             if bits & 0o077:
                 _log.warning(
-                    "log directory %s may be %s by others than its owner (mode %04o): run chmod "
-                    "700 on it, unless that is intended",
+                    "log directory %s can be %s by other users (mode %04o); run chmod 700 on it "
+                    "unless this is intended",
                     directory,
                     "read and changed" if bits & 0o022 else "read",
                     bits,

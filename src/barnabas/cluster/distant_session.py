@@ -66,7 +66,7 @@ class DistantSession(SessionStore):
             # The session has ended, and another one has begun, while this call was on its way to
             # the other loop.
             if self._session.session_id != session_id:
-                raise SessionExpired(path, "the session has expired, and another one has begun")
+                raise SessionExpired(path, "the session has expired and a new one has started")
             return await work()
 
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._store_loop))

@@ -144,15 +144,15 @@ class Journal:
                 kept = file.keep_damaged()
                 self.kept += kept
                 _log.error(
-                    "%s: the metadata was damaged, and is restored up to commit %d; the damaged "
-                    "files are kept as %s",
+                    "%s: the metadata was damaged and has been restored up to commit %d; damaged "
+                    "files saved as %s",
                     file.directory,
                     found.end_zxid,
                     ", ".join(each.name for each in kept) or "nothing",
                 )
             elif not found.is_new:
                 _log.warning(
-                    "%s: the metadata was %s, and is copied from another log directory",
+                    "%s: the metadata was %s; copied it from another log directory",
                     file.directory,
                     "missing" if copy.is_absent else "out of date",
                 )
@@ -161,7 +161,7 @@ class Journal:
             cut_bytes = file.append_after(copy)
             if cut_bytes:
                 _log.warning(
-                    "%s: truncated %s at the end, of a commit that a crash interrupted",
+                    "%s: truncated %s of an incomplete commit at the end",
                     file.path,
                     counted(cut_bytes, "byte"),
                 )
@@ -199,7 +199,7 @@ class Journal:
             self._files.remove(file)
             with suppress(OSError):
                 file.close()
-            _log.error("the metadata is no longer kept in %s: %s", file.directory, error)
+            _log.error("no longer writing the metadata to %s: %s", file.directory, error)
 
 
 def read_files(*directories: Path) -> tuple[bytes | None, list[bytes]]:

@@ -186,10 +186,10 @@ def _commits(copies: Sequence[Copy], snapshot_zxid: int) -> dict[int, Frame]:
             writer = writers.setdefault(each.zxid, copy.directory)
             if known.payload != each.payload:
                 raise ConfigError(
-                    f"the metadata in {writer} and {copy.directory} has two histories: each was "
-                    f"written without the other from commit {each.zxid} on. Keep the one that you "
-                    f"need, move {JOURNAL_NAME} and {SNAPSHOT_NAME} of the other away, and start "
-                    "again: they are copied from the one that is kept"
+                    f"the metadata in {writer} and {copy.directory} has diverged: each was "
+                    f"written without the other from commit {each.zxid}. Keep the one that you "
+                    f"need, move {JOURNAL_NAME} and {SNAPSHOT_NAME} of the other elsewhere, and "
+                    "restart: they are copied from the one that you keep"
                 )
     return commits
 
@@ -205,13 +205,13 @@ def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
         ]
         # The front of a journal, or a snapshot, may be missing without any other trace.
         places = places or [
-            f"{each.directory} lacks a part of its {JOURNAL_NAME} or its {SNAPSHOT_NAME}"
+            f"{each.directory} lacks part of its {JOURNAL_NAME} or {SNAPSHOT_NAME}"
             for each in copies
             if not each.is_absent
         ]
         return (
             f"{'; '.join(places)}: the metadata can be read up to commit {found.end_zxid}, but "
-            f"there were at least {found.proven_zxid}"
+            f"at least {found.proven_zxid} commits were written"
         )
     # Only a copy with a whole journal knows where the commits end. Its own snapshot may be missing,
     # because reading starts with another copy's snapshot.

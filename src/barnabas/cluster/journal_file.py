@@ -135,8 +135,7 @@ class JournalFile:
             return self._disk.open_locked(path)
         except BlockingIOError:
             raise ConfigError(
-                f"the metadata in {self.directory} is in use: stop the broker that runs on it, or "
-                "read it without writing"
+                f"the metadata in {self.directory} is in use: stop the broker that uses it"
             ) from None
 
     def _free_name(self, path: Path) -> Path:

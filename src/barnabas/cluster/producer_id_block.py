@@ -22,7 +22,7 @@ async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
     while True:
         try:
             node = await store.read(layout.PRODUCER_ID_BLOCK)
-            assert node is not None, f"{layout.PRODUCER_ID_BLOCK} is made at every start"
+            assert node is not None, f"{layout.PRODUCER_ID_BLOCK} is created at every start"
             previous = layout.decode_producer_id_block(node.data)
             first = 0 if previous is None else previous.last + 1
             block = ProducerIdBlock(broker_id, first, first + _IDS_PER_BLOCK - 1)

@@ -115,15 +115,16 @@ class ZooKeeperStore(RemoteStore):
             words = store._connection.last_words
             await store.close()
             raise ConfigError(
-                f"zookeeper.connect={settings.connect}: ZooKeeper ended the session as it began "
-                f"({words or 'without a reason'}): are the credentials right?"
+                f"zookeeper.connect={settings.connect}: ZooKeeper closed the session right after "
+                f"it started ({words or 'without a reason'}); check the credentials"
             ) from None
         except TimeoutError:
             words = store._connection.last_words
             await store.close()
             raise ConfigError(
-                f"zookeeper.connect={settings.connect}: no ZooKeeper has answered within "
-                f"{settings.first_timeout_ms} ms ({words or 'it accepted the connection only'})"
+                f"zookeeper.connect={settings.connect}: no response from ZooKeeper within "
+                f"{settings.first_timeout_ms} ms ({words or 'connected, but got no reply'}); "
+                "check the address, and that ZooKeeper is running"
             ) from None
         except BaseException:
             await store.close()
@@ -137,10 +138,10 @@ class ZooKeeperStore(RemoteStore):
         wrong.
         """
         _log.warning(
-            "zookeeper.connect=%s: no ZooKeeper answers yet (%s); still trying, for %d ms in all "
-            "(zookeeper.connection.timeout.ms)",
+            "zookeeper.connect=%s: no response from ZooKeeper yet (%s); will keep trying for up "
+            "to %d ms (zookeeper.connection.timeout.ms)",
             self._settings.connect,
-            self._connection.last_words or "it accepted the connection only",
+            self._connection.last_words or "connected, but got no reply",
             self._settings.first_timeout_ms,
         )
 
@@ -236,11 +237,11 @@ class ZooKeeperStore(RemoteStore):
                 break
             return commit.results(answers)
         else:
-            reason = "the connection to ZooKeeper broke before the answer came"
+            reason = "the connection to ZooKeeper was lost before the response arrived"
             if commit.size_bytes > _SERVERS_LIMIT_BYTES:  # it closes the connection
-                reason += f"; {commit.size_bytes} bytes may be above its jute.maxbuffer"
+                reason += f"; {commit.size_bytes} bytes may exceed its jute.maxbuffer"
             raise OutcomeUnknown(path, reason)
-        raise SessionExpired(path, "the session in which this was begun has expired")
+        raise SessionExpired(path, "the session in which this request was sent has expired")
 
     def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
         def on_answer(answer: asyncio.Future[Any]) -> None:
@@ -294,7 +295,9 @@ class ZooKeeperStore(RemoteStore):
                 await self._connection.restart()
             if seconds % _COMPLAIN_EVERY_S == 0:
                 words = self._connection.last_words
-                _log.warning("no ZooKeeper at %s for %d s (%s)", self._hosts, seconds, words)
+                _log.warning(
+                    "no connection to ZooKeeper at %s for %d s (%s)", self._hosts, seconds, words
+                )
         self._patience = None
 
     async def _make_chroot(self) -> None:
@@ -316,7 +319,7 @@ class ZooKeeperStore(RemoteStore):
         try:
             rights, _ = await self._connection.send(wire.GetACL(under(self._chroot, path)))
         except _NO_ANSWER as error:
-            raise OutcomeUnknown(path, "the connection to ZooKeeper broke") from error
+            raise OutcomeUnknown(path, "the connection to ZooKeeper was lost") from error
         except ZookeeperError as error:
             raise metadata_error(path, error) from error
         return _let_all_change(rights)
@@ -334,7 +337,7 @@ class ZooKeeperStore(RemoteStore):
         except NoNodeError:
             return False
         except _NO_ANSWER as error:
-            raise OutcomeUnknown(path, "the connection to ZooKeeper broke") from error
+            raise OutcomeUnknown(path, "the connection to ZooKeeper was lost") from error
         except ZookeeperError as error:
             raise metadata_error(path, error) from error
         return True

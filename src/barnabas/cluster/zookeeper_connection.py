@@ -174,7 +174,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         try:
             self._context = _context(tls)
         except ConfigError as error:
-            _log.error("the old certificates stay in use towards ZooKeeper: %s", error)
+            _log.error("keeping the previous certificates for connections to ZooKeeper: %s", error)
         return self._context
 
 
@@ -285,7 +285,7 @@ class Connection:
             self._client.stop()
             self._client.close()
         except WriterNotClosedException:
-            _log.debug("kazoo still waits for a server; its thread ends after this attempt")
+            _log.debug("kazoo is still waiting for a server; its thread ends after this attempt")
 
     def is_in_session(self, session_id: int) -> bool:
         """Return whether a request is being sent in this session; called in kazoo's thread."""

@@ -68,7 +68,7 @@ def settings_from(config: BrokerConfig) -> Settings:
     if is_protected and not settings.has_identity:
         raise ConfigError(
             "zookeeper.set.acl=true needs barnabas.zookeeper.credentials=user:password, or a "
-            "certificate (zookeeper.ssl.keystore.location): without an owner no client could "
+            "certificate (zookeeper.ssl.keystore.location): without an owner, no client could "
             "change the nodes"
         )
     return settings
@@ -125,7 +125,7 @@ def _store(config: BrokerConfig, location: str, kind: str) -> tuple[str, str]:
     known = given or _TYPES.get(Path(path).suffix.lower(), "")
     if path and not known:
         raise ConfigError(
-            f"{location}={path}: its ending does not say what it is; set {kind} to JKS, PKCS12 or "
-            "PEM"
+            f"{location}={path}: its file name extension does not show its format; set {kind} to "
+            "JKS, PKCS12 or PEM"
         )
     return path, known or "PEM"

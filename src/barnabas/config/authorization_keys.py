@@ -12,10 +12,10 @@ _OF_KRAFT: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 _AUTHORIZATION = (
     ("allow.everyone.if.no.acl.found", "boolean", False, "",
-     "Whether all users may use resources without ACLs."),
+     "Whether everyone may access resources that have no ACLs."),
     ("authorizer.class.name", "string", "", "",
-     f"What decides on requests: {ACL_AUTHORIZER}, which is built in, or nothing."),
-    ("super.users", "string", "", "", "Users without restrictions, as User:name;User:name."),
+     f"The authorizer: {ACL_AUTHORIZER}, which is built in, or none."),
+    ("super.users", "string", "", "", "Users who may do everything, as User:name;User:name."),
 )  # fmt: skip
 
 AUTHORIZATION_KEYS: dict[str, ConfigKey] = table(_AUTHORIZATION)
@@ -26,11 +26,11 @@ def check_authorizer(name: str) -> None:
     if name in ("", ACL_AUTHORIZER):
         return
     reason = (
-        "keeps its rules in KRaft's log, which a cluster with ZooKeeper does not have"
+        "keeps its ACLs in KRaft's metadata log, which a ZooKeeper cluster does not have"
         if name == _OF_KRAFT
-        else "is a Java class, and Barnabas runs none"
+        else "is a Java class, which Barnabas cannot run"
     )
     raise ConfigError(
-        f"authorizer.class.name={name} {reason}: set it to {ACL_AUTHORIZER}, whose rules Barnabas "
-        "applies, and put the rules there (kafka-acls.sh, barnabas acls)"
+        f"authorizer.class.name={name} {reason}: set it to {ACL_AUTHORIZER} and add the ACLs "
+        "with kafka-acls.sh or barnabas acls"
     )

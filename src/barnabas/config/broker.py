@@ -151,9 +151,9 @@ class BrokerConfig:
             hosts_and_chroot(self.str("zookeeper.connect"))
         directories = self.log_directories()
         if not directories:
-            raise ConfigError("log.dirs is empty; name at least one directory for the data")
+            raise ConfigError("log.dirs is empty; set at least one directory for the data")
         if len(set(directories)) < len(directories):
-            raise ConfigError(f"log.dirs names a directory twice: {', '.join(directories)}")
+            raise ConfigError(f"log.dirs lists a directory twice: {', '.join(directories)}")
         for directory in directories:
             if directory.startswith(_TEMPORARY):
                 self.warnings.append(
@@ -163,7 +163,7 @@ class BrokerConfig:
 
         for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
             if self.value(name) == 0:
-                raise ConfigError(f"{name} is 0, which would delete everything; -1 means never")
+                raise ConfigError(f"{name} is 0, which would delete everything; -1 means no limit")
         _check_addresses(self.str("max.connections.per.ip.overrides"))
 
     def _check_authorization(self) -> None:
@@ -258,8 +258,8 @@ def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:
         return texts
     if texts.get("node.id", broker_id) != broker_id:
         raise ConfigError(
-            f"broker.id={broker_id} and node.id={texts['node.id']} are the same setting; "
-            "give them one value, or leave one out"
+            f"broker.id={broker_id} and node.id={texts['node.id']} are the same setting; set "
+            "them to the same value or remove one of them"
         )
     return {**texts, "broker.id": broker_id, "node.id": broker_id}
 
@@ -270,6 +270,6 @@ def _check_addresses(text: str) -> None:
         host, _, limit = entry.rpartition(":")
         if not (host and limit.isascii() and limit.isdigit()):
             raise ConfigError(
-                f"max.connections.per.ip.overrides: {entry!r} is not an address with its number of "
-                "connections, as 127.0.0.1:200"
+                f"max.connections.per.ip.overrides: {entry!r} is not ADDRESS:CONNECTIONS, such "
+                "as 127.0.0.1:200"
             )

@@ -24,79 +24,85 @@ _PREFIXES = (_LISTENER, "rlmm.config.", "rsm.config.", _SHARE_GROUPS)
 
 _NODE = (
     ("broker.id", "int", 0, "[0,...]",
-     "This broker's number in its cluster; unset it is 0 (in Kafka: a generated one)."),
+     "The id of this broker; 0 if unset (Kafka generates one)."),
     ("node.id", "int", -1, "",
-     "KRaft's name for broker.id, which takes its value."),
+     "KRaft's name for broker.id; sets the same value."),
     ("process.roles", "list", "", "[broker, controller]",
-     "KRaft's roles of this process: without zookeeper.connect it starts as both, and alone."),
+     "KRaft's roles of this process: without zookeeper.connect it runs as both, as a single node."),
     ("controller.quorum.voters", "list", "", "",
-     "KRaft's voters (id@host:port): without zookeeper.connect a node must be the only one."),
+     "KRaft's voters (id@host:port): without zookeeper.connect this node must be the only voter."),
     ("controller.quorum.bootstrap.servers", "list", "", "",
-     "KRaft's quorum: without zookeeper.connect a node must be its only server."),
+     "KRaft's quorum: without zookeeper.connect this node must be its only server."),
     ("controller.listener.names", "string", None, "",
-     "Listeners of KRaft's controllers among themselves: they are not opened."),
+     "Listeners of KRaft's controllers; Barnabas does not open them."),
     ("auto.create.topics.enable", "boolean", True, "",
-     "Whether metadata and produce requests for an unknown topic create it."),
+     "Whether metadata and produce requests create unknown topics."),
     ("delete.topic.enable", "boolean", True, "",
-     "Whether topics can be deleted at all."),
+     "Whether topics can be deleted."),
     ("num.partitions", "int", 1, "[1,...]",
-     "Number of partitions of a topic created without one."),
+     "Default number of partitions of a new topic."),
     ("default.replication.factor", "int", 1, "",
-     "Replication factor of a topic created without one."),
+     "Default replication factor of a new topic."),
     ("min.insync.replicas", "int", 1, "[1,...]",
-     "Least number of in-sync replicas for which a write with acks=all is accepted."),
+     "Minimum number of in-sync replicas for a write with acks=all to be accepted."),
     ("broker.rack", "string", None, "",
      "Rack of this broker; replicas are spread over racks."),
     ("barnabas.log.level", "string", "INFO", "[TRACE, DEBUG, INFO, WARN, ERROR, FATAL]",
-     "Lowest level of the messages that the broker logs; TRACE means DEBUG. Barnabas's own."),
+     "Lowest level of the messages that the broker logs; TRACE means DEBUG. Specific to Barnabas."),
     ("barnabas.log.format", "string", "text", "[text, json]",
-     "What a line of the log of `barnabas server start` is: json is an object. Barnabas's own."),
+     "Format of the log of `barnabas server start`: text, or one JSON object per line. Specific "
+     "to Barnabas."),
     ("barnabas.metrics.port", "int", 0, "[0,...,65535]",
-     "Port of /metrics for Prometheus, /healthz and /readyz for probes, at the first listener's "
-     "host; 0: none. Barnabas's own."),
+     "Port that serves /metrics for Prometheus and /healthz and /readyz for probes; 0 disables "
+     "it. Specific to Barnabas."),
     ("barnabas.metrics.host", "string", "", "",
-     "Host at which metrics are served; empty: that of the first listener. Barnabas's own."),
+     "Host on which metrics are served; empty: the host of the first listener. Specific to "
+     "Barnabas."),
     ("barnabas.verify.all.records", "boolean", None, "",
-     "Whether every record of a batch is validated before the append; unset: where there is an "
-     "authorizer. Barnabas's own."),
+     "Whether every record of a batch is validated before it is appended; unset: only with an "
+     "authorizer. Specific to Barnabas."),
 )  # fmt: skip
 
 # Groups, offsets and transactions.
 _COORDINATORS = (
     ("group.initial.rebalance.delay.ms", "int", 3000, "",
-     "How long a new group waits for more members."),
-    ("group.max.session.timeout.ms", "int", 1800000, "", "Longest session timeout of a member."),
-    ("group.max.size", "int", _INT_MAX, "[1,...]", "Members of a group."),
-    ("group.min.session.timeout.ms", "int", 6000, "", "Shortest session timeout of a member."),
-    ("offset.metadata.max.bytes", "int", 4096, "", "Largest metadata of a committed offset."),
-    ("offsets.commit.timeout.ms", "int", 5000, "[1,...]", "Time for an offset commit."),
+     "How long a new group waits for more members before its first rebalance."),
+    ("group.max.session.timeout.ms", "int", 1800000, "", "Maximum session timeout of a member."),
+    ("group.max.size", "int", _INT_MAX, "[1,...]", "Maximum number of members of a group."),
+    ("group.min.session.timeout.ms", "int", 6000, "", "Minimum session timeout of a member."),
+    ("offset.metadata.max.bytes", "int", 4096, "",
+     "Maximum size of the metadata of a committed offset."),
+    ("offsets.commit.timeout.ms", "int", 5000, "[1,...]", "Timeout of an offset commit."),
     ("offsets.load.buffer.size", "int", 5242880, "[1,...]",
-     "Bytes read at once while loading offsets."),
+     "Bytes per read when offsets are loaded."),
     ("offsets.retention.check.interval.ms", "long", 600000, "[1,...]",
-     "Time between two checks for expired offsets."),
+     "Interval of checks for expired offsets."),
     ("offsets.retention.minutes", "int", 10080, "[1,...]",
-     "How long offsets of a group without members are kept."),
-    ("offsets.topic.compression.codec", "int", 0, "", "Codec of the offsets topic."),
-    ("offsets.topic.num.partitions", "int", 50, "[1,...]", "Partitions of the offsets topic."),
-    ("offsets.topic.replication.factor", "short", 3, "[1,...]", "Replicas of the offsets topic."),
+     "How long the offsets of a group without members are retained."),
+    ("offsets.topic.compression.codec", "int", 0, "", "Compression codec of the offsets topic."),
+    ("offsets.topic.num.partitions", "int", 50, "[1,...]",
+     "Number of partitions of the offsets topic."),
+    ("offsets.topic.replication.factor", "short", 3, "[1,...]",
+     "Replication factor of the offsets topic."),
     ("offsets.topic.segment.bytes", "int", 104857600, "[1,...]",
      "Segment size of the offsets topic."),
     ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "int", 10000, "[1,...]",
-     "Time between two checks for transactions to abort."),
+     "Interval of checks for timed-out transactions to abort."),
     ("transaction.max.timeout.ms", "int", 900000, "[1,...]",
-     "Longest timeout that a transaction may have."),
+     "Maximum timeout of a transaction."),
     ("transaction.partition.verification.enable", "boolean", True, "",
-     "Whether a transactional write is verified at the coordinator."),
+     "Whether the coordinator verifies that a partition was added to the transaction before a "
+     "write."),
     ("transaction.remove.expired.transaction.cleanup.interval.ms", "int", 3600000, "[1,...]",
-     "Time between two checks for expired transactional ids."),
+     "Interval of checks for expired transactional ids."),
     ("transaction.state.log.load.buffer.size", "int", 5242880, "[1,...]",
-     "Bytes read at once while loading transactions."),
+     "Bytes per read when transactions are loaded."),
     ("transaction.state.log.min.isr", "int", 2, "[1,...]",
      "min.insync.replicas of the transactions topic."),
     ("transaction.state.log.num.partitions", "int", 50, "[1,...]",
-     "Partitions of the transactions topic."),
+     "Number of partitions of the transactions topic."),
     ("transaction.state.log.replication.factor", "short", 3, "[1,...]",
-     "Replicas of the transactions topic."),
+     "Replication factor of the transactions topic."),
     ("transaction.state.log.segment.bytes", "int", 104857600, "[1,...]",
      "Segment size of the transactions topic."),
     ("transactional.id.expiration.ms", "int", 604800000, "[1,...]",
@@ -106,11 +112,11 @@ _COORDINATORS = (
 # The time over which clients are measured.
 _QUOTAS = (
     ("quota.window.num", "int", 11, "[1,...]",
-     "Windows over which the rates of clients are measured."),
-    ("quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
+     "Number of windows over which client quotas are measured."),
+    ("quota.window.size.seconds", "int", 1, "[1,...]", "Length of each window."),
     ("controller.quota.window.num", "int", 11, "[1,...]",
-     "Windows whose partitions a client may create or delete at once."),
-    ("controller.quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
+     "Number of windows over which controller mutations are measured."),
+    ("controller.quota.window.size.seconds", "int", 1, "[1,...]", "Length of each window."),
 )  # fmt: skip
 
 # Replication, controlled shutdown and the controller.
@@ -118,26 +124,28 @@ _REPLICATION = (
     ("auto.leader.rebalance.enable", "boolean", True, "",
      "Whether preferred leaders are elected automatically."),
     ("controlled.shutdown.enable", "boolean", True, "",
-     "Whether leaders move away before the broker stops."),
-    ("controlled.shutdown.max.retries", "int", 3, "", "Attempts at that."),
-    ("controlled.shutdown.retry.backoff.ms", "long", 5000, "", "Pause between two of them."),
+     "Whether leadership moves to other brokers before this broker stops."),
+    ("controlled.shutdown.max.retries", "int", 3, "",
+     "Number of attempts at a controlled shutdown."),
+    ("controlled.shutdown.retry.backoff.ms", "long", 5000, "", "Pause between two attempts."),
     ("controller.socket.timeout.ms", "int", 30000, "",
-     "Time for a request of the controller to a broker."),
+     "Timeout of a controller's request to a broker."),
     ("inter.broker.protocol.version", "string", "3.9-IV0", "",
-     "Version of the protocol between brokers, for rolling upgrades: below 2.7 leaders write their "
+     "Version of the inter-broker protocol, for rolling upgrades; below 2.7, leaders write their "
      "ISRs themselves."),
     ("leader.imbalance.check.interval.seconds", "long", 300, "[1,...]",
-     "Time between two checks for leader imbalance."),
+     "Interval of checks for leader imbalance."),
     ("leader.imbalance.per.broker.percentage", "int", 10, "",
-     "Percentage of leaders that are not preferred above which they move."),
-    ("num.replica.fetchers", "int", 1, "", "Connections to each leader's broker."),
-    ("replica.fetch.backoff.ms", "int", 1000, "[0,...]", "Pause of a follower after an error."),
+     "Percentage of non-preferred leaders of a broker above which preferred leaders are elected."),
+    ("num.replica.fetchers", "int", 1, "", "Number of fetchers per source broker."),
+    ("replica.fetch.backoff.ms", "int", 1000, "[0,...]",
+     "Pause of a follower after a fetch error."),
     ("replica.fetch.max.bytes", "int", 1048576, "[0,...]",
-     "Bytes per partition in a follower's fetch."),
-    ("replica.fetch.min.bytes", "int", 1, "", "Least bytes that a follower's fetch waits for."),
+     "Maximum bytes per partition of a follower's fetch."),
+    ("replica.fetch.min.bytes", "int", 1, "", "Minimum bytes for which a follower's fetch waits."),
     ("replica.fetch.response.max.bytes", "int", 10485760, "[0,...]",
-     "Bytes in all in a follower's fetch."),
-    ("replica.fetch.wait.max.ms", "int", 500, "", "Longest wait of a follower's fetch."),
+     "Maximum bytes of a follower's fetch response."),
+    ("replica.fetch.wait.max.ms", "int", 500, "", "Maximum wait time of a follower's fetch."),
     ("replica.lag.time.max.ms", "long", 30000, "",
      "Time after which a follower that has not caught up leaves the ISR."),
     ("replica.selector.class", "string", None,
@@ -145,16 +153,16 @@ _REPLICATION = (
      "org.apache.kafka.common.replica.LeaderSelector, LeaderSelector]",
      "How a replica is chosen for a consumer with client.rack; unset: all consumers read from "
      "the leader."),
-    ("replica.socket.timeout.ms", "int", 30000, "", "Time for a follower's request."),
+    ("replica.socket.timeout.ms", "int", 30000, "", "Timeout of a follower's request."),
     ("replication.quota.window.num", "int", 11, "[1,...]",
-     "Windows over which the rate of throttled replication is measured."),
-    ("replication.quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
+     "Number of windows over which throttled replication is measured."),
+    ("replication.quota.window.size.seconds", "int", 1, "[1,...]", "Length of each window."),
     ("alter.log.dirs.replication.quota.window.num", "int", 11, "[1,...]",
-     "Windows over which moves between log directories are measured."),
+     "Number of windows over which moves between log directories are measured."),
     ("alter.log.dirs.replication.quota.window.size.seconds", "int", 1, "[1,...]",
-     "Length of such a window."),
+     "Length of each window."),
     ("unclean.leader.election.enable", "boolean", False, "",
-     "Whether a replica out of sync may become leader if none in sync is left; it loses records."),
+     "Whether an out-of-sync replica may become leader as a last resort, which loses records."),
     ("security.inter.broker.protocol", "string", "PLAINTEXT",
      "[PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL]", "Security protocol between brokers."),
 )  # fmt: skip
@@ -170,7 +178,7 @@ _EFFECTIVE: Mapping[str, ConfigKey] = {
 }
 
 
-_FOR_KAFKA_4 = "share groups came with Kafka 4, and Barnabas has none"
+_FOR_KAFKA_4 = "share groups were added in Kafka 4; Barnabas does not support them"
 _FOR_OTHERS = "it is for a plug-in or a secured listener"
 
 
@@ -228,7 +236,7 @@ def key_of(name: str) -> ConfigKey:
     if not name.startswith(_PREFIXES):
         raise unknown_key(name, BROKER_KEYS, "broker")
     if name.startswith(_SHARE_GROUPS):
-        return ConfigKey(name, "string", None, "", "A setting of share groups.", _FOR_KAFKA_4)
+        return ConfigKey(name, "string", None, "", "A config of share groups.", _FOR_KAFKA_4)
     if name.startswith(_LISTENER):
         base = name.split(".", 3)[-1]
         found = BROKER_KEYS.get(base) or BROKER_KEYS.get(base.partition(".")[2])
@@ -236,7 +244,7 @@ def key_of(name: str) -> ConfigKey:
             if found.name not in PER_LISTENER and found.name not in _security_keys():
                 return found._replace(name=name, inert=_FOR_OTHERS)
             return found._replace(name=name)
-    return ConfigKey(name, "unknown", None, "", "A setting for a plug-in.", _FOR_OTHERS)
+    return ConfigKey(name, "unknown", None, "", "A config of a plug-in.", _FOR_OTHERS)
 
 
 def inert_warning(name: str) -> str | None:

@@ -85,11 +85,11 @@ DYNAMIC_KEYS: Final[Mapping[str, Scope]] = MappingProxyType(
 
 _THROTTLES = (
     ("leader.replication.throttled.rate", "long", LONG_MAX, "[0,...]",
-     "Bytes per second that leaders send to throttled replicas of other brokers."),
+     "Maximum bytes per second that leaders send to throttled replicas on other brokers."),
     ("follower.replication.throttled.rate", "long", LONG_MAX, "[0,...]",
-     "Bytes per second that throttled replicas fetch."),
+     "Maximum bytes per second that throttled replicas fetch."),
     ("replica.alter.log.dirs.io.max.bytes.per.second", "long", LONG_MAX, "[0,...]",
-     "Bytes per second at which replicas move between log directories."),
+     "Maximum bytes per second at which replicas move between log directories."),
 )  # fmt: skip
 
 THROTTLES: Final[Mapping[str, ConfigKey]] = MappingProxyType(table(_THROTTLES))
@@ -136,7 +136,7 @@ def refusal(name: str, is_for_all: bool) -> str | None:
             "restart the broker"
         )
     if scope is Scope.PER_LISTENER:
-        return f"{name} can be changed for one listener only, as listener.name.<listener>.{name}"
+        return f"{name} can be changed only for one listener, as listener.name.<listener>.{name}"
     if scope is Scope.PER_BROKER and is_for_all:
-        return f"{name} can be changed for one broker at a time only: name the broker"
+        return f"{name} can be changed only for one broker at a time: name the broker"
     return None

@@ -53,7 +53,7 @@ def environment_warning(environ: Mapping[str, str]) -> str | None:
     named = [f"{printable(variable)}{_hint(variable)}" for variable in ignored[:_MOST_NAMED]]
     if len(ignored) > _MOST_NAMED:
         named.append(f"{len(ignored) - _MOST_NAMED} more")
-    return f"{', '.join(named)} in the environment: no effect, since no broker config is meant"
+    return f"{', '.join(named)} in the environment: ignored, because it is not a broker config"
 
 
 def _counts(variable: str, value: str) -> bool:

@@ -131,8 +131,8 @@ def unknown_key(name: str, keys: Mapping[str, ConfigKey], kind: str) -> ConfigEr
     import difflib  # only for an error: the broker's start does not need it
 
     near = difflib.get_close_matches(name, keys, n=1, cutoff=0.75)
-    hint = f"; did you mean {near[0]}?" if near else ", and no name is similar"
-    return ConfigError(f"{name} is no {kind} config{hint}")
+    hint = f"; did you mean {near[0]}?" if near else ", and no config has a similar name"
+    return ConfigError(f"{name} is not a {kind} config{hint}")
 
 
 def _java_double(value: float) -> str:

@@ -48,8 +48,8 @@ def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str
             left = [entry for entry in entries if _name(entry) not in names]
             if entries and not left and key == "listeners":
                 raise ConfigError(
-                    f"listeners={kept[key]} has only listeners for controllers "
-                    f"({_CLOSED}), and clients need one: add PLAINTEXT://:9092"
+                    f"listeners={kept[key]} has only controller listeners ({_CLOSED}), but "
+                    "clients need a listener: add PLAINTEXT://:9092"
                 )
             if left != entries:
                 kept[key] = ",".join(left)
@@ -67,19 +67,19 @@ def check_kraft(config: BrokerConfig) -> list[str]:
     if not said:
         served = config.str("listeners")
         if _CLOSED not in given and given.get("listeners", served) != served:
-            return [f"the listener {_CONTROLLER} is for controllers, and is not opened"]
+            return [f"the listener {_CONTROLLER} is for controllers and is not opened"]
         return []
     text = f"{said[0]}={given[said[0]]}"
     roles = config.list(_ROLES) or ["broker", "controller"]
     if "broker" not in roles:
         raise ConfigError(
-            f"{text} makes this node a controller without a broker, and Barnabas has no KRaft "
+            f"{text} makes this node a controller without a broker, but Barnabas has no KRaft "
             f"quorum: do not start it. {_WAYS_OUT}"
         )
     if "controller" in config.list(_ROLES) and not config.str(_CLOSED):
         raise ConfigError(
-            f"{text} needs {_CLOSED}, as in Kafka: the names of the listeners that are not for "
-            "clients (CONTROLLER)"
+            f"{text} needs {_CLOSED}, as in Kafka: the names of the controller listeners "
+            "(CONTROLLER)"
         )
     # With ZooKeeper the roles have no effect: the brokers elect their controller there.
     if config.str("zookeeper.connect"):
@@ -87,8 +87,8 @@ def check_kraft(config: BrokerConfig) -> list[str]:
     reason = _reason_against(config, roles)
     if reason is not None:
         raise ConfigError(
-            f"{text}: {reason}, and Barnabas has no KRaft quorum: the nodes would be separate "
-            f"brokers, each with writes that the others never see. {_WAYS_OUT}"
+            f"{text}: {reason}, but Barnabas has no KRaft quorum: the nodes would be separate "
+            f"brokers that never see each other's writes. {_WAYS_OUT}"
         )
     return [
         f"{text} runs as a single node without a KRaft quorum: its metadata is kept in log.dirs, "
@@ -101,19 +101,19 @@ def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
     if "controller" not in roles:
         return "its controllers are other nodes"
     if not config.is_set("node.id"):
-        return "node.id is missing, which says which of the nodes this one is"
+        return "node.id, which identifies this node, is missing"
     voters, servers = config.list(_VOTERS), config.list(_SERVERS)
     if voters:
         own = config.int("node.id")
         # Compare the id: the addresses of the voters are not opened here.
         if [voter.partition("@")[0].strip() for voter in voters] == [str(own)]:
             return None
-        return f"{_VOTERS}={','.join(voters)} has other nodes than node.id={own}"
+        return f"{_VOTERS}={','.join(voters)} lists other nodes than node.id={own}"
     if not servers:
-        return f"neither {_VOTERS} nor {_SERVERS} says that it is the only controller"
+        return f"neither {_VOTERS} nor {_SERVERS} shows that it is the only controller"
     if len(servers) == 1 and _is_own(servers[0], config.properties):
         return None
-    return f"{_SERVERS}={','.join(servers)} is not this node's listener for controllers alone"
+    return f"{_SERVERS}={','.join(servers)} lists more than this node's controller listener"
 
 
 def _closed_names(given: Mapping[str, str]) -> set[str]:

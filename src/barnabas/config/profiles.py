@@ -31,5 +31,5 @@ def profile(name: str) -> Mapping[str, str]:
     names.
     """
     if name not in PROFILES:
-        raise ConfigError(f"{name!r} is no profile; there is {', '.join(PROFILES)}")
+        raise ConfigError(f"{name!r} is not a profile; use {', '.join(PROFILES)}")
     return PROFILES[name]

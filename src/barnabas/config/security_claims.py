@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-_OPEN = "leave it out, and give access to the listeners only to clients that may do everything"
-_NO_POLICY = "leave it out, and keep other clients away from the listeners by network rules"
-_NO_JAVA = "leave it out: Barnabas runs no Java class"
-_ZOOKEEPER_TLS = "leave it out, or put a TLS tunnel that does it in front of ZooKeeper"
+_OPEN = "leave it out and give only trusted clients access to the listeners"
+_NO_POLICY = "leave it out and restrict access to the listeners by network rules"
+_NO_JAVA = "leave it out: Barnabas cannot run Java classes"
+_ZOOKEEPER_TLS = "leave it out, or put a TLS tunnel that does this in front of ZooKeeper"
 
 
 class Claim(NamedTuple):
@@ -53,15 +53,15 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
         "sasl.mechanism.controller.protocol": Claim("controllers authenticate", _OPEN),
         "sasl.server.callback.handler.class": Claim(_SASL, _NO_JAVA, _OAUTH_VALIDATION),
         "ssl.engine.factory.class": Claim("this class makes TLS engines", _NO_JAVA),
-        "security.providers": Claim("these classes provide Java's security", _NO_JAVA),
+        "security.providers": Claim("these classes provide Java security", _NO_JAVA),
         "client.quota.callback.class": Claim("clients have quotas", _NO_POLICY),
         "alter.config.policy.class.name": Claim("a policy checks config changes", _NO_POLICY),
         "create.topic.policy.class.name": Claim("a policy checks new topics", _NO_POLICY),
         "zookeeper.ssl.crl.enable": Claim(
-            "revoked certificates of ZooKeeper are refused", _ZOOKEEPER_TLS, ("false",)
+            "revoked certificates of ZooKeeper are rejected", _ZOOKEEPER_TLS, ("false",)
         ),
         "zookeeper.ssl.ocsp.enable": Claim(
-            "revoked certificates of ZooKeeper are refused", _ZOOKEEPER_TLS, ("false",)
+            "revoked certificates of ZooKeeper are rejected", _ZOOKEEPER_TLS, ("false",)
         ),
     }
 )
@@ -76,7 +76,7 @@ def broken_promise(name: str, text: str) -> str | None:
     items = ",".join(filter(None, (item.strip() for item in text.split(","))))
     if claim is None or not items or items.lower() in map(str.lower, claim.harmless):
         return None
-    return f"{name} promises that {claim.promise}, and Barnabas cannot do that yet: {claim.way_out}"
+    return f"{name} promises that {claim.promise}, but Barnabas cannot do that: {claim.way_out}"
 
 
 def _base(name: str) -> str:

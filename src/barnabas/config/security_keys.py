@@ -14,33 +14,36 @@ from barnabas.config.sasl_keys import SASL_KEYS
 # The `ssl.*` configs of listeners.
 _TLS = (
     ("barnabas.ssl.crl.location", "string", None, "",
-     "File or directory with lists of revoked certificates, as PEM or DER, one of every authority; "
-     "unset, none is looked up. Barnabas's own."),
-    ("ssl.allow.dn.changes", "boolean", False, "", "Whether new certificates may change the name."),
-    ("ssl.allow.san.changes", "boolean", False, "", "Whether they may change host names."),
-    ("ssl.cipher.suites", "list", "", "", "Cipher suites that are offered."),
+     "File or directory with the certificate revocation lists of all authorities, in PEM or DER; "
+     "unset: revocation is not checked. Specific to Barnabas."),
+    ("ssl.allow.dn.changes", "boolean", False, "",
+     "Whether a new certificate may have another subject."),
+    ("ssl.allow.san.changes", "boolean", False, "",
+     "Whether a new certificate may lack host names of the old one."),
+    ("ssl.cipher.suites", "list", "", "", "Enabled cipher suites."),
     ("ssl.client.auth", "string", "none", "[required, requested, none]",
-     "Whether clients must send a certificate."),
-    ("ssl.enabled.protocols", "list", "TLSv1.2,TLSv1.3", "", "Versions of TLS."),
+     "Whether clients must present a certificate."),
+    ("ssl.enabled.protocols", "list", "TLSv1.2,TLSv1.3", "", "Enabled TLS versions."),
     ("ssl.endpoint.identification.algorithm", "string", "https", "",
-     "How a host name is compared with a certificate."),
+     "How host names are verified against certificates."),
     ("ssl.key.password", "password", None, "", "Password of the private key."),
-    ("ssl.keystore.certificate.chain", "password", None, "", "Own certificates, as PEM."),
-    ("ssl.keystore.key", "password", None, "", "Own private key, as PEM."),
-    ("ssl.keystore.location", "string", None, "", "File with the own key and certificates."),
+    ("ssl.keystore.certificate.chain", "password", None, "",
+     "This broker's certificate chain, in PEM."),
+    ("ssl.keystore.key", "password", None, "", "This broker's private key, in PEM."),
+    ("ssl.keystore.location", "string", None, "", "File with this broker's key and certificates."),
     ("ssl.keystore.password", "password", None, "", "Password of that file."),
-    ("ssl.keystore.type", "string", "JKS", "", "Format of that file."),
+    ("ssl.keystore.type", "string", "JKS", "", "Format of that file: JKS, PKCS12 or PEM."),
     ("ssl.principal.mapping.rules", "string", "DEFAULT", "",
-     "How a certificate's name becomes a user's."),
-    ("ssl.protocol", "string", "TLSv1.3", "", "Version of TLS that is preferred."),
-    ("ssl.truststore.certificates", "password", None, "", "Certificates to trust, as PEM."),
-    ("ssl.truststore.location", "string", None, "", "File with certificates to trust."),
+     "Rules that map a certificate's subject to a user name."),
+    ("ssl.protocol", "string", "TLSv1.3", "", "Preferred TLS version."),
+    ("ssl.truststore.certificates", "password", None, "", "Trusted certificates, in PEM."),
+    ("ssl.truststore.location", "string", None, "", "File with trusted certificates."),
     ("ssl.truststore.password", "password", None, "", "Password of that file."),
-    ("ssl.truststore.type", "string", "JKS", "", "Format of that file."),
+    ("ssl.truststore.type", "string", "JKS", "", "Format of that file: JKS, PKCS12 or PEM."),
 )  # fmt: skip
 
 _JAVAS = (
-    ("ssl.engine.factory.class", "class", None, "", "Java class that makes TLS engines."),
+    ("ssl.engine.factory.class", "class", None, "", "Java class that creates TLS engines."),
     ("ssl.keymanager.algorithm", "string", "SunX509", "", "Java's key manager."),
     ("ssl.provider", "string", None, "", "Java's security provider."),
     ("ssl.secure.random.implementation", "string", None, "", "Java's source of randomness."),
@@ -49,35 +52,40 @@ _JAVAS = (
 
 # The `zookeeper.ssl.*` configs, in addition to the keys in `zookeeper_keys.py`.
 _ZOOKEEPERS_TLS = (
-    ("zookeeper.ssl.cipher.suites", "list", None, "", "Cipher suites towards ZooKeeper."),
+    ("zookeeper.ssl.cipher.suites", "list", None, "",
+     "Enabled cipher suites for connections to ZooKeeper."),
     ("zookeeper.ssl.enabled.protocols", "list", None, "",
-     "Versions of TLS towards ZooKeeper; unset: zookeeper.ssl.protocol, or TLSv1.2 and TLSv1.3."),
+     "TLS versions for connections to ZooKeeper; unset: zookeeper.ssl.protocol, or TLSv1.2 and "
+     "TLSv1.3."),
     ("zookeeper.ssl.protocol", "string", "TLSv1.2", "",
-     "Version of TLS towards ZooKeeper, where enabled.protocols names none."),
+     "TLS version for connections to ZooKeeper if zookeeper.ssl.enabled.protocols is not set."),
     ("zookeeper.ssl.truststore.password", "password", None, "", "Password of that file."),
 )  # fmt: skip
 
 _REVOCATION = (
-    ("zookeeper.ssl.crl.enable", "boolean", False, "", "Whether revocation lists are read."),
+    ("zookeeper.ssl.crl.enable", "boolean", False, "",
+     "Whether certificate revocation lists are checked."),
     ("zookeeper.ssl.ocsp.enable", "boolean", False, "", "Whether OCSP checks certificates."),
 )  # fmt: skip
 
 # Passwords in dynamic configs.
 _PASSWORDS = (
     ("password.encoder.cipher.algorithm", "string", "AES/CBC/PKCS5Padding", "",
-     "Cipher for passwords among dynamic configs."),
-    ("password.encoder.iterations", "int", 4096, "[1024,...]", "Rounds of its key derivation."),
+     "Cipher for passwords in dynamic configs."),
+    ("password.encoder.iterations", "int", 4096, "[1024,...]", "Iterations of its key derivation."),
     ("password.encoder.key.length", "int", 128, "[8,...]", "Length of its key in bits."),
-    ("password.encoder.keyfactory.algorithm", "string", None, "", "Its key derivation."),
-    ("password.encoder.old.secret", "password", None, "", "The secret before the last change."),
-    ("password.encoder.secret", "password", None, "", "The secret that it starts from."),
+    ("password.encoder.keyfactory.algorithm", "string", None, "",
+     "Algorithm of its key derivation."),
+    ("password.encoder.old.secret", "password", None, "",
+     "The previous secret, used to decode passwords after a change."),
+    ("password.encoder.secret", "password", None, "", "The secret from which its key is derived."),
 )  # fmt: skip
 
 SECURITY_KEYS: dict[str, ConfigKey] = {
     **table(_TLS),
-    **table(_JAVAS, "TLS is OpenSSL's here, by Python's ssl"),
+    **table(_JAVAS, "Barnabas uses OpenSSL through Python's ssl module"),
     **table(_ZOOKEEPERS_TLS),
-    **table(_REVOCATION, "no certificate of ZooKeeper is looked up in a revocation list"),
+    **table(_REVOCATION, "revocation lists are not checked for ZooKeeper's certificates"),
     **SASL_KEYS,
     **AUTHORIZATION_KEYS,
     **table(_PASSWORDS),

@@ -44,6 +44,6 @@ def why_left_out(broker_id: int, versions: Versions) -> str | None:
     if not lacking:
         return None
     return (
-        f"broker {broker_id} is left out: it does not support {', '.join(lacking)}. No partition "
-        "is placed on it or led by it: stop it, and start Barnabas or Kafka 3.9 in its place"
+        f"broker {broker_id} is excluded because it does not support {', '.join(lacking)}: it "
+        "gets no partitions and leads none. Replace it with Barnabas or Kafka 3.9"
     )

@@ -259,7 +259,7 @@ class Draft:
         self.write(name, elected, unclean=True)
         self.notify(name)
         self.unclean_elections += 1
-        what = "led by a replica that was not in sync (unclean election), records may be lost"
+        what = "led by a replica that was not in sync (unclean election); records may be lost"
         self.note(what, name)
         return True
 

@@ -133,6 +133,10 @@ class KnownEnds:
         if leader not in draft.electable or leader in partition.offline_replicas:
             return
         if leader not in partition.isr:
-            draft.note("led by the replica whose log ends last, not by the last in sync", name)
+            draft.note(
+                "led by the replica with the highest log end offset, not by the last in-sync "
+                "replica",
+                name,
+            )
         draft.change(name, succeed(partition, leader, (leader,), draft.epoch))
         del self._ends[name]

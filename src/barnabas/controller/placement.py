@@ -43,7 +43,7 @@ def place(
     Raises InvalidPartitions, or InvalidReplicationFactor (TP-5: more replicas than live brokers).
     """
     if partitions <= 0:
-        raise InvalidPartitions(f"{partitions} partitions: at least one is needed")
+        raise InvalidPartitions(f"{partitions} partitions: at least one is required")
     _check_replication_factor(replication_factor, len(racks))
     return _go_round(_ring(racks), range(partitions), replication_factor, start, shift)
 
@@ -67,7 +67,7 @@ def place_more(
 def _check_replication_factor(replication_factor: int, live: int) -> None:
     if replication_factor <= 0:
         raise InvalidReplicationFactor(
-            f"replication factor {replication_factor}: at least one replica is needed"
+            f"replication factor {replication_factor}: at least one replica is required"
         )
     if replication_factor > live:
         raise InvalidReplicationFactor(

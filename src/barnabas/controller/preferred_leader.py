@@ -35,11 +35,11 @@ def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
     if partition is None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
     if partition.leader == partition.replicas[0]:
-        return ElectionNotNeeded(f"partition {name} is led by its preferred replica")
+        return ElectionNotNeeded(f"partition {name} is already led by its preferred replica")
     elected = _elect(draft, partition)
     if elected is None:
         return PreferredLeaderNotAvailable(
-            f"broker {partition.replicas[0]} is not live, or not in sync for {name}"
+            f"broker {partition.replicas[0]} is not live or not in sync for {name}"
         )
     draft.change(name, elected)
     return None

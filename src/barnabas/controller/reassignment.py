@@ -101,7 +101,7 @@ def _check(draft: Draft, targets: tuple[int, ...], origin: tuple[int, ...]) -> N
     if not targets:
         raise InvalidReplicaAssignment("a partition needs at least one replica")
     if len(set(targets)) < len(targets):
-        raise InvalidReplicaAssignment("a broker is named twice")
+        raise InvalidReplicaAssignment("a broker is listed twice")
     if min(targets) < 0:
         raise InvalidReplicaAssignment(f"{min(targets)} is not a broker id")
     missing = sorted(set(targets).difference(origin).difference(draft.electable))
@@ -120,7 +120,8 @@ def _begin(
         leader = _leader_among(draft, moving, moving.replicas)
         if leader == NO_LEADER:
             raise InvalidReplicaAssignment(
-                f"partition {name} has only {list(moving.isr)} in sync, which cannot be removed yet"
+                f"only {list(moving.isr)} are in sync for partition {name}, so they cannot be "
+                "removed yet"
             )
     draft.put(name, partition)
     if leader != partition.leader:

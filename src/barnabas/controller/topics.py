@@ -55,7 +55,7 @@ def check_collision(name: str, existing: Iterable[str]) -> None:
         # An equal name is another error, TOPIC_ALREADY_EXISTS, which the caller checks.
         if other != name and may_collide(other) and _metric_name(other) == key:
             raise InvalidTopic(
-                f"topic name {name!r} collides with {other!r}: they differ in '.' and '_' only"
+                f"topic name {name!r} collides with {other!r}: they differ only in '.' and '_'"
             )
 
 
@@ -63,8 +63,8 @@ def check_new_partitions(count: int) -> None:
     """Raises PolicyViolation if these are more partitions than can be created at once."""
     if count > MAX_NEW_PARTITIONS:
         raise PolicyViolation(
-            f"{count} partitions at once: at most {MAX_NEW_PARTITIONS} are allowed, "
-            "create more in several steps"
+            f"{count} partitions at once; at most {MAX_NEW_PARTITIONS} are allowed, so create "
+            "them in several steps"
         )
 
 
@@ -74,15 +74,15 @@ def check_assignment(assignment: Assignment, live_brokers: Iterable[int]) -> Non
     check_new_partitions(len(assignment))
     # TP-3: partitions are numbered from 0.
     if sorted(assignment) != list(range(len(assignment))) or not assignment:
-        raise InvalidReplicaAssignment("partitions must be numbered from 0 without a gap")
+        raise InvalidReplicaAssignment("partitions must be numbered from 0 without gaps")
     factors = {len(replicas) for replicas in assignment.values()}
     if factors == {0} or len(factors) > 1:
         raise InvalidReplicaAssignment(
-            "all partitions need the same number of replicas, at least 1"
+            "all partitions must have the same number of replicas, at least 1"
         )
     for partition, replicas in sorted(assignment.items()):
         if len(set(replicas)) < len(replicas):
-            raise InvalidReplicaAssignment(f"partition {partition} names a broker twice")
+            raise InvalidReplicaAssignment(f"partition {partition} lists a broker twice")
         missing = sorted(set(replicas) - live)
         if missing:
             raise InvalidReplicaAssignment(f"partition {partition}: brokers {missing} are not live")
@@ -113,13 +113,13 @@ def check_added_replicas(
         raise InvalidReplicaAssignment(f"brokers {missing} are not live")
     if len(added) != total - len(existing):
         raise InvalidReplicaAssignment(
-            f"to add {counted(total - len(existing), 'partition')}, replicas are given for "
+            f"{counted(total - len(existing), 'partition')} to add, but replicas are given for "
             f"{len(added)}"
         )
     factor = len(existing[0])
     for partition, replicas in enumerate(added, len(existing)):
         if len(set(replicas)) < len(replicas):
-            raise InvalidReplicaAssignment(f"partition {partition} names a broker twice")
+            raise InvalidReplicaAssignment(f"partition {partition} lists a broker twice")
         if len(replicas) != factor:
             raise InvalidReplicaAssignment(
                 f"partition {partition} has {counted(len(replicas), 'replica')}, but partition 0 "

@@ -122,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         # here, and show what is wrong.
         if exc is None and not self._closing and self._foreign():
             exc = CorruptData(
-                f"the other side speaks {self._foreign()}, and this connection does not"
+                f"the other side speaks {self._foreign()}, which this connection does not"
             )
         self._closing = True
         self.send_queue.end()

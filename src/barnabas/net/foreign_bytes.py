@@ -28,15 +28,15 @@ def refusal(protocol: str, size: int, max_frame_bytes: int) -> str:
     """
     if protocol == "TLS":
         return (
-            "it speaks TLS to a listener without it: connect to the TLS listener, or set "
-            "security.protocol=PLAINTEXT at the client"
+            "it uses TLS on a listener without TLS: connect to the TLS listener, or set "
+            "security.protocol=PLAINTEXT in the client"
         )
     if protocol:
         return (
-            f"it speaks {protocol} to a port that speaks Kafka's protocol: connect a Kafka "
-            "client to it; metrics have a port of their own (barnabas.metrics.port)"
+            f"it speaks {protocol} on a port for Kafka's protocol: use a Kafka client; metrics "
+            "have their own port (barnabas.metrics.port)"
         )
     return (
         f"it announced a frame of {size} bytes; at most {max_frame_bytes} are accepted "
-        "(socket.request.max.bytes): not a Kafka client, or a request too large"
+        "(socket.request.max.bytes): it is not a Kafka client, or the request is too large"
     )

@@ -42,7 +42,7 @@ class TlsFailure(OSError):
         """Return the failure of a connection that begins with something other than TLS."""
         kind = "an HTTP request" if is_http(received) else "plain text"
         return cls(
-            f"it sent {kind} to a TLS listener: set security.protocol=SSL at the client, or "
+            f"it sent {kind} to a TLS listener: set security.protocol=SSL in the client, or "
             "connect to a listener without TLS"
         )
 
@@ -54,39 +54,40 @@ def explain(error: ssl.SSLError | ssl.CertificateError, is_server: bool, host: s
     reason = error.reason or "" if isinstance(error, ssl.SSLError) else str(error)
     if reason in _NO_TLS:
         return (
-            "it does not speak TLS: set security.protocol=SSL at the client, or connect to a "
+            "it does not use TLS: set security.protocol=SSL in the client, or connect to a "
             "listener without TLS"
             if is_server
-            else "the broker does not speak TLS there: connect to its TLS listener, or set "
-            "security.protocol=PLAINTEXT"
+            else "the broker does not use TLS on this port: connect to its TLS listener, or "
+            "set security.protocol=PLAINTEXT"
         )
     if reason in _NO_CERTIFICATE:
         return (
-            "it has shown no certificate, which ssl.client.auth=required asks for"
+            "it presented no certificate, but ssl.client.auth=required demands one"
             if is_server
-            else "the broker asks for a certificate that it trusts: set ssl.keystore.location"
+            else "the broker requires a client certificate that it trusts: set "
+            "ssl.keystore.location"
         )
     if reason in _NOT_TRUSTED_THERE:
         return (
-            "it does not trust this broker's certificate: set ssl.truststore.location at the client"
+            "it does not trust this broker's certificate: set ssl.truststore.location in the client"
             if is_server
-            else "the broker does not trust this client's certificate: its ssl.truststore.location "
-            "needs the authority that issued it"
+            else "the broker does not trust this client's certificate: add the authority that "
+            "issued it to the broker's ssl.truststore.location"
         )
     if reason == "SSLV3_ALERT_CERTIFICATE_EXPIRED":
         return (
             f"the certificate of this {'broker' if is_server else 'client'} has expired, or the "
-            "other side's list of revoked certificates"
+            "other side's certificate revocation list has"
         )
     if reason == "SSLV3_ALERT_CERTIFICATE_REVOKED":
         return f"the certificate of this {'broker' if is_server else 'client'} has been revoked"
     if reason in _VERSIONS:
         return (
-            "both sides have no version of TLS in common (ssl.enabled.protocols); 1.2 is the "
-            f"lowest [{reason}]"
+            "the two sides have no TLS version in common (ssl.enabled.protocols); the lowest is "
+            f"1.2 [{reason}]"
         )
     if reason in _CIPHERS:
-        return f"both sides have no cipher suite in common (ssl.cipher.suites) [{reason}]"
+        return f"the two sides have no cipher suite in common (ssl.cipher.suites) [{reason}]"
     return f"TLS failed: {reason.replace('_', ' ').lower() or error}"
 
 
@@ -97,31 +98,31 @@ def _about_certificate(
     code = error.verify_code
     if code in _WRONG_NAME:
         return (
-            f"{whose} certificate is not for {host}: connect by a name that it has, give the "
-            "broker a certificate for this name, or, where the network is trusted, set "
-            "ssl.endpoint.identification.algorithm to nothing"
+            f"{whose} certificate is not for {host}: connect by a name in the certificate, give "
+            "the broker a certificate for this name, or, on a trusted network, set "
+            "ssl.endpoint.identification.algorithm to an empty value"
         )
     if code == _EXPIRED:
-        return f"{whose} certificate has expired: it has to be renewed"
+        return f"{whose} certificate has expired: renew it"
     if code == _NOT_YET_VALID:
-        return f"{whose} certificate is not valid yet: check the clocks of both machines"
+        return f"{whose} certificate is not yet valid: check the clocks of both machines"
     if code == _REVOKED:
         return f"{whose} certificate has been revoked by its authority"
     setting = "barnabas.ssl.crl.location" if is_server else "ssl.crl.location"
     if code in _NO_LIST:
         return (
-            f"there is no list of revoked certificates of an authority of {whose} certificate: "
-            f"put it into {setting}"
+            f"the certificate revocation list of an authority that issued {whose} certificate is "
+            f"missing: add it to {setting}"
         )
     if code == _LIST_EXPIRED:
         return (
-            f"a list of revoked certificates is too old to accept {whose} certificate: put the "
-            f"authority's new one into {setting}"
+            f"a certificate revocation list is too old to accept {whose} certificate: add the "
+            f"authority's new list to {setting}"
         )
     if code in _UNTRUSTED:
         return (
-            f"{whose} certificate is not issued by an authority that is trusted here "
-            f"({error.verify_message}): put the certificate of its authority into "
+            f"{whose} certificate was not issued by a trusted authority "
+            f"({error.verify_message}): add its authority's certificate to "
             "ssl.truststore.location"
         )
-    return f"{whose} certificate is not accepted: {error.verify_message}"
+    return f"{whose} certificate was rejected: {error.verify_message}"

@@ -128,7 +128,9 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._is_open = False
             self._protocol.connection_lost(error)
             return
-        self._end_handshake(error or TlsFailure("it ended during the TLS handshake"))
+        self._end_handshake(
+            error or TlsFailure("the connection was closed during the TLS handshake")
+        )
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return _scratch.received
@@ -146,7 +148,9 @@ class TlsTransport(asyncio.BufferedProtocol):
         if self._is_open:
             return self._protocol.eof_received()
         if not self._is_closing:
-            self._failure = TlsFailure("the other side ended it during the TLS handshake")
+            self._failure = TlsFailure(
+                "the other side closed the connection during the TLS handshake"
+            )
         return False
 
     def pause_writing(self) -> None:

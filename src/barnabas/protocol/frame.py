@@ -64,8 +64,8 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
         # A length of 0 is valid for a frame, so the connection passes it on.
         if not frame:
             raise CorruptData(
-                "it sent an empty frame, a length of 0: not a Kafka client, or one that lost its "
-                "place between two requests"
+                "it sent an empty frame (length 0): it is not a Kafka client, or it mixed up the "
+                "boundaries of two requests"
             ) from None
         if isinstance(error, UnicodeDecodeError):
             raise CorruptData(f"request header: {error}") from error

@@ -149,7 +149,9 @@ def _shown(value: Any) -> str:
 
 
 def _refuse_change(instance: Message, name: str, value: Any) -> None:
-    raise AttributeError(f"{name} belongs to a default that all messages share: set a new struct")
+    raise AttributeError(
+        f"{name} belongs to a default value that all messages share; set a new struct"
+    )
 
 
 def _shared_default(cls: type[Message]) -> Message:

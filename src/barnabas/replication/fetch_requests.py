@@ -247,7 +247,7 @@ class FetchRequests:
             if error is FetchSessionIdNotFound:
                 self._session_id = NO_SESSION
             self.reset_session()
-            raise error(f"fetch session {session_id} was refused: {error.meaning}")
+            raise error(f"fetch session {session_id} was rejected: {error.meaning}")
         # Only a full request can start a session; an incremental answer repeats its id.
         if self._sent_epoch == _FULL:
             self._session_id = response.session_id

@@ -281,7 +281,7 @@ class FetchSessions:
         self._partition_count += len(session.partitions) - before
         if self._partition_count > self.slots * _PARTITIONS_PER_SLOT:
             self.close(session.session_id)
-            raise FetchSessionIdNotFound("the session has grown too large to be kept")
+            raise FetchSessionIdNotFound("the session has become too large to keep")
         # As in Kafka: nothing is left to read, so the answer ends the session.
         if not session.partitions:
             self.close(session.session_id)

@@ -509,12 +509,12 @@ class Partition:
             return
         if leader_epoch < self.leader_epoch:
             raise FencedLeaderEpoch(
-                f"{self.topic_partition} is in leader epoch {self.leader_epoch}, "
-                f"not {leader_epoch} any more: refresh the metadata"
+                f"{self.topic_partition} is in leader epoch {self.leader_epoch}, no longer "
+                f"{leader_epoch}; refresh the metadata"
             )
         raise UnknownLeaderEpoch(
-            f"{self.topic_partition} is in leader epoch {self.leader_epoch} here, "
-            f"not yet {leader_epoch}: try again"
+            f"{self.topic_partition} is in leader epoch {self.leader_epoch} on this broker, not "
+            f"yet {leader_epoch}; retry"
         )
 
     def has_enough_in_sync(self) -> bool:
@@ -527,7 +527,7 @@ class Partition:
         """Check before an append with acks=all (PR-4). Raises NotEnoughReplicas."""
         if not self.has_enough_in_sync():
             raise NotEnoughReplicas(
-                f"{self.topic_partition} has {counted(len(self.isr), 'replica')} in sync, "
+                f"{self.topic_partition} has {counted(len(self.isr), 'replica')} in sync, but "
                 f"min.insync.replicas is {self._min_insync_replicas}"
             )
 

@@ -69,16 +69,16 @@ class Authority:
             key = serialization.load_pem_private_key(issued.key, password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
             raise ValueError(
-                "the authority's key is no private key in PEM, or is encrypted"
+                "the authority's key is not a PEM private key, or it is encrypted"
             ) from None
         try:
             certificate = x509.load_pem_x509_certificate(issued.certificate)
         except ValueError:
-            raise ValueError("the authority's certificate is no certificate in PEM") from None
+            raise ValueError("the authority's certificate is not a PEM certificate") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ValueError("the authority's key is not one of an elliptic curve")
+            raise ValueError("the authority's key is not an elliptic-curve key")
         if key.public_key() != certificate.public_key():
-            raise ValueError("the authority's key and its certificate do not belong together")
+            raise ValueError("the authority's key does not match its certificate")
         return cls(key, certificate)
 
     @property

@@ -22,7 +22,7 @@ def pkcs12_key(content: bytes, password: str, key_password: str) -> tuple[str, s
     """
     # As in Java: keytool gives the key no separate password.
     if key_password and key_password != password:
-        raise ValueError("in a PKCS12 store the key has the store's password")
+        raise ValueError("the key in a PKCS12 store must have the store's password")
     store = _pkcs12(content, password)
     if store.key is None or store.cert is None:
         raise ValueError("the store has no private key with its certificate")
@@ -49,7 +49,7 @@ def jks_key(content: bytes, password: str, key_password: str) -> tuple[str, str]
     """Return the private key and the chain of a JKS store as PEM. Raises ValueError."""
     keys = read_jks(content, password).keys
     if len(keys) != 1:
-        raise ValueError(f"the store must have one private key, and has {len(keys)}")
+        raise ValueError(f"the store must have exactly one private key, but has {len(keys)}")
     [key] = keys
     if not key.chain:
         raise ValueError("the store's private key has no certificate")
@@ -98,7 +98,7 @@ def _pkcs12(content: bytes, password: str) -> Any:
     except ValueError as error:
         if "password" in str(error).lower():
             raise ValueError("the store's password is wrong") from None
-        raise ValueError(f"this is no PKCS12 or JKS store, or it is damaged: {error}") from None
+        raise ValueError(f"this is not a PKCS12 or JKS store, or it is damaged: {error}") from None
 
 
 def _cryptography() -> ModuleType:

@@ -41,7 +41,7 @@ def end_of(certificate: bytes) -> End:
     """Return when a certificate expires. Raises ValueError."""
     fields = _fields(certificate)
     if len(fields) <= _VALIDITY or fields[_VALIDITY].tag != SEQUENCE:
-        raise ValueError("the certificate has no time of validity")
+        raise ValueError("the certificate has no validity period")
     *_, end = elements(fields[_VALIDITY].content)
     # RFC 5280: two-digit years run from 1950 to 2049, those of strptime from 1969 to 2068.
     text = end.content.decode("ascii", "replace")
@@ -115,5 +115,5 @@ def _fields(certificate: bytes) -> list[Element]:
 def _only(content: bytes) -> Element:
     first = next(elements(content), None)
     if first is None or first.tag != SEQUENCE:
-        raise ValueError("this is no certificate in DER")
+        raise ValueError("this is not a DER certificate")
     return first

@@ -86,15 +86,17 @@ def parse_jaas(setting: str, text: str) -> LoginModule:
     # Java would load any class with this name. None is run here.
     if name not in _MODULES:
         raise ConfigError(
-            f"{setting}: login module {_named(name)} is not supported; there are "
+            f"{setting}: login module {_named(name)} is not supported; use one of "
             f"{', '.join(_MODULES)}"
         )
     if flag.lower() not in _FLAGS:
-        raise _malformed(setting, f"the word behind {name} is none of {', '.join(_FLAGS)}")
+        raise _malformed(setting, f"the word after {name} must be one of {', '.join(_FLAGS)}")
     options, at = _options(setting, tokens, 2)
     # As in Kafka: several modules would need a rule that says which of them applies.
     if at != len(tokens):
-        raise _malformed(setting, "there is more behind the first semicolon; one module is allowed")
+        raise _malformed(
+            setting, "there is text after the first semicolon; only one module is allowed"
+        )
     return LoginModule(name, MappingProxyType(options))
 
 
@@ -102,8 +104,8 @@ def check_mechanism(setting: str, module: LoginModule, mechanism: str) -> None:
     """Raises ConfigError if the module is for another mechanism."""
     if mechanism not in module.mechanisms:
         raise ConfigError(
-            f"{setting}: {module.name} is for {' and '.join(module.mechanisms)}, "
-            f"and the mechanism is {mechanism}"
+            f"{setting}: {module.name} is for {' and '.join(module.mechanisms)}, but the "
+            f"mechanism is {mechanism}"
         )
 
 
@@ -131,7 +133,7 @@ def _tokens(setting: str, text: str) -> list[tuple[str, str]]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            raise _malformed(setting, f"character {at + 1} is not understood; quote values")
+            raise _malformed(setting, f"unexpected character at position {at + 1}; quote values")
         at = found.end()
         kind = found.lastgroup
         if kind is not None:
@@ -151,5 +153,5 @@ def _named(name: str) -> str:
 
 def _malformed(setting: str, reason: str) -> ConfigError:
     return ConfigError(
-        f'{setting}: {reason}; it is written MODULE required name="value" ... ; with the semicolon'
+        f'{setting}: {reason}; the format is MODULE required name="value" ... ; with its semicolon'
     )

@@ -71,7 +71,7 @@ def read_jks(content: bytes, password: str) -> JksStore:
     reader.skip(len(MAGIC))
     version = reader.number()
     if version not in _VERSIONS:
-        raise ValueError(f"a JKS store of version {version} is not supported; 1 and 2 are")
+        raise ValueError(f"JKS store version {version} is not supported; versions 1 and 2 are")
     # Java also reads a truststore without its password: certificates are not secret.
     if password:
         found = _digest(password.encode("utf-16-be"), _PHRASE + content[:-_DIGEST_BYTES])
@@ -89,7 +89,7 @@ def read_jks(content: bytes, password: str) -> JksStore:
         elif kind == _TRUSTED:
             store.trusted.append(reader.certificate(version))
         else:
-            raise ValueError(f"the JKS store is damaged: an entry has the kind {kind}")
+            raise ValueError(f"the JKS store is damaged: an entry has the unknown kind {kind}")
     return store
 
 
@@ -134,7 +134,7 @@ def _protected_octets(der: bytes) -> bytes:
     except (ValueError, StopIteration):
         raise ValueError("the JKS store is damaged: a key is not PKCS8") from None
     if oid.tag != OID or oid_text(oid.content) != _SUN_KEY_PROTECTOR:
-        raise ValueError("the key is not protected in the way of JKS stores")
+        raise ValueError("the key's protection is not that of JKS stores")
     if octets.tag != OCTETS or len(octets.content) <= 2 * _DIGEST_BYTES:
         raise ValueError("the JKS store is damaged: a key is too short")
     return octets.content

@@ -55,8 +55,8 @@ def load_key_store(settings: TlsSettings) -> KeyStore | None:
     if kind == "PEM":
         if settings.keystore_password:
             raise ConfigError(
-                "ssl.keystore.password cannot be set with ssl.keystore.type=PEM; a password of the "
-                "key is ssl.key.password"
+                "ssl.keystore.password cannot be set with ssl.keystore.type=PEM; set the key's "
+                "password with ssl.key.password"
             )
         return _pem_key_store(
             content.decode("ascii", "replace"),
@@ -84,13 +84,13 @@ def load_trust_store(settings: TlsSettings) -> str | None:
     if settings.truststore_certificates:
         if kind != "PEM":
             raise ConfigError(
-                "ssl.truststore.certificates can be set only with ssl.truststore.type=PEM, "
-                f"and it is {kind}"
+                "ssl.truststore.certificates can be set only with ssl.truststore.type=PEM, but "
+                f"it is {kind}"
             )
         if settings.truststore_location:
             raise ConfigError(
-                "ssl.truststore.location and ssl.truststore.certificates are both set: one "
-                "is enough"
+                "ssl.truststore.location and ssl.truststore.certificates are both set; set only "
+                "one of them"
             )
         if settings.truststore_password:
             raise ConfigError("ssl.truststore.password cannot be set with ssl.truststore.type=PEM")
@@ -134,16 +134,18 @@ class _Naming:
 def _refuse_key_store_mix(settings: TlsSettings, kind: str) -> None:
     if kind != "PEM":
         raise ConfigError(
-            f"ssl.keystore.key can be set only with ssl.keystore.type=PEM, and it is {kind}"
+            f"ssl.keystore.key can be set only with ssl.keystore.type=PEM, but it is {kind}"
         )
     if not settings.keystore_certificate_chain:
         raise ConfigError("ssl.keystore.key is set, but ssl.keystore.certificate.chain is not")
     if settings.keystore_location:
-        raise ConfigError("ssl.keystore.location and ssl.keystore.key are both set: one is enough")
+        raise ConfigError(
+            "ssl.keystore.location and ssl.keystore.key are both set; set only one of them"
+        )
     if settings.keystore_password:
         raise ConfigError(
-            "ssl.keystore.password cannot be set with ssl.keystore.type=PEM; a password of the key "
-            "is ssl.key.password"
+            "ssl.keystore.password cannot be set with ssl.keystore.type=PEM; set the key's "
+            "password with ssl.key.password"
         )
 
 
@@ -153,10 +155,10 @@ def _pem_key_store(text: str, password: str, where: str) -> KeyStore:
     chain = [block for block in blocks if block.is_certificate]
     if len(keys) != 1:
         raise ConfigError(
-            f"{where}: there must be one private key in PEM, and there are {len(keys)}"
+            f"{where}: there must be exactly one PEM private key, but there are {len(keys)}"
         )
     if not chain:
-        raise ConfigError(f"{where}: there is no certificate in PEM")
+        raise ConfigError(f"{where}: there is no PEM certificate")
     # PKCS8 says so in the label, OpenSSL's older form in a header line.
     is_encrypted = keys[0].label.startswith("ENCRYPTED") or "ENCRYPTED" in keys[0].text
     if is_encrypted and not password:
@@ -167,7 +169,7 @@ def _pem_key_store(text: str, password: str, where: str) -> KeyStore:
 def _pem_trust_store(text: str, where: str) -> str:
     certificates = [block.text for block in _blocks(text, where) if block.is_certificate]
     if not certificates:
-        raise ConfigError(f"{where}: there is no certificate in PEM ({CERTIFICATES[0]})")
+        raise ConfigError(f"{where}: there is no PEM certificate ({CERTIFICATES[0]})")
     return "".join(certificates)
 
 

@@ -43,8 +43,8 @@ def check_directory(path: Path) -> None:
     _check_owner(path, found)
     if found.st_mode & _OTHERS_WRITE:
         raise ConfigError(
-            f"{path}: other users may write to this directory, and so choose the secrets in it: "
-            f"chmod go-w {path}, if you trust what is there"
+            f"{path}: other users can write to this directory and replace the secrets in it; if "
+            f"you trust its contents, run chmod go-w {path}"
         )
     # A user who may write to a parent can rename this directory and put another in its place.
     for parent in whole.parents:
@@ -52,8 +52,8 @@ def check_directory(path: Path) -> None:
         # With the sticky bit, as on /tmp, only an entry's owner can rename or remove it.
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise ConfigError(
-                f"{path}: all users may write to {parent}, and so put another directory in its "
-                f"place: chmod o-w {parent}, or name another directory"
+                f"{path}: all users can write to {parent} and replace this directory; run chmod "
+                f"o-w {parent}, or use another directory"
             )
 
 
@@ -71,19 +71,19 @@ def check_secrets(paths: Iterable[Path]) -> None:
         _check_owner(path, found)
         if found.st_mode & _OTHERS_WRITE:
             raise ConfigError(
-                f"{path}: other users may write to this file: chmod 600 {path}, if you trust it"
+                f"{path}: other users can write to this file; if you trust it, run chmod 600 {path}"
             )
         # Only a warning: a secret that has been exposed cannot be hidden again, and a group may be
         # intended.
         if found.st_mode & _OTHERS_READ:
-            _log.warning("%s: other users may read this secret: chmod 600 %s", path, path)
+            _log.warning("%s is readable by other users; run chmod 600 %s", path, path)
 
 
 def _check_owner(path: Path, found: os.stat_result) -> None:
     own = os.geteuid()
     if found.st_uid not in (own, _ROOT):
         raise ConfigError(
-            f"{path} belongs to the user with the id {found.st_uid}, who chooses the secrets in "
-            f"it, and not to the one that runs this ({own}): name another directory, or chown it "
-            "if you trust what is there"
+            f"{path} belongs to the user with id {found.st_uid}, who controls the secrets in it, "
+            f"not to the current user ({own}): use another directory, or chown it if you trust "
+            "its contents"
         )

@@ -90,7 +90,7 @@ class PasswordEncoder:
             )
             length = int(parts["passwordLength"])
         except (KeyError, ValueError, binascii.Error):
-            raise ValueError("it is not in the form of an encrypted password") from None
+            raise ValueError("it does not have the format of an encrypted password") from None
         try:
             _check(kind)
         except ConfigError as error:
@@ -158,7 +158,7 @@ def _check(encryption: Encryption) -> None:
 
 
 def _wrong_secret() -> ValueError:
-    return ValueError("it is damaged, or encrypted by another password.encoder.secret")
+    return ValueError("it is damaged, or it was encrypted with another password.encoder.secret")
 
 
 def _not_among(setting: str, value: object, known: tuple[object, ...]) -> ConfigError:
@@ -178,5 +178,5 @@ def _pad(plain: bytes) -> bytes:
 def _unpad(padded: bytes) -> bytes:
     missing = padded[-1] if padded else 0
     if not 1 <= missing <= _BLOCK or padded[-missing:] != bytes([missing]) * missing:
-        raise ValueError("the padding is none")
+        raise ValueError("the padding is invalid")
     return padded[:-missing]

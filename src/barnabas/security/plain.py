@@ -27,7 +27,7 @@ class PlainServer:
         try:
             parts = message.decode().split("\0")
         except UnicodeDecodeError:
-            raise InvalidCredentials("a PLAIN message that is not UTF-8") from None
+            raise InvalidCredentials("the PLAIN message is not UTF-8") from None
         if len(parts) != 3:
             raise InvalidCredentials(
                 f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"

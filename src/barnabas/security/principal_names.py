@@ -96,8 +96,8 @@ def _parse(text: str) -> list[_Rule]:
         found = _SPLIT.match(text, position)
         if found is None:
             raise ConfigError(
-                f"ssl.principal.mapping.rules: {text[position:]!r} does not begin with DEFAULT or "
-                "RULE:pattern/replacement/, with L or U or nothing behind it, and then a comma"
+                f"ssl.principal.mapping.rules: {text[position:]!r} does not start with DEFAULT "
+                "or RULE:pattern/replacement/, optionally followed by L or U, and then a comma"
             )
         position = found.end()
         default, pattern, replacement, case = found.groups()
@@ -110,7 +110,7 @@ def _rule(pattern: str, replacement: str, case: str) -> _Rule:
         compiled = re.compile(_NAMED_GROUP.sub("(?P<", pattern))
     except re.error as error:
         raise ConfigError(
-            f"ssl.principal.mapping.rules: {pattern!r} is no regular expression: {error}"
+            f"ssl.principal.mapping.rules: {pattern!r} is not a regular expression: {error}"
         ) from None
     return _Rule(compiled, replacement, case)
 

@@ -35,7 +35,7 @@ def load_revocation_lists(setting: str, location: str) -> str:
         where = f"{setting}={location}" + (f": {file.name}" if path.is_dir() else "")
         texts += [_check(block, where) for block in _lists(content, where)]
     if not texts:
-        raise ConfigError(f"{setting}={location}: there is no list of revoked certificates in PEM")
+        raise ConfigError(f"{setting}={location}: there is no PEM certificate revocation list")
     return "".join(texts)
 
 
@@ -46,9 +46,9 @@ def next_update(revocation_list: bytes) -> datetime | None:
         body = next(elements(whole.content))
         times = [each for each in elements(body.content) if each.tag in _TIMES]
     except (ValueError, StopIteration):
-        raise ValueError("this is no list of revoked certificates") from None
+        raise ValueError("this is not a certificate revocation list") from None
     if whole.tag != SEQUENCE or not times:
-        raise ValueError("this is no list of revoked certificates")
+        raise ValueError("this is not a certificate revocation list")
     # RFC 5280 requires nextUpdate, but some authorities omit it: such a list never expires.
     if len(times) == 1:
         return None
@@ -76,7 +76,7 @@ def _check(block: PemBlock, where: str) -> str:
     # An old list may lack exactly the certificate that has since been stolen.
     if end is not None and end <= datetime.now(UTC):
         raise ConfigError(
-            f"{where}: this list of revoked certificates was to be replaced by {end:%Y-%m-%d %H:%M}"
-            " UTC: get the authority's new one"
+            f"{where}: this certificate revocation list expired at "
+            f"{end:%Y-%m-%d %H:%M} UTC: get the authority's new list"
         )
     return block.text

@@ -166,7 +166,8 @@ def parse_credential(mechanism: str, text: str) -> ScramCredential:
     if len(stored) != size or len(server) != size or not salt or iterations < MIN_ITERATIONS:
         raise CorruptData(
             f"a {mechanism} credential has keys of {len(stored)} and {len(server)} bytes and "
-            f"{iterations} iterations; it needs {size} and at least {MIN_ITERATIONS}"
+            f"{iterations} iterations; it must have keys of {size} bytes and at least "
+            f"{MIN_ITERATIONS} iterations"
         )
     return ScramCredential(salt, stored, server, iterations)
 
@@ -227,7 +228,7 @@ class ScramServer:
             )
         # RFC 5802, 5.1: a mandatory extension that is not understood fails the exchange.
         if found["bare"].startswith("m="):
-            raise InvalidCredentials("a SCRAM message with a mandatory extension, which is unknown")
+            raise InvalidCredentials("a SCRAM message with an unknown mandatory extension")
         account = self._find(wanted)
         decoy = self._decoy(wanted)  # also for a known user: it costs the same time
         self._credential = credential = decoy if account is None else account.credential
@@ -246,7 +247,7 @@ class ScramServer:
         if not found["nonce"].endswith(self._nonce):
             raise InvalidCredentials("Invalid client nonce in the final client message")
         if _unbase64(found["binding"])[:2] != b"n,":
-            raise InvalidCredentials("the channel binding is not that of the first message")
+            raise InvalidCredentials("the channel binding differs from the first message")
         signed = f"{self._signed},{found['unproved']}".encode()
         signature = hmac_digest(credential.stored_key, signed, self._hash_name)
         client_key = _xor(_unbase64(found["proof"]), signature)
@@ -335,7 +336,7 @@ def _hash(name: str, data: bytes) -> bytes:
 
 def _xor(one: bytes, other: bytes) -> bytes:
     if len(one) != len(other):
-        raise InvalidCredentials("a proof of another length than the hash")
+        raise InvalidCredentials("a proof whose length differs from the hash")
     return bytes(a ^ b for a, b in zip(one, other, strict=True))
 
 

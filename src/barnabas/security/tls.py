@@ -60,8 +60,9 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         _trust(context, trusted)
     elif auth != ssl.CERT_NONE:
         raise ConfigError(
-            f"ssl.client.auth={settings.client_auth} needs the authorities of clients: set "
-            "ssl.truststore.location (and ssl.truststore.type), or ssl.truststore.certificates"
+            f"ssl.client.auth={settings.client_auth} needs the authorities that issue client "
+            "certificates: set ssl.truststore.location (and ssl.truststore.type), or "
+            "ssl.truststore.certificates"
         )
     _refuse_revoked(context, BROKERS_CRL_LOCATION, settings)
     # A client could renegotiate repeatedly, at a higher cost for the broker than for itself.
@@ -123,7 +124,7 @@ def _checks_host(settings: TlsSettings) -> bool:
     algorithm = settings.endpoint_identification_algorithm.strip()
     if algorithm and algorithm.lower() != "https":
         raise ConfigError(
-            f"ssl.endpoint.identification.algorithm: {algorithm!r} is not https, nor empty"
+            f"ssl.endpoint.identification.algorithm: {algorithm!r} must be https or empty"
         )
     return bool(algorithm)
 
@@ -146,8 +147,8 @@ def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
 def _version(name: str) -> ssl.TLSVersion:
     if name in _VERSIONS:
         return _VERSIONS[name]
-    why = "is no longer safe, and refused" if name.upper() in _TOO_OLD else "is unknown"
-    raise ConfigError(f"ssl.enabled.protocols: {name!r} {why}; there are {', '.join(_VERSIONS)}")
+    why = "is no longer secure and is rejected" if name.upper() in _TOO_OLD else "is unknown"
+    raise ConfigError(f"ssl.enabled.protocols: {name!r} {why}; use {', '.join(_VERSIONS)}")
 
 
 def _restrict_suites(
@@ -162,15 +163,17 @@ def _restrict_suites(
     # first, peers that support it agree on it.
     if newer and _FIRST_1_3 not in newer:
         raise ConfigError(
-            "ssl.cipher.suites: suites of TLS 1.3 cannot be chosen one by one with this Python; "
-            f"add {_FIRST_1_3}, which is taken first, or set ssl.enabled.protocols=TLSv1.2"
+            "ssl.cipher.suites: this Python cannot select individual TLS 1.3 suites; add "
+            f"{_FIRST_1_3}, which is preferred, or set ssl.enabled.protocols=TLSv1.2"
         )
     if older:
         context.set_ciphers(":".join(older))
     has = {ssl.TLSVersion.TLSv1_2: bool(older), ssl.TLSVersion.TLSv1_3: bool(newer)}
     left = [version for version in versions if has[version]]
     if not left:
-        raise ConfigError("ssl.cipher.suites has no suite of the versions in ssl.enabled.protocols")
+        raise ConfigError(
+            "ssl.cipher.suites has no suite for the versions in ssl.enabled.protocols"
+        )
     return left
 
 
@@ -190,7 +193,7 @@ def _trust(context: ssl.SSLContext, certificates: str) -> None:
     try:
         context.load_verify_locations(cadata=certificates)
     except ssl.SSLError as error:
-        raise ConfigError(f"ssl.truststore: a certificate cannot be read: {error.reason}") from None
+        raise ConfigError(f"ssl.truststore: cannot read a certificate: {error.reason}") from None
     # Java trusts each certificate in a truststore by itself, even without the authority that signed
     # it.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -208,7 +211,7 @@ def _refuse_revoked(context: ssl.SSLContext, setting: str, settings: TlsSettings
             context.load_verify_locations(cafile=path)
         except ssl.SSLError as error:
             raise ConfigError(
-                f"{setting}={settings.crl_location}: a list cannot be read: {error.reason}"
+                f"{setting}={settings.crl_location}: cannot read a revocation list: {error.reason}"
             ) from None
     # From here on a certificate whose authority has no list is refused as well.
     context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
@@ -225,10 +228,10 @@ def _load(context: ssl.SSLContext, store: KeyStore) -> None:
 
 def _load_reason(error: ssl.SSLError, store: KeyStore) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
-        return "the private key does not belong to the first certificate"
+        return "the private key does not match the first certificate"
     if store.password and error.reason in (None, "BAD_DECRYPT", "BAD_PASSWORD_READ"):
-        return "the private key cannot be read: is ssl.key.password right?"
-    return f"key or certificate cannot be read: {error.reason or error}"
+        return "cannot read the private key; check ssl.key.password"
+    return f"cannot read the key or certificate: {error.reason or error}"
 
 
 @contextmanager

@@ -67,12 +67,14 @@ def grant_of(url: str, options: Mapping[str, str], refresh: Refresh) -> Grant:
         return Grant(url)
     for name in ("clientId", "clientSecret"):
         if not options.get(name, "").strip():
-            raise ConfigError(f"sasl.jaas.config: the option {name} is missing, by which {SETTING}")
+            raise ConfigError(
+                f"sasl.jaas.config: the option {name} is missing, which {SETTING} needs"
+            )
     given = {name: text for name, text in options.items() if name.startswith("ssl.")}
     fields = {name.removeprefix("ssl.").replace(".", "_"): text for name, text in given.items()}
     unknown = fields.keys() - set(TlsSettings._fields)
     if unknown:
-        raise ConfigError(f"sasl.jaas.config: there are no options {', '.join(sorted(unknown))}")
+        raise ConfigError(f"sasl.jaas.config: unknown options {', '.join(sorted(unknown))}")
     return Grant(
         url,
         options["clientId"].strip(),
@@ -116,7 +118,7 @@ class TokenEndpoint:
                     # is valid.
                     if not self._token or now_ms >= self._ends_at_ms:
                         raise
-                    _log.warning("the old token stays in use: %s", error)
+                    _log.warning("keeping the previous token: %s", error)
             return self._token
 
     def _take(self, token: str, now_ms: int) -> None:
@@ -172,7 +174,9 @@ def _fetch(opener: urllib.request.OpenerDirector, grant: Grant) -> str:
             reason = f"HTTP {error.code}{_oauth_error(error.read(_MOST_BYTES))}"
         # A wrong secret stays wrong: fail now instead of retrying until the client's timeout.
         if 400 <= error.code < 500 and error.code not in _MAY_PASS:
-            raise SaslAuthenticationFailed(f"{SETTING}={grant.url} refuses: {reason}") from None
+            raise SaslAuthenticationFailed(
+                f"{SETTING}={grant.url} rejected the request: {reason}"
+            ) from None
         raise TokenUnavailable(f"{SETTING}={grant.url}: {reason}") from None
     except (OSError, HTTPException) as error:
         reason = str(getattr(error, "reason", "") or error)
@@ -182,7 +186,7 @@ def _fetch(opener: urllib.request.OpenerDirector, grant: Grant) -> str:
     try:
         return _token_in(grant, json.loads(data)["access_token"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise TokenUnavailable(f"{SETTING}={grant.url}: its answer has no access_token") from None
+        raise TokenUnavailable(f"{SETTING}={grant.url}: its response has no access_token") from None
 
 
 def _request(grant: Grant) -> urllib.request.Request | str:
@@ -242,6 +246,6 @@ def _check(url: str) -> None:
     is_local = parts.scheme == "http" and parts.hostname in _LOOPBACK
     if parts.scheme not in ("https", "file") and not is_local:
         raise ConfigError(
-            f"{SETTING}: {url} is not https:// or file://: the client's secret could be read by "
-            "anybody on the network"
+            f"{SETTING}: {url} is not https:// or file://: anyone on the network could read the "
+            "client's secret"
         )

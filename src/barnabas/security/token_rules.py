@@ -56,7 +56,7 @@ def parse_keys(text: bytes) -> list[Any]:
     document = json.loads(text)
     rows = document["keys"] if isinstance(document, dict) and "keys" in document else None
     if not isinstance(rows, list):
-        raise ValueError("it has no list `keys`")
+        raise ValueError("it has no `keys` list")
     public = [row for row in rows if isinstance(row, dict) and row.get("kty") in _PUBLIC_KINDS]
     for_signatures = [row for row in public if row.get("use", "sig") == "sig"]
     if not for_signatures:
@@ -88,22 +88,22 @@ def _claims(token: str, keys: Sequence[Any]) -> Mapping[str, Any]:
         except (JoseError, ValueError, TypeError, KeyError):
             continue  # of another kind, or not its signature
     if wanted is not None and not found:
-        raise UnknownKey("a token signed by a key that is not known")
-    raise InvalidCredentials("a token whose signature is not valid")
+        raise UnknownKey("a token signed by an unknown key")
+    raise InvalidCredentials("a token with an invalid signature")
 
 
 def _header(token: str) -> Mapping[str, Any]:
     """Return the header of a token, before any of it is trusted."""
     parts = token.split(".")
     if len(parts) != 3:
-        raise InvalidCredentials("a token that is no signed JSON web token")
+        raise InvalidCredentials("a token that is not a signed JSON web token")
     try:
         padded = parts[0] + "=" * (-len(parts[0]) % 4)
         header = json.loads(base64.urlsafe_b64decode(padded))
     except (ValueError, RecursionError):
         raise InvalidCredentials("a token whose header cannot be read") from None
     if not isinstance(header, dict):
-        raise InvalidCredentials("a token whose header is no object")
+        raise InvalidCredentials("a token whose header is not an object")
     return header
 
 
@@ -117,10 +117,10 @@ def _identity(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Iden
         raise InvalidCredentials("a token that has expired")
     begins_ms = max(issued_ms, _time_ms(claims, "nbf") or issued_ms)
     if begins_ms - skew_ms > now_ms:
-        raise InvalidCredentials("a token of the future")
+        raise InvalidCredentials("a token issued in the future")
     # KIP-768: issuer and audience are required only if they are configured.
     if rules.issuer and claims.get("iss") != rules.issuer:
-        raise InvalidCredentials("a token of another issuer")
+        raise InvalidCredentials("a token from another issuer")
     audience = claims.get("aud")
     audiences = audience if isinstance(audience, list) else [audience]
     if rules.audiences and not any(one in rules.audiences for one in audiences):
@@ -141,5 +141,5 @@ def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**40:
-        raise InvalidCredentials(f"a token whose {name} is no time")
+        raise InvalidCredentials(f"a token whose {name} is not a time")
     return int(value * 1000)

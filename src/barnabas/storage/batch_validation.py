@@ -191,11 +191,13 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
         _refuse(records, header)
     if size > limits.max_message_bytes:
         raise MessageTooLarge(
-            f"the batch has {size} bytes, max.message.bytes allows {limits.max_message_bytes}"
+            f"the batch has {size} bytes, but max.message.bytes allows only "
+            f"{limits.max_message_bytes}"
         )
     if size > limits.segment_bytes:
         raise RecordListTooLarge(
-            f"the batch has {size} bytes, a segment of this topic {limits.segment_bytes}"
+            f"the batch has {size} bytes, but a segment of this topic has at most "
+            f"{limits.segment_bytes}"
         )
     # After the checks of the header, because it reads the whole batch.
     if crc32c(records[CHECKED_FROM:]) != crc:
@@ -222,7 +224,9 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
     if header.magic != 2:
         raise InvalidRecord(f"a batch has magic {header.magic}; only 2 may be produced")
     if header.size_bytes > len(records):
-        raise InvalidRecord(f"a batch of {header.size_bytes} bytes, {len(records)} received")
+        raise InvalidRecord(
+            f"a batch of {header.size_bytes} bytes, but {len(records)} bytes were received"
+        )
     if not verify_crc(records, 0, header):
         raise CorruptMessage("the record batch fails its checksum")
     if header.size_bytes < len(records):
@@ -232,11 +236,11 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
     if header.is_control:
         raise InvalidRecord("clients may not write control records")
     if header.has_log_append_time:
-        raise InvalidTimestamp("a producer may not send the log-append time type")
+        raise InvalidTimestamp("a producer may not set the timestamp type LogAppendTime")
     if header.base_offset != 0:
         raise InvalidRecord(f"the base offset of a batch must be 0, not {header.base_offset}")
     if header.producer_id >= 0 and header.base_sequence < 0:
-        raise InvalidRecord(f"a producer cannot have sequence {header.base_sequence}")
+        raise InvalidRecord(f"invalid producer sequence {header.base_sequence}")
     raise InvalidRecord(
         f"a batch of {counted(header.record_count, 'record')} has last offset delta "
         f"{header.last_offset_delta}"

@@ -226,7 +226,9 @@ class Checkpoints:
         try:
             offsets = read_offsets(self._files, directory / CLEANER)
         except CorruptData as error:
-            _log.warning("%s; starting with an empty one", error)
+            _log.warning(
+                "%s; ignoring this cleaner checkpoint and starting without saved offsets", error
+            )
             return {}
         self._written[directory] = dict(offsets)
         return offsets

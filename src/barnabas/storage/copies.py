@@ -61,20 +61,24 @@ def check_copies(
         first_offset = header.base_offset
         if first_offset > max(next_offset, high_watermark) and header.magic == _WITH_BASE_OFFSET:
             raise CorruptData(
-                f"a batch begins at {first_offset}, the log ends at {next_offset}, and the leader's"
-                f" high watermark is {high_watermark}"
+                f"a batch starts at {first_offset}, but the log ends at {next_offset} and the "
+                f"leader's high watermark is {high_watermark}"
             )
         is_behind_gap = first_offset > next_offset and header.magic == _WITH_BASE_OFFSET
         # The batch repeats records that the log has, or its offsets fall: no leader sends that.
         if header.last_offset < next_offset or header.last_offset_delta < 0:
-            raise CorruptData(f"a batch ends at {header.last_offset}, the log at {next_offset}")
+            raise CorruptData(
+                f"a batch ends at {header.last_offset}, but the log ends at {next_offset}"
+            )
         if first_offset < next_offset and (copies or not is_empty or first_offset < 0):
-            raise CorruptData(f"a batch begins at {first_offset}, the log ends at {next_offset}")
+            raise CorruptData(
+                f"a batch starts at {first_offset}, but the log ends at {next_offset}"
+            )
         # Epochs never fall along a log (KIP-101). Messages of magic 0 and 1 have none.
         if NO_LEADER_EPOCH < header.partition_leader_epoch < epoch:
             raise CorruptData(
-                f"the batch at {first_offset} is of leader epoch {header.partition_leader_epoch}, "
-                f"older than the {epoch} before it"
+                f"the batch at {first_offset} has leader epoch {header.partition_leader_epoch}, "
+                f"older than epoch {epoch} before it"
             )
         if not verify_crc(records, position, header):
             raise CorruptData(f"the batch at {first_offset} fails its checksum")
@@ -88,5 +92,5 @@ def check_copies(
     if is_behind_gap and len(copies) > 1 and next_offset != high_watermark:
         copies.pop()
     if len(records) and not copies:
-        raise CorruptData(f"no whole batch in {len(records)} bytes from the leader")
+        raise CorruptData(f"no complete batch in {len(records)} bytes from the leader")
     return copies

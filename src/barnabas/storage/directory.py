@@ -69,11 +69,11 @@ def unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
     if isinstance(cause, OSError):
         what = f"{cause.strerror} ({cause.filename})" if cause.filename else str(cause.strerror)
         return UnusableDirectory(
-            f"log directory {path} cannot be used: {what}; repair its disk and start again"
+            f"log directory {path} cannot be used: {what}; repair its disk and restart the broker"
         )
     return UnusableDirectory(
-        f"log directory {path} cannot be used: {cause}; repair that, or move what is damaged away "
-        "if it is not needed, and start again"
+        f"log directory {path} cannot be used: {cause}; repair it, or move the damaged files "
+        "elsewhere if they are not needed, and restart the broker"
     )
 
 
@@ -121,13 +121,13 @@ class LogDirectory:
             self._lock: Lock = files.lock(path / LOCK_NAME)
         except BlockingIOError as cause:
             raise ConfigError(
-                f"log directory {path} is locked by another broker; stop that one, or give this "
-                "one a directory of its own in log.dirs"
+                f"log directory {path} is locked by another broker; stop that broker, or set "
+                "another directory in log.dirs"
             ) from cause
         except OSError as cause:
             raise UnusableDirectory(
                 f"log directory {path} cannot be written: {cause.strerror}; change its owner, or "
-                "name another one in log.dirs"
+                "set another directory in log.dirs"
             ) from cause
         try:
             self.cluster_id = self._read_meta(broker_id)
@@ -135,8 +135,8 @@ class LogDirectory:
         except OSError as cause:
             self._lock.release()
             raise UnusableDirectory(
-                f"log directory {path} cannot be read: {cause.strerror}; repair its disk, or name "
-                "another one in log.dirs"
+                f"log directory {path} cannot be read: {cause.strerror}; repair its disk, or set "
+                "another directory in log.dirs"
             ) from cause
         except BaseException:
             self._lock.release()
@@ -157,15 +157,16 @@ class LogDirectory:
         # Version 0 of the file is that of ZooKeeper mode, version 1 is KRaft's.
         if _KRAFT_LOG in names or meta.get("version") == "1":
             raise ConfigError(
-                f"log directory {self.path} was written by Kafka in KRaft mode, which this broker "
-                "cannot read; name another one in log.dirs"
+                f"log directory {self.path} was written by Kafka in KRaft mode, which this "
+                "broker cannot read; set another directory in log.dirs"
             )
         # A directory without an owner is new, or its broker has not yet joined a cluster.
         owner = meta.get("broker.id", str(broker_id))
         if owner != str(broker_id):
             raise ConfigError(
                 f"log directory {self.path} belongs to broker.id {owner}, but this broker has "
-                f"broker.id {broker_id}; set broker.id={owner}, or name another one in log.dirs"
+                f"broker.id {broker_id}; set broker.id={owner}, or set another directory in "
+                "log.dirs"
             )
         return meta.get("cluster.id")
 
@@ -178,7 +179,7 @@ class LogDirectory:
         if self.cluster_id is not None:
             raise ConfigError(
                 f"log directory {self.path} belongs to cluster {self.cluster_id}, but this "
-                f"broker is in {cluster_id}; name another one in log.dirs"
+                f"broker is in {cluster_id}; set another directory in log.dirs"
             )
         text = f"#\nversion=0\nbroker.id={broker_id}\ncluster.id={cluster_id}\n"
         replace_file(self._files, self.path / META_NAME, text.encode())
@@ -239,10 +240,10 @@ class LogDirectory:
         except CorruptData as error:
             if name == LOG_STARTS:
                 raise CorruptData(
-                    f"{error}; restore it, or remove it: then records that were deleted by request "
-                    "are back"
+                    f"{error}; restore it, or remove it, which brings back records deleted by "
+                    "DeleteRecords"
                 ) from error
-            _log.warning("%s; starting with an empty one", error)
+            _log.warning("%s; ignoring this checkpoint", error)
             return {}
         self._written[name] = dict(offsets)
         return offsets

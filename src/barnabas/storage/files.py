@@ -310,7 +310,9 @@ class OsFiles:
                 os.close(descriptor)
             # Systems report different errors for a lock that is held.
             if cause.errno in (errno.EACCES, errno.EAGAIN) and descriptor >= 0:
-                raise BlockingIOError(cause.errno, "locked by another", str(path)) from cause
+                raise BlockingIOError(
+                    cause.errno, "locked by another process", str(path)
+                ) from cause
             raise
         return _OsLock(descriptor)
 

@@ -114,8 +114,8 @@ class FutureLogs:
                 names.add(TopicPartition(topic, int(partition)))
         except (CorruptData, ValueError) as cause:
             raise ConfigError(
-                f"{directory.path / MOVES} is damaged ({cause}); remove it, and if a partition is "
-                "in two directories then, move the one with fewer records away"
+                f"{directory.path / MOVES} is damaged ({cause}); remove it; if a partition is "
+                "then in two directories, move the one with fewer records elsewhere"
             ) from cause
         self._moves[directory] = names
 
@@ -132,8 +132,8 @@ class FutureLogs:
         there = [each for each in (one, other) if name in self._moves[each]]
         if len(there) != 1:
             raise ConfigError(
-                f"{name} is in both {one.path} and {other.path}; move one of the two away, the one "
-                "with fewer records"
+                f"{name} is in both {one.path} and {other.path}; move the one with fewer records "
+                "elsewhere"
             )
         older = other if there[0] is one else one
         self._leaving[name] = _Leaving(older, there[0], _NO_ID)
@@ -170,8 +170,8 @@ class FutureLogs:
                 self._open_found(name, directory, path, config, start_of(name))
             elif is_complete:
                 _log.warning(
-                    "%s was to replace a replica that is gone: it is set aside with the suffix "
-                    "-stray, and never opened; remove it if it is not needed",
+                    "%s was to replace a replica that no longer exists: renaming it with the "
+                    "suffix -stray, which is never opened; remove it if it is not needed",
                     path,
                 )
                 self._set_aside(directory, name, path, STRAY_SUFFIX, _NO_ID)
@@ -190,7 +190,7 @@ class FutureLogs:
             # A damaged copy costs nothing but the move: the current replica has everything.
             log = open_log(self._files, path, name, config, start)
         except CorruptData as error:
-            _log.warning("%s is damaged, and the move is given up: %s", path, error)
+            _log.warning("%s is damaged; canceling the move: %s", path, error)
             self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
             return
         log.first_dirty_offset = 0  # its earlier first dirty offset is unknown: clean the whole log

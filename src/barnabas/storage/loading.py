@@ -88,8 +88,8 @@ class Loading:
         # Between two steps: the files are as after a crash, and the next start loads them again.
         if self.is_stopped:
             raise LoadingStopped(
-                f"stopped while loading logs: {self._completed}/{self._count} logs of "
-                f"{self._directory} were completed; the next start loads them again"
+                f"stopped while loading logs: {self._completed}/{self._count} logs in "
+                f"{self._directory} were completed; the next start reloads them"
             )
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._logged_ms >= _LOG_EVERY_MS:
@@ -99,7 +99,7 @@ class Loading:
                 self._directory,
                 self._completed,
                 self._count,
-                self._current or "several at once",
+                self._current or "several in parallel",
                 self._read_bytes // 1_000_000,
             )
 

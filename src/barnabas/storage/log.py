@@ -410,7 +410,7 @@ class Log:
 
         The segments are removed with the next `enforce_retention`.
         """
-        assert offset <= self.log_end_offset, "a log cannot start behind its end"
+        assert offset <= self.log_end_offset, "a log cannot start beyond its end"
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)

@@ -73,7 +73,7 @@ class LogDirectories:
         if self._failures and not (is_new and self._online):
             path, reason = next(iter(self._failures.items()))
             # Without any directory the broker is about to stop, but may still get requests to host.
-            what = "has no other directory" if is_new else "may be there"
+            what = "has no other log directory" if is_new else "may be in this log directory"
             raise OSError(errno.EIO, f"{name} {what}, but it is offline: {reason}", path)
 
     # --- online and offline ----------------------------------------------------------------------

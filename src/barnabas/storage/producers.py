@@ -240,8 +240,8 @@ class Producers:
             )
         if began != NO_OFFSET and not header.is_transactional:
             raise InvalidTxnState(
-                f"producer {header.producer_id} has an open transaction since offset "
-                f"{began}; a batch outside of it is refused"
+                f"producer {header.producer_id} has an open transaction since offset {began}; "
+                "batches outside it are rejected"
             )
         return None
 
@@ -266,7 +266,7 @@ class Producers:
             raise _fencing_error(producer_id, producer_epoch, producer.epoch)
         if coordinator_epoch < producer.coordinator_epoch:
             raise TransactionCoordinatorFenced(
-                f"producer {producer_id} has a marker of coordinator epoch "
+                f"producer {producer_id} has a marker with coordinator epoch "
                 f"{producer.coordinator_epoch}; epoch {coordinator_epoch} is fenced"
             )
 

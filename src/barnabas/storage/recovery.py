@@ -159,7 +159,7 @@ class _Opening:
             base_offset = base_offset_in(name)
             if base_offset is None:
                 if name.endswith(LOG_SUFFIX):
-                    _log.warning("%s is not a segment; it is left alone", self.directory / name)
+                    _log.warning("%s is not a segment; ignoring it", self.directory / name)
             elif dot + suffix == LOG_SUFFIX:
                 if not self._add_found(base_offset, sizes):
                     odd.append(self.segments[-1])
@@ -296,7 +296,7 @@ class _Opening:
             # ST-8: the log ends before its first bad batch, so everything behind that is removed.
             if end < segment.size_bytes:
                 _log.warning(
-                    "%s is corrupt from byte %d on: truncating %s and %s",
+                    "Corruption found in %s at byte %d: truncating %s and %s",
                     segment.path(LOG_SUFFIX),
                     end,
                     counted(segment.size_bytes - end, "byte"),
@@ -309,7 +309,7 @@ class _Opening:
             # disk.
             if self._is_hole(end_offset, i + 1):
                 _log.warning(
-                    "%s ends at offset %d, and its end is lost: truncating %s",
+                    "%s ends at offset %d because its end was lost: truncating %s",
                     segment.path(LOG_SUFFIX),
                     end_offset,
                     counted(len(self.segments) - i - 1, "later segment"),

@@ -71,7 +71,9 @@ def recover_all(
                 children.append(_Child(share, config))
             except OSError as error:
                 _log.warning(
-                    "a process for recovery cannot be started: %s; this one does its work", error
+                    "cannot start a recovery process: %s; the broker's process recovers the logs "
+                    "instead",
+                    error,
                 )
         _await(children, loading)
     finally:

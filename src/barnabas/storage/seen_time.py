@@ -35,7 +35,7 @@ def read_seen_ms(files: Files, directories: Iterable[Path]) -> int | None:
         if text.isdigit() and len(text) <= _MOST_DIGITS:
             found.append(int(text))
         else:
-            _log.warning("%s is damaged; it is ignored", each / FILE_NAME)
+            _log.warning("%s is damaged; ignoring it", each / FILE_NAME)
     return max(found, default=None)
 
 

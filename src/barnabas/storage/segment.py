@@ -286,8 +286,8 @@ class Segment:
                     # exceed the window.
                     if header.size_bytes > end - position - at:
                         raise CorruptData(
-                            f"a batch of {header.size_bytes} bytes, where {end - position - at} "
-                            "are left"
+                            f"a batch of {header.size_bytes} bytes, but only "
+                            f"{end - position - at} are left"
                         )
                 except CorruptData as cause:
                     raise DamagedBatch(self.path(LOG_SUFFIX), position + at, cause) from cause
@@ -351,7 +351,9 @@ class Segment:
             raise damaged
 
     def _out_of_order(self, found: Located, expected: int | None) -> DamagedBatch:
-        stated = f"its offset {found.header.base_offset} does not fit between its neighbours'"
+        stated = (
+            f"its offset {found.header.base_offset} is not between the offsets of its neighbors"
+        )
         return DamagedBatch(
             self.path(LOG_SUFFIX), found.position, CorruptData(stated), offset=expected
         )

@@ -174,7 +174,7 @@ class LogStore:
             self.release()
             raise
         for reason in self.directories.reasons:
-            _log.error("%s; the broker runs without it", reason)
+            _log.error("%s; the broker starts without it", reason)
 
     def _take(self, path: Path) -> None:
         directory = self.directories.open(path)
@@ -272,8 +272,8 @@ class LogStore:
         unknown = sorted(self._logs.keys() - set(names))
         for name in unknown:
             _log.warning(
-                "%s has a partition that is not in the metadata; it is left alone. Move it "
-                "elsewhere if it is not needed, or import the metadata that it belongs to",
+                "%s is a partition that is not in the metadata; ignoring it. Move it elsewhere "
+                "if it is not needed, or import the metadata that it belongs to",
                 self._logs[name].directory,
             )
         return unknown
@@ -313,7 +313,7 @@ class LogStore:
         """Create a log like `create`, but nothing may be written to it until `topic_ids.write` has
         returned.
         """
-        assert topic_partition not in self._logs, f"{topic_partition} exists"
+        assert topic_partition not in self._logs, f"{topic_partition} already exists"
         from barnabas.storage.recovery import open_log  # loaded with the first log
 
         new = self.place(topic_partition, topic_id, is_new=is_new)

@@ -66,22 +66,22 @@ def test_se_2_every_protocol_can_be_mapped() -> None:
             "inter.broker.listener.name and security.inter.broker.protocol are both set",
         ),
         ({"inter_broker_listener_name": "OTHER"}, "OTHER has no entry in listener.security"),
-        ({"security_inter_broker_protocol": "SSL"}, "SSL is not among the listeners that are"),
-        ({"zookeeper_connect": "zk:2181"}, "PLAINTEXT is not among the listeners that are"),
+        ({"security_inter_broker_protocol": "SSL"}, "SSL is not an advertised listener"),
+        ({"zookeeper_connect": "zk:2181"}, "PLAINTEXT is not an advertised listener"),
         (
             {
                 "inter_broker_listener_name": "BROKERS",
                 "advertised_listeners": "CLIENTS://h:9092",
             },
-            "BROKERS is not among the listeners that are advertised (CLIENTS)",
+            "BROKERS is not an advertised listener",
         ),
         (
             {"inter_broker_listener_name": "BROKERS", "control_plane_listener_name": "BROKERS"},
-            "BROKERS is the brokers' listener as well",
+            "BROKERS is also the inter-broker listener",
         ),
         (
             {"inter_broker_listener_name": "BROKERS", "control_plane_listener_name": "OTHER"},
-            "control.plane.listener.name: OTHER is not among the listeners",
+            "control.plane.listener.name: OTHER is not an advertised",
         ),
     ],
 )

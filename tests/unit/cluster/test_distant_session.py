@@ -81,7 +81,7 @@ def test_what_was_begun_before_the_end_is_known_fails(stores: DistantStores) -> 
         store.on_session(heard.append)
         stores.end(store)
         assert (store.session_id, store.session_state) == (before, SessionState.CONNECTED)
-        with pytest.raises(SessionExpired, match="another one has begun"):
+        with pytest.raises(SessionExpired, match="a new one has started"):
             await store.commit([Create("/late")])
         await until(lambda: heard == [SessionState.EXPIRED, SessionState.CONNECTED])
         assert await store.read("/late") is None

@@ -52,7 +52,9 @@ def test_a_setting_is_typed() -> None:
 
 def test_an_unknown_key_names_the_nearest_one() -> None:
     """UX-3"""
-    with pytest.raises(ConfigError, match=r"num\.partition is no broker config; did you mean num"):
+    with pytest.raises(
+        ConfigError, match=r"num\.partition is not a broker config; did you mean num"
+    ):
         BrokerConfig({"num.partition": "3"})
     with pytest.raises(ConfigError, match=r"log\.cleaner\.thread .* did you mean log\.cleaner\."):
         BrokerConfig({"log.cleaner.thread": "3"})
@@ -69,7 +71,7 @@ def test_what_kafka_knows_and_we_do_not_need_is_a_warning() -> None:
     config = _config(num_io_threads="16", metric_reporters="com.example.Reporter")
     assert config.warnings == [
         "num.io.threads has no effect: Barnabas does this work on one event loop",
-        "metric.reporters has no effect: Barnabas is not on the Java platform",
+        "metric.reporters has no effect: Barnabas does not run on the Java platform",
     ]
 
 
@@ -154,7 +156,9 @@ def test_what_topics_cannot_take_over_is_refused_by_the_name_that_was_set() -> N
 
 def test_a_bad_topic_config_is_refused() -> None:
     config = _config()
-    with pytest.raises(ConfigError, match=r"retention\.mss is no topic config; did you mean ret"):
+    with pytest.raises(
+        ConfigError, match=r"retention\.mss is not a topic config; did you mean ret"
+    ):
         config.check_topic({"retention.mss": "1"})
     with pytest.raises(ConfigError, match=r"cleanup\.policy"):
         config.check_topic({"cleanup.policy": "forget"})

@@ -80,7 +80,7 @@ def test_names_without_a_row() -> None:
     assert key_of("follower.replication.throttled.rate").type == "long"
     assert "plug-in" in (inert_warning("rsm.config.anything") or "")
     assert inert_warning("message.max.bytes") is None
-    with pytest.raises(ConfigError, match="no name is similar"):
+    with pytest.raises(ConfigError, match="no config has a similar name"):
         key_of("entirely.else")
 
 

@@ -54,7 +54,7 @@ def test_ux_3_any_other_variable_is_left_out_and_named(variable: str) -> None:
     environ = {variable: OTHERS[variable], "KAFKA_HOME": "/opt/kafka", "KAFKA_VERSION": "3.9.1"}
     BrokerConfig(from_environment(environ))
     warning = environment_warning(environ)
-    assert warning is not None and warning.startswith(f"{variable} in the environment: no effect")
+    assert warning is not None and warning.startswith(f"{variable} in the environment: ignored")
 
 
 def test_ux_3_all_of_them_are_in_one_line() -> None:

@@ -56,20 +56,23 @@ def test_the_sample_file_of_one_node_starts_and_says_what_it_is(sample: dict[str
             r"other nodes than node\.id=1",
         ),
         ({"controller.quorum.voters": "2@localhost:9093"}, r"other nodes than node\.id=1"),
-        ({"controller.quorum.voters": ""}, "neither .* nor .* says that it is the only controller"),
+        (
+            {"controller.quorum.voters": ""},
+            "neither .* nor .* shows that it is the only controller",
+        ),
         ({"process.roles": "", "controller.quorum.voters": "1@a:9093,2@b:9093"}, r"node\.id=1"),
     ],
 )
 def test_one_node_of_several_does_not_start(changes: dict[str, str], reason: str) -> None:
     """Each of them would acknowledge what the others never see."""
-    with pytest.raises(ConfigError, match=rf"{reason}, and .* separate brokers.* {WAYS_OUT}"):
+    with pytest.raises(ConfigError, match=rf"{reason}, but .* separate brokers.* {WAYS_OUT}"):
         BrokerConfig({**KAFKA_3, **changes})
 
 
 @pytest.mark.parametrize("servers", ["a:9093,b:9093", "elsewhere:9093", "localhost:9094"])
 def test_a_quorum_elsewhere_is_not_this_node(servers: str) -> None:
     changed = {**KAFKA_4, "controller.quorum.bootstrap.servers": servers}
-    with pytest.raises(ConfigError, match=r"alone, and .* separate brokers"):
+    with pytest.raises(ConfigError, match=r"controller listener, but .* separate brokers"):
         BrokerConfig(changed)
 
 
@@ -84,7 +87,7 @@ def test_a_quorum_at_an_address_of_ones_own_is_this_node() -> None:
 
 def test_without_a_node_id_no_voter_is_this_node() -> None:
     nameless = {name: text for name, text in KAFKA_3.items() if name != "node.id"}
-    with pytest.raises(ConfigError, match=r"node\.id is missing"):
+    with pytest.raises(ConfigError, match=r"node\.id, which identifies this node, is missing"):
         BrokerConfig(nameless)
 
 
@@ -98,7 +101,7 @@ def test_no_client_comes_in_by_a_listener_for_controllers() -> None:
     alone = {"log.dirs": "/d", "controller.listener.names": "controller"}
     config = BrokerConfig({**alone, "listeners": "CONTROLLER://:9093, PLAINTEXT://:9092"})
     assert [each.name for each in configured_listeners(config)] == ["PLAINTEXT"]
-    with pytest.raises(ConfigError, match="has only listeners for controllers"):
+    with pytest.raises(ConfigError, match="has only controller listeners"):
         BrokerConfig({**alone, "listeners": "CONTROLLER://:9093"})
     with pytest.raises(ConfigError, match=r"needs controller\.listener\.names"):
         BrokerConfig({**KAFKA_3, "controller.listener.names": ""})
@@ -111,8 +114,8 @@ def test_a_listener_named_controller_is_for_controllers_without_another_word() -
     given = {"listeners": listeners, "listener.security.protocol.map": mapped}
     config = BrokerConfig(given)
     assert [str(each) for each in configured_listeners(config)] == ["PLAINTEXT://:9092"]
-    assert "the listener CONTROLLER is for controllers, and is not opened" in config.warnings
-    with pytest.raises(ConfigError, match="only listeners for controllers"):
+    assert "the listener CONTROLLER is for controllers and is not opened" in config.warnings
+    with pytest.raises(ConfigError, match="only controller listeners"):
         BrokerConfig({**given, "listeners": "CONTROLLER://:9093"})
 
 

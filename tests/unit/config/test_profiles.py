@@ -25,5 +25,5 @@ def test_kafka_2_3() -> None:
 
 
 def test_an_unknown_profile_names_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"'2\.3' is no profile; there is kafka-2\.3"):
+    with pytest.raises(ConfigError, match=r"'2\.3' is not a profile; use kafka-2\.3"):
         profile("2.3")

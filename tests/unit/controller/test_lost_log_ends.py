@@ -59,7 +59,7 @@ def test_the_last_member_does_not_lead_before_all_have_said_where_they_end() -> 
     assert stage.notified(1) == stage.notified(2) == stage.notified(3) == {T0: stage[T0]}
     assert not stage.controller.ends_wanted
     (note,) = stage.decision.notes
-    assert "log ends last" in note
+    assert "highest log end offset" in note
 
 
 def test_the_last_member_leads_if_it_has_lost_nothing_after_all() -> None:

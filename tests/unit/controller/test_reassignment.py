@@ -227,7 +227,7 @@ def test_it_is_not_taken_back_from_the_only_ones_in_sync(leader: int) -> None:
     ("replicas", "message"),
     [
         ((), "at least one"),
-        ((1, 1), "named twice"),
+        ((1, 1), "listed twice"),
         ((1, -1), "not a broker id"),
         ((1, 9), r"\[9\] are not live"),
     ],

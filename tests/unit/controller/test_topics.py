@@ -51,7 +51,7 @@ def test_an_assignment_that_can_be() -> None:
 
 def test_configs_are_checked_before_anything_is_made() -> None:
     check_config({"retention.ms": "-1", "cleanup.policy": "compact,delete"})
-    with pytest.raises(InvalidConfig, match=r"retention\.msx is no topic config"):
+    with pytest.raises(InvalidConfig, match=r"retention\.msx is not a topic config"):
         check_config({"retention.msx": "1"})
     with pytest.raises(InvalidConfig, match=r"segment\.bytes: '1' is not one of"):
         check_config({"segment.bytes": "1"})
@@ -82,8 +82,8 @@ def test_no_client_fills_the_disk_with_one_request() -> None:
     ("added", "complaint"),
     [
         ([[0, 9]], "are not live"),
-        ([[0, 1], [1, 2]], "to add 1 partition, replicas are given for 2"),
-        ([[1, 1]], "partition 1 names a broker twice"),
+        ([[0, 1], [1, 2]], "1 partition to add, but replicas are given for 2"),
+        ([[1, 1]], "partition 1 lists a broker twice"),
         ([[1]], "partition 1 has 1 replica, but partition 0 has 2"),
         ([[]], "partition 1 has 0 replicas"),
     ],

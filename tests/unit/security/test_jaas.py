@@ -33,17 +33,20 @@ def test_se_3_a_line_of_a_broker_has_its_own_user_and_its_clients() -> None:
         ("", "no login module"),
         (PLAIN, "no login module"),
         (f"{PLAIN} required", "semicolon at its end"),
-        (f"{PLAIN} perhaps;", "none of required"),
+        (f"{PLAIN} perhaps;", "must be one of required"),
         (f"{PLAIN} required username={SECRET}", "semicolon at its end"),
         (f'{PLAIN} required password "{SECRET}";', "option 1 has no value"),
         (f'{PLAIN} required password="{SECRET}" = ;', "no name"),
         (f'{PLAIN} required password="{SECRET}" password="{SECRET}";', "repeats a name"),
-        (f'{PLAIN} required password="{SECRET};', "is not understood"),
+        (f'{PLAIN} required password="{SECRET};', "unexpected character"),
         (f'{PLAIN} required password="{SECRET}"; {PLAIN} required;', "one module"),
         (f'com.example.LoginModule required password="{SECRET}";', "com.example.LoginModule is"),
         (f'com.sun.security.auth.module.Krb5LoginModule required x="{SECRET}";', "not supported"),
         (f"{SECRET} required;", "of that name is not supported"),
-        (f"{PLAIN} required a=\N{GREEK SMALL LETTER ALPHA}{SECRET}\N{EURO SIGN};", "understood"),
+        (
+            f"{PLAIN} required a=\N{GREEK SMALL LETTER ALPHA}{SECRET}\N{EURO SIGN};",
+            "unexpected character",
+        ),
     ],
 )
 def test_se_3_what_is_malformed_names_the_setting_and_shows_no_secret(

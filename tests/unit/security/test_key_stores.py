@@ -80,7 +80,7 @@ def test_se_2_an_encrypted_key_needs_its_password(authority: Authority) -> None:
     files = authority.server(password="geheim")
     with pytest.raises(ConfigError, match=r"the private key is encrypted; set ssl\.key\.password"):
         load_key_store(settings(files))
-    with pytest.raises(ConfigError, match=r"is ssl\.key\.password right") as wrong:
+    with pytest.raises(ConfigError, match=r"check ssl\.key\.password") as wrong:
         server_context(settings(files, key_password="other-secret"))
     assert "other-secret" not in str(wrong.value)
     server_context(settings(files, key_password="geheim"))
@@ -157,7 +157,7 @@ def test_se_2_a_jks_that_is_pkcs12_in_truth_is_read(broker: PemFiles, tmp_path: 
             {"keystore_key": "K", "keystore_certificate_chain": "C", "keystore_location": "/k"},
             "both set",
         ),
-        ({"keystore_key": "K", "keystore_certificate_chain": "C"}, "one private key in PEM"),
+        ({"keystore_key": "K", "keystore_certificate_chain": "C"}, "exactly one PEM private key"),
         ({"keystore_password": "p"}, "ssl.keystore.location is not"),
         ({"keystore_location": "/nowhere.pem"}, "cannot be read: No such file"),
         ({"keystore_type": "BKS"}, "'BKS' is not one of JKS, PKCS12, PEM"),
@@ -174,7 +174,7 @@ def test_se_2_what_does_not_fit_together_is_refused(fields: dict[str, str], says
         ({"truststore_certificates": "C", "truststore_type": "JKS"}, "truststore.type=PEM"),
         ({"truststore_certificates": "C", "truststore_location": "/k"}, "both set"),
         ({"truststore_certificates": "C", "truststore_password": "p"}, "cannot be set with"),
-        ({"truststore_certificates": "C"}, "there is no certificate in PEM"),
+        ({"truststore_certificates": "C"}, "there is no PEM certificate"),
         ({"truststore_password": "p"}, "truststore.location is not"),
         (
             {"truststore_certificates": "-----BEGIN X-----\n%\n-----END X-----"},

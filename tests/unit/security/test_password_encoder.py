@@ -51,7 +51,9 @@ def test_se_6_what_kafka_has_encoded_is_decoded(password: str) -> None:
 
 def test_se_6_another_secret_opens_nothing() -> None:
     text = PasswordEncoder("one").encode(SECRET)
-    with pytest.raises(ValueError, match=r"encrypted by another password\.encoder\.secret") as said:
+    with pytest.raises(
+        ValueError, match=r"encrypted with another password\.encoder\.secret"
+    ) as said:
         PasswordEncoder("two").decode(text)
     assert SECRET not in str(said.value)
 
@@ -73,10 +75,10 @@ def test_se_6_a_damaged_text_is_an_error(change: tuple[str, str]) -> None:
     text = encoder.encode(SECRET)
     damaged = text.replace(*change)
     assert damaged != text
-    with pytest.raises(ValueError, match=r"it is|password\.encoder") as said:
+    with pytest.raises(ValueError, match=r"it is|it does not|password\.encoder|padding") as said:
         encoder.decode(damaged)
     assert SECRET not in str(said.value)
-    with pytest.raises(ValueError, match="not in the form"):
+    with pytest.raises(ValueError, match="does not have the format"):
         encoder.decode(SECRET)
 
 

@@ -55,12 +55,12 @@ def test_se_2_a_rule_is_for_the_whole_name() -> None:
 @pytest.mark.parametrize(
     ("rules", "says"),
     [
-        ("default", "does not begin with DEFAULT"),
-        ("RULE:^CN=(.*)$", "does not begin with DEFAULT"),
-        ("RULE:^CN=(.*)$/$1/X", "does not begin with DEFAULT"),
-        ("RULE:^CN=(.*)$/$1/L/U", "does not begin with DEFAULT"),
-        ("RULE:^CN=(.*$/$1/", "is no regular expression"),
-        ("DEFAULT RULE:a/b/", "does not begin with DEFAULT"),
+        ("default", "does not start with DEFAULT"),
+        ("RULE:^CN=(.*)$", "does not start with DEFAULT"),
+        ("RULE:^CN=(.*)$/$1/X", "does not start with DEFAULT"),
+        ("RULE:^CN=(.*)$/$1/L/U", "does not start with DEFAULT"),
+        ("RULE:^CN=(.*$/$1/", "is not a regular expression"),
+        ("DEFAULT RULE:a/b/", "does not start with DEFAULT"),
     ],
 )
 def test_se_2_a_wrong_rule_is_refused_with_its_text(rules: str, says: str) -> None:

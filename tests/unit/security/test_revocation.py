@@ -56,7 +56,7 @@ def test_se_2_an_authority_without_a_list_vouches_for_nobody(
     with pytest.raises(ssl.SSLCertVerificationError) as caught:
         shake_hands(client, server_context(tls_settings(files)), "localhost")
     said = explain(caught.value, False, "h")
-    assert said.startswith("there is no list of revoked certificates of an authority of the broker")
+    assert said.startswith("the certificate revocation list of an authority that issued the broker")
     assert SETTING in said
 
 
@@ -82,13 +82,16 @@ def test_se_2_a_list_of_a_directory_for_each_authority(
     ("content", "says"),
     [
         (None, "cannot be read: No such file"),
-        ("", "there is no list of revoked certificates"),
+        ("", "there is no PEM certificate revocation list"),
         (
             "-----BEGIN X509 CRL-----\n!\n-----END X509 CRL-----",
             "the PEM block X509 CRL is damaged",
         ),
-        ("-----BEGIN X509 CRL-----\nMAA=\n-----END X509 CRL-----", "this is no list of revoked"),
-        ("0", "this is no list of revoked"),
+        (
+            "-----BEGIN X509 CRL-----\nMAA=\n-----END X509 CRL-----",
+            "not a certificate revocation list",
+        ),
+        ("0", "this is not a certificate revocation list"),
     ],
 )
 def test_se_2_a_list_that_cannot_be_read_is_no_empty_list(
@@ -103,7 +106,7 @@ def test_se_2_a_list_that_cannot_be_read_is_no_empty_list(
 
 def test_se_2_an_old_list_is_refused(authority: Authority) -> None:
     path = str(authority.revoke(expired=True))
-    with pytest.raises(ConfigError, match=r"was to be replaced by .* get the authority's new one"):
+    with pytest.raises(ConfigError, match=r"expired at .* get the authority's new list"):
         server_context(tls_settings(authority.server(), crl_location=path))
 
 

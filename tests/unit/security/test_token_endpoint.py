@@ -78,7 +78,7 @@ def test_se_3_a_token_serves_until_a_part_of_its_life_is_over(
     clock.ahead_ms = 151_000
     provider.status, provider.body = 503, b""
     assert one.token() == first
-    assert "the old token stays in use: sasl.oauthbearer.token.endpoint.url=" in caplog.text
+    assert "keeping the previous token: sasl.oauthbearer.token.endpoint.url=" in caplog.text
     clock.ahead_ms = 301_000
     with pytest.raises(TokenUnavailable, match="HTTP 503"):
         one.token()
@@ -96,7 +96,7 @@ def test_se_3_a_token_serves_until_a_part_of_its_life_is_over(
             SaslAuthenticationFailed,
             r"HTTP 400 \(invalid_scope\)",
         ),
-        (404, b"<html>", SaslAuthenticationFailed, "refuses: HTTP 404$"),
+        (404, b"<html>", SaslAuthenticationFailed, "rejected the request: HTTP 404$"),
         (429, b"", TokenUnavailable, "HTTP 429"),
         (500, b'{"error":5}', TokenUnavailable, "HTTP 500$"),
         (302, b"", TokenUnavailable, "HTTP 302"),
@@ -142,10 +142,10 @@ def test_se_3_a_file_with_a_token(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "options", "says"),
     [
-        ("http://id.example/token", {}, "could be read by anybody on the network"),
+        ("http://id.example/token", {}, "anyone on the network could read the client"),
         ("https://id.example/token", {"clientId": ""}, "the option clientId is missing"),
         ("https://id.example/token", {"clientSecret": ""}, "the option clientSecret is missing"),
-        ("https://id.example/token", {"ssl.trust": "x"}, "there are no options trust"),
+        ("https://id.example/token", {"ssl.trust": "x"}, "unknown options trust"),
         ("https://h/token", {"ssl.truststore.location": "/no", "ssl.truststore.type": "PEM"},
          "ssl.truststore.location=/no cannot be read"),
     ],

@@ -92,7 +92,7 @@ def test_two_directories_without_a_move_are_refused(two: list[Path]) -> None:
     store.moves.promote(NAME)
     store.release()
     (two[1] / MOVES).unlink()
-    with pytest.raises(ConfigError, match=r"t-0 is in both .*one and .*two; move one"):
+    with pytest.raises(ConfigError, match=r"t-0 is in both .*one and .*two; move the one"):
         opened(two)
     (two[1] / MOVES).write_text("?")
     with pytest.raises(ConfigError, match="barnabas_moves is damaged"):

@@ -76,7 +76,7 @@ def test_st_8_a_log_ends_where_a_segment_has_lost_whole_batches(
     end = segment + 3 - lost
     store, log = _opened(tmp_path)
     assert (_offsets(log), log.log_end_offset) == (list(range(end)), end)
-    assert "its end is lost" in caplog.text
+    assert "its end was lost" in caplog.text
     again = append(log, batch(1, 100, producer=(9, 0, end)))
     assert (again.base_offset, again.is_duplicate) == (end, False)
     store.close()

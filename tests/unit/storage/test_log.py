@@ -340,7 +340,9 @@ def test_a_length_that_reads_wrong_skips_no_records(filled: Log) -> None:
     length = int.from_bytes(first.read_batch(8, 4), "big")
     first.open_file().write(8, (length + 32768).to_bytes(4, "big"))
     filled.release()
-    with pytest.raises(CorruptData, match=r"byte 0: a batch of 3\d{4} bytes, where \d+ are left"):
+    with pytest.raises(
+        CorruptData, match=r"byte 0: a batch of 3\d{4} bytes, but only \d+ are left"
+    ):
         read(filled, 2, max_bytes=10_000)
     assert _offsets(read(filled, second.base_offset, max_bytes=1)) == [second.base_offset]
 

@@ -111,7 +111,7 @@ def test_st_8_segments_behind_a_bad_batch_go(
         f"{15:020}.snapshot",
     ]
     assert not list(tmp_path.glob(f"{24:020}.*"))
-    assert f"is corrupt from byte {len(batch(3, 50))} on" in caplog.text
+    assert f"at byte {len(batch(3, 50))}: truncating" in caplog.text
     assert "6 later segments" in caplog.text
 
 

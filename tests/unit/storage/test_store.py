@@ -250,7 +250,7 @@ def test_a_place_is_given_up_with_its_directory_or_its_topic(tmp_path: Path) -> 
     assert placed.path.parent == two
     store.fail_directory(two, OSError(5, "EIO"))
     assert store.place(T1, TOPIC_ID, is_new=True).path.parent == one
-    with pytest.raises(OSError, match="may be there, but it is offline"):
+    with pytest.raises(OSError, match="may be in this log directory, but it is offline"):
         store.place(TopicPartition("t", 2), TOPIC_ID)
     store.close()
 

@@ -56,21 +56,20 @@ def level_edit(changes: Sequence[Change]) -> Edit:
         names = set(logger_names())
         for name, operation, value in changes:
             if operation not in (Operation.SET, Operation.DELETE):
-                raise InvalidRequest(
-                    f"{name}: a log level is set (0) or deleted (1), and nothing else"
-                )
+                raise InvalidRequest(f"{name}: a log level can only be set (0) or deleted (1)")
             # Python would create a logger for any name, and a mistyped name would have no effect.
             if name not in names:
                 raise InvalidConfig(f"Logger {name} does not exist!")
             if operation == Operation.DELETE:
                 if name == ROOT:
                     raise InvalidRequest(
-                        "Removing the log level of the root logger is not allowed: set another"
+                        "Removing the log level of the root logger is not allowed; set another "
+                        "level"
                     )
                 wanted.pop(name, None)
             elif value is None or value not in LEVELS:
                 raise InvalidConfig(
-                    f"Cannot set the log level of {name} to {value}: it is one of "
+                    f"Cannot set the log level of {name} to {value}: must be one of "
                     f"{', '.join(LEVELS)}"
                 )
             else:

@@ -80,7 +80,7 @@ async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> N
     if wanted.kind == ResourceKind.TOPIC:
         # For brokers the empty name means all (KIP-226).
         if not name:
-            raise InvalidRequest("there are no configs for all topics: name one")
+            raise InvalidRequest("a topic name is missing; there are no configs for all topics")
         if not context.is_allowed(name):
             raise TopicAuthorizationFailed(f"not allowed to alter the configs of {name}")
         edit = wanted.edit(_topic_key)
@@ -88,8 +88,8 @@ async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> N
         return
     if wanted.kind not in (ResourceKind.BROKER, ResourceKind.BROKER_LOGGER):
         raise InvalidRequest(
-            f"resource type {wanted.kind} has no configs here: topics (2) have, brokers (4) and "
-            "the loggers of brokers (8)"
+            f"resource type {wanted.kind} has no configs here: use 2 (topic), 4 (broker) or 8 "
+            "(broker loggers)"
         )
     if not context.allowed_to(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed("not allowed to alter the configs of brokers")
@@ -102,8 +102,8 @@ async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> N
         return
     if name not in ("", str(broker_id)):
         raise InvalidRequest(
-            f"this is broker {broker_id}: ask broker {name!r} itself, or give no id to alter what "
-            "is set for all brokers"
+            f"this is broker {broker_id}: send the request to broker {name!r}, or give no id to "
+            "alter the configs of all brokers"
         )
     edit = wanted.edit(_broker_key)
     await dynamic.alter_broker(broker_id if name else None, edit, validate_only=validate_only)
@@ -114,7 +114,7 @@ def check_logger_owner(name: str, broker_id: int) -> None:
     if name != str(broker_id):
         raise InvalidRequest(
             f"Unexpected broker id, expected {broker_id}, but received {name!r}: each broker has "
-            "loggers of its own"
+            "its own loggers"
         )
 
 

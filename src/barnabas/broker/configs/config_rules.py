@@ -79,10 +79,13 @@ def log_changes(before: BrokerConfig, after: BrokerConfig) -> None:
             continue
         key = key_of(name)
         if key.is_sensitive:
-            _log.info("broker config %s has changed", name)
+            _log.info("broker config %s changed", name)
         else:
             _log.info(
-                "broker config %s=%s, was %s", name, _shown(key.text(new)), _shown(key.text(old))
+                "broker config %s changed to %s from %s",
+                name,
+                _shown(key.text(new)),
+                _shown(key.text(old)),
             )
         warning = inert_warning(name)
         if warning is not None:

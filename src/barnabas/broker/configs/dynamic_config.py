@@ -368,7 +368,9 @@ class DynamicConfig:
                 raise UnknownServerError(f"the metadata store does not answer: {error}") from error
             await self._whole_round()
             return changes(current, wanted)
-        raise RequestTimedOut(f"the configs of {entity} are being changed by others all the time")
+        raise RequestTimedOut(
+            f"the configs of {entity} were changed by other clients at every attempt; retry"
+        )
 
     async def _read(self, path: str) -> Znode | None:
         """Read a node on behalf of a client."""
@@ -390,7 +392,7 @@ class DynamicConfig:
                 # Whatever the error is, waiting requests must fail and the next change must be
                 # applied.
                 _log_failure(failure)
-                error = UnknownServerError(f"the change is written, but not applied: {failure}")
+                error = UnknownServerError(f"the change was stored but not applied: {failure}")
             served, self._waiting = self._waiting[:came_before], self._waiting[came_before:]
             _complete(served, error)
             await self._has_session()
@@ -436,7 +438,7 @@ class DynamicConfig:
             try:
                 await self._take_up(entity)
             except CorruptData as error:
-                _log.error("configs of %s stay as they were: %s", entity, error)
+                _log.error("keeping the previous configs of %s: %s", entity, error)
             except MetadataError:
                 self._pending[entity] = None
                 raise
@@ -449,7 +451,7 @@ class DynamicConfig:
         try:
             return config_changes.decode_change(path, node.data)
         except CorruptData as error:
-            _log.error("a change of configs is not understood: %s", error)
+            _log.error("ignoring a malformed config change: %s", error)
             return None
 
     async def _take_up(self, entity: str) -> None:
@@ -509,7 +511,7 @@ class DynamicConfig:
             # be.
             after = before.with_dynamic(per_broker, cluster_wide)
         except ConfigError as error:
-            _log.error("changed configs of the broker are left out: %s", error)
+            _log.error("ignoring the changed configs of this broker: %s", error)
             return
         log_changes(before, after)
         self.apply(after)
@@ -527,12 +529,12 @@ class DynamicConfig:
         try:
             stored = {} if node is None else layout.decode_config(path, node.data)
         except CorruptData as error:
-            _log.error("changed configs are left out: %s", error)
+            _log.error("ignoring unreadable configs: %s", error)
             return {}
         settings, unreadable = self._secrets.open(stored)
         reasons = {**unreadable, **unusable(settings, is_for_all=broker_id is None)}
         for reason in reasons.values():
-            _log.error("%s: a setting is left out: %s", path, reason)
+            _log.error("%s: ignoring a setting: %s", path, reason)
         return {name: text for name, text in settings.items() if name not in reasons}
 
     async def _remove_old(self, names: frozenset[str], now_ms: int) -> None:
@@ -554,21 +556,21 @@ def apply_log_level(config: BrokerConfig) -> None:
 
 def _log_unusable(topic: str, overrides: Mapping[str, str]) -> None:
     for reason in topic_keys.unusable(overrides).values():
-        _log.error("topic %s: a setting is left out: %s", topic, reason)
+        _log.error("topic %s: ignoring a setting: %s", topic, reason)
 
 
 def _log_failure(failure: Exception) -> None:
     if isinstance(failure, SessionExpired):
-        _log.warning("changes of configs are taken up in the next session: %s", failure)
+        _log.warning("config changes will be applied in the next session: %s", failure)
     elif isinstance(failure, BarnabasError):
-        _log.error("a change of configs was not taken up: %s", failure)
+        _log.error("a config change was not applied: %s", failure)
     else:
-        _log.error("a change of configs was not taken up", exc_info=failure)
+        _log.error("a config change was not applied", exc_info=failure)
 
 
 def _shown(settings: Mapping[str, str]) -> str:
     texts = ", ".join(f"{name}={text}" for name, text in settings.items())
-    return texts or "no settings of its own"
+    return texts or "no overrides"
 
 
 def _complete(waiting: list[asyncio.Future[None]], error: Exception | None) -> None:

@@ -97,7 +97,7 @@ class StoredSecrets:
                 await store.commit([Set(path, layout.encode_config(renewed), node.version)])
             except BadVersion:
                 continue
-            _log.info("the passwords of %s are encrypted by the new %s", path, _SECRET)
+            _log.info("the passwords of %s have been re-encrypted with the new %s", path, _SECRET)
             return
 
     def _renew_text(self, name: str, text: str) -> str:

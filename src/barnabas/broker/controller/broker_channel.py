@@ -100,7 +100,7 @@ class BrokerChannel:
     def _on_ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
-            _log.error("the channel to %s has failed", self, exc_info=error)
+            _log.error("the channel to %s failed", self, exc_info=error)
             self._deposed(error)
 
     async def _run(self) -> None:
@@ -116,7 +116,7 @@ class BrokerChannel:
                     self._deposed(error)
                 except StaleBrokerEpoch as error:
                     # The store also reports this in a moment; this channel is then closed.
-                    _log.info("%s has registered again: %s", self, error)
+                    _log.info("%s has re-registered: %s", self, error)
                     self._backlog.clear()
                 else:
                     self._backlog.remove_first()
@@ -138,21 +138,21 @@ class BrokerChannel:
                     level = (
                         logging.DEBUG if isinstance(error, UnsupportedVersion) else logging.ERROR
                     )
-                    _log.log(level, "%s refuses %s: %s", self, _kind(pending), error)
+                    _log.log(level, "%s rejected %s: %s", self, _kind(pending), error)
                     return {}
                 reason: BarnabasError = error
             except BarnabasError as error:
                 reason = error
             else:
                 if backoff_s >= _MAX_BACKOFF_S:
-                    _log.warning("%s answers again", self)
+                    _log.warning("%s is responding again", self)
                 return codes
             # A broker that is starting or stopping cannot be reached for a moment: no reason to
             # warn.
             if backoff_s < _MAX_BACKOFF_S:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
                 level = logging.WARNING if backoff_s == _MAX_BACKOFF_S else logging.DEBUG
-                _log.log(level, "%s: %s is sent again: %s", self, _kind(pending), reason)
+                _log.log(level, "%s: resending %s: %s", self, _kind(pending), reason)
             await asyncio.sleep(backoff_s)
 
     def __str__(self) -> str:

@@ -82,7 +82,7 @@ class BrokerChannels:
                 self._channels[broker_id].send(request, image)
             elif self._peers is None:
                 _log.error(
-                    "%s for broker %d is not sent: this broker runs without others",
+                    "cannot send %s to broker %d: this broker is not part of a cluster",
                     type(request).__name__,
                     broker_id,
                 )
@@ -127,7 +127,7 @@ class BrokerChannels:
             except OSError as error:
                 # If a log cannot be created or removed, that replica fails, which its clients see;
                 # other topics are not affected.
-                _log.error("%s was not carried out: %s", type(part).__name__, error)
+                _log.error("%s failed: %s", type(part).__name__, error)
                 # As for a remote broker, it is then not known what it hosts.
                 codes = {} if isinstance(part, LeaderAndIsr) else None
             # An UpdateMetadata has no error codes for partitions.

@@ -33,5 +33,6 @@ async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
             return await shielded(task)
     except TimeoutError:
         raise RequestTimedOut(
-            f"not done within {waits_ms} ms; it continues, so check before you retry"
+            f"not completed within {waits_ms} ms; it continues in the background, so check the "
+            "result before you retry"
         ) from None

@@ -182,7 +182,7 @@ class ControllerElection:
     def _session_changed(self, state: SessionState) -> None:
         # ZK-5: another broker may be controller by now, so this term makes no more decisions.
         if self._is_session_over and self._term is not None:
-            self._term.events.end(SessionExpired(layout.CONTROLLER, "the session is over"))
+            self._term.events.end(SessionExpired(layout.CONTROLLER, "the session has expired"))
         self._due.set()
 
     async def _begin_session(self) -> None:
@@ -211,7 +211,10 @@ class ControllerElection:
             await self._store.commit([Set(layout.broker_path(self._broker.broker_id), data)])
         except MetadataError as error:
             # Until the next start, a newly elected controller is more careful than necessary.
-            _log.info("the registration still warns of lost records: %s", error)
+            _log.info(
+                "cannot clear the warning about lost records from this broker's registration: %s",
+                error,
+            )
 
     # --- terms -----------------------------------------------------------------------------------
 
@@ -282,12 +285,14 @@ class ControllerElection:
         was_active = self._term is not None
         self._end_term(error)
         if not was_active:
-            _log.warning("this broker cannot register, or be elected controller: %s", error)
+            _log.warning("this broker cannot register or become controller: %s", error)
             return
         self.controller_id = _UNKNOWN
         if _is_doubtful(error):
             # Another broker need not be controller; but what the store holds has to be read first.
-            _log.warning("controller resigned, and reads everything again: %s", error)
+            _log.warning(
+                "controller resigned; reloading its state from the metadata store: %s", error
+            )
             return
         self._close_channels()
         if isinstance(error, MetadataError | KafkaError):
@@ -299,7 +304,7 @@ class ControllerElection:
         try:
             await resign(self._store, self._context.view.broker_id)
         except BarnabasError as failure:
-            _log.warning("%s could not be deleted: %s", layout.CONTROLLER, failure)
+            _log.warning("cannot delete %s: %s", layout.CONTROLLER, failure)
 
     def _end_term(self, error: Exception) -> None:
         term, self._term = self._term, None

@@ -142,7 +142,7 @@ class ControllerTerm:
     def _machine(self) -> Controller:
         if self._controller is None:
             raise NotController(
-                "this broker has been elected, and is still reading the cluster's state"
+                "this broker has been elected controller but is still loading the cluster's state"
             )
         return self._controller
 

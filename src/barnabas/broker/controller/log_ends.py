@@ -75,7 +75,8 @@ class LogEndQuery:
             if not unknown:
                 return
             _log.warning(
-                "no leader for %s, such as %s, until the log end offset of every replica is known",
+                "electing no leader for %s, such as %s, until the log end offset of every "
+                "replica is known",
                 counted(len(unknown), "partition"),
                 min(unknown),
             )
@@ -104,7 +105,7 @@ class LogEndQuery:
             finally:
                 connection.close()
         except BarnabasError as error:
-            _log.info("broker %d returns no log end offsets: %s", broker.broker_id, error)
+            _log.info("broker %d returned no log end offsets: %s", broker.broker_id, error)
 
     def _take(self, broker: BrokerImage, answer: FetchResponse) -> None:
         ends = {}
@@ -116,14 +117,14 @@ class LogEndQuery:
                 # again.
                 if each.error_code != NONE:
                     _log.info(
-                        "broker %d returns no log end offset of %s: error %d",
+                        "broker %d returned no log end offset for %s: error %d",
                         broker.broker_id,
                         name,
                         each.error_code,
                     )
                 elif diverging.end_offset < 0:
                     raise CorruptData(
-                        f"broker {broker.broker_id} returned no log end offset of {name}"
+                        f"broker {broker.broker_id} returned no log end offset for {name}"
                     )
                 else:
                     end = LogEnd(diverging.epoch, diverging.end_offset, broker.epoch)

@@ -59,8 +59,8 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
         # cluster's.
         if known is not None and cluster_id not in (None, known):
             raise ConfigError(
-                f"the data belongs to cluster {cluster_id}, the metadata to cluster {known}: "
-                "start with the data of that cluster, or with empty log.dirs"
+                f"the data in log.dirs belongs to cluster {cluster_id}, but the metadata belongs "
+                f"to cluster {known}: start with the data of that cluster or with empty log.dirs"
             )
         found = known or cluster_id or uuid_text(random.uuid())
         if known is None:
@@ -95,14 +95,13 @@ async def register(
         # ZK-2: another broker has this id and is alive.
         if left_ms <= 0 or node.owner == store.session_id:
             raise ConfigError(
-                f"broker.id={broker.broker_id} is taken by a broker that is running; "
-                "choose another id"
+                f"broker.id={broker.broker_id} is in use by a running broker; choose another id"
             )
         if not is_logged:
             is_logged = True
             _log.info(
-                "broker.id=%d is registered already, by an earlier run or by another broker: "
-                "waiting up to %.0f s for that session to end",
+                "broker.id=%d is already registered by a previous run or another broker; waiting "
+                "up to %.0f s for that session to expire",
                 *(broker.broker_id, left_ms / 1000),
             )
         with suppress(TimeoutError):
@@ -115,7 +114,7 @@ async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock:
 
     Raises NodeExists, or if the node is absent, OutcomeUnknown or SessionExpired.
     """
-    absent: MetadataError = SessionExpired(path, "the session has ended since its commit")
+    absent: MetadataError = SessionExpired(path, "the session expired right after the registration")
     try:
         # In two steps, as in Kafka: the data version of a registration is never 0.
         data = layout.encode_broker(broker, clock.wall_ms())

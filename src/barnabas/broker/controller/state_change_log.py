@@ -19,7 +19,7 @@ def log_election(found: ClusterImage, after: ClusterImage, known_live: Container
     yet, as when a cluster starts from its data.
     """
     _log.info(
-        "controller elected, epoch %d: broker %d; live brokers: %d, topics: %d",
+        "controller elected in epoch %d: broker %d; live brokers: %d, topics: %d",
         after.controller_epoch,
         after.controller_id,
         len(after.brokers),
@@ -38,11 +38,11 @@ def log_brokers(before: ClusterImage, after: ClusterImage) -> None:
         now = after.brokers.get(broker_id)
         if now is not None and now.epoch == broker.epoch:
             continue
-        event = "has failed" if now is None else "has failed and registered again"
+        event = "has failed" if now is None else "failed and re-registered"
         _log_absence(broker_id, event, before, after, is_failure=True)
     for broker_id in after.brokers:
         if broker_id not in before.brokers:
-            _log.info("broker %d has registered, %d are live", broker_id, len(after.brokers))
+            _log.info("broker %d registered; live brokers: %d", broker_id, len(after.brokers))
 
 
 def log_reassignments(

@@ -39,11 +39,12 @@ class StrayLogs:
         if not partitions:
             return None
         text = (
-            f"topic {topic} is not created automatically: the metadata does not know it, but "
-            f"its logs are on this broker ({', '.join(map(str, partitions[:3]))}"
-            f"{' ...' if len(partitions) > 3 else ''}). Restore the metadata that they belong to; "
-            "or, if they are not needed, move them elsewhere while the broker is stopped, or "
-            "create the topic with `barnabas topics create`, which sets them aside"
+            f"topic {topic} was not created automatically: it is not in the metadata, but its "
+            "logs are on this broker "
+            f"({', '.join(map(str, partitions[:3]))}{' ...' if len(partitions) > 3 else ''}). "
+            "Restore the metadata that they belong to; or, if they are not needed, stop the "
+            "broker and move them elsewhere, or create the topic with `barnabas topics create`, "
+            "which sets them aside"
         )
         if topic not in self._logged:
             self._logged.add(topic)

@@ -71,7 +71,9 @@ class ToolRequests:
         for name, error in outcomes.items():
             # A tool names all partitions, most of which have their preferred leader.
             if error is not None and not isinstance(error, ElectionNotNeeded):
-                _log.warning("%s: no preferred leader for %s: %s", ELECTION, name, error)
+                _log.warning(
+                    "%s: cannot elect the preferred leader of %s: %s", ELECTION, name, error
+                )
         await self._write(ELECTION, {})
 
     async def _start(self, image: ClusterImage) -> None:
@@ -92,7 +94,7 @@ class ToolRequests:
         await self._carry_out(decide)
         for name, error in outcomes.items():
             if error is not None:
-                _log.warning("%s: %s stays where it is: %s", MOVES, name, error)
+                _log.warning("%s: cannot reassign %s: %s", MOVES, name, error)
 
     async def _read(self, path: str) -> dict[TopicPartition, tuple[int, ...]] | None:
         """Read a request's partitions; None if there is no request, or it cannot be understood."""
@@ -108,7 +110,7 @@ class ToolRequests:
                 for each in entries
             }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            _log.error("%s is not understood (%r) and is removed: %r", path, error, node.data)
+            _log.error("removing malformed %s (%r): %r", path, error, node.data)
             await self._write(path, {})
             return None
 

@@ -111,7 +111,7 @@ class TopicAdmin:
             async with asyncio.timeout(_PATIENCE_S):
                 await self._view.until(is_led)
         except TimeoutError:
-            return LeaderNotAvailable(f"topic {name} is requested, but has no leader yet")
+            return LeaderNotAvailable(f"topic {name} is being created but has no leader yet")
         return self._view.image.topics[name]
 
     async def create_partitions(
@@ -131,8 +131,8 @@ class TopicAdmin:
             known = term.image.topics.get(topic) or _not_yet(NewTopic(topic), {})
             return known._replace(partitions={**known.partitions, **_never_led(added)})
         _log.warning(
-            "topic %s has %s now and had %d: a key may go to another partition than "
-            "before, so the records of one key are in order only from now on",
+            "topic %s now has %s (previously %d): a key may map to a different partition than "
+            "before, so the order of its records is guaranteed only from now on",
             topic,
             counted(total, "partition"),
             len(existing),
@@ -160,8 +160,9 @@ class TopicAdmin:
             elif term.is_deletion_blocked(name):
                 outcomes.append(
                     RequestTimedOut(
-                        f"topic {name} is being deleted, but a replica is on a broker or in a log "
-                        "directory that has failed: it is deleted when that is back"
+                        f"topic {name} is being deleted, but one of its replicas is on a failed "
+                        "broker or log directory: the deletion completes when that is available "
+                        "again"
                     )
                 )
             else:
@@ -183,7 +184,7 @@ def _acceptable(
 def _created_topic(term: ControllerTerm, name: str) -> Outcome:
     created = term.image.topics.get(name)
     if created is None:
-        return UnknownTopicOrPartition(f"topic {name} was deleted as soon as it was created")
+        return UnknownTopicOrPartition(f"topic {name} was deleted right after its creation")
     return created
 
 

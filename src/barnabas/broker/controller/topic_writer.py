@@ -174,7 +174,9 @@ class TopicWriter:
                     f"A partition reassignment is in progress for the topic '{topic}'."
                 )
             if 0 not in before.replicas:
-                raise InvalidPartitions(f"topic {topic} has no partition 0 to begin from")
+                raise InvalidPartitions(
+                    f"topic {topic} has no partition 0 to take the replication factor from"
+                )
             check_growth(topic, len(before.replicas), total)
             if assignment is None:
                 added = place_more(_racks(image), before.replicas, total)

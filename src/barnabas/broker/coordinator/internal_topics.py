@@ -99,9 +99,9 @@ def _unwritable(topic: NewTopic, config: BrokerConfig) -> str:
     key = REPLICATION_FACTORS[topic.name]
     return (
         f"{_MIN_ISR} is {min_isr}{_origin(config, _MIN_ISR)}, and {key} is only "
-        f"{topic.replication_factor}{_origin(config, key)}: no write would ever be acknowledged; "
-        f"set {_MIN_ISR} to {topic.replication_factor} or less, or {key} to {min_isr} or more, and "
-        "start this broker again"
+        f"{topic.replication_factor}{_origin(config, key)}: no write could ever be acknowledged; "
+        f"set {_MIN_ISR} to {topic.replication_factor} or less, or {key} to {min_isr} or more, "
+        "and restart this broker"
     )
 
 
@@ -115,8 +115,8 @@ def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
         return str(outcome)
     key = REPLICATION_FACTORS[name]
     return (
-        f"{key} is {config.int(key)}{_origin(config, key)}: {outcome}; start more brokers, or set "
-        f"{key} to as many as there will be, and start this one again"
+        f"{key} is {config.int(key)}{_origin(config, key)}: {outcome}; start more brokers, or "
+        f"set {key} to the number of brokers that there will be and restart this one"
     )
 
 

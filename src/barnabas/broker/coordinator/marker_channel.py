@@ -110,11 +110,11 @@ class MarkerChannels:
                 broker_id, WRITE_TXN_MARKERS, request, timeout_ms, _VERSION
             )
         except (Unreachable, BarnabasError) as error:
-            _log.info("markers for broker %d: %s", broker_id, error)
+            _log.info("cannot send transaction markers to broker %d: %s", broker_id, error)
             refused = CoordinatorNotAvailable(str(error))
             return [dict.fromkeys(waiting.partitions, refused) for waiting in batch]
         markers = cast(WriteTxnMarkersResponse, answer).markers
-        silent = CoordinatorNotAvailable("the answer lacks this partition")
+        silent = CoordinatorNotAvailable("the response lacks this partition")
         found: list[dict[TopicPartition, KafkaError | None]] = []
         for at, waiting in enumerate(batch):
             errors: dict[TopicPartition, KafkaError | None] = dict.fromkeys(

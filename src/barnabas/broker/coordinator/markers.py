@@ -224,7 +224,7 @@ class _Sending:
     def _try_again(self, refused: Sequence[tuple[TopicPartition, KafkaError]]) -> None:
         if self._retry_s == _FIRST_RETRY_S:
             _log.warning(
-                "the transaction of %r cannot be completed in %s%s yet: %s; retrying until it can",
+                "cannot complete the transaction of %r in %s%s yet: %s; retrying",
                 self._markers.transactional_id,
                 refused[0][0],
                 f" and {len(refused) - 1} more of its partitions" if len(refused) > 1 else "",
@@ -236,7 +236,7 @@ class _Sending:
 
     def _give_up(self, topic_partition: TopicPartition, error: KafkaError) -> None:
         _log.error(
-            "the transaction of %r cannot be completed: a later coordinator has written to %s (%s)",
+            "cannot complete the transaction of %r: a later coordinator has written to %s (%s)",
             self._markers.transactional_id,
             topic_partition,
             error,

@@ -53,8 +53,8 @@ class ProducerIds:
                 async with asyncio.timeout_at(deadline):
                     await shielded(self._taking)
             except (TimeoutError, NotController) as error:
-                why = str(error) or "the metadata store is waited for"
-                raise CoordinatorLoadInProgress(f"no producer ids are left: {why}") from error
+                why = str(error) or "waiting for the metadata store"
+                raise CoordinatorLoadInProgress(f"no producer ids are available: {why}") from error
         return producer_id
 
     async def _take(self) -> None:

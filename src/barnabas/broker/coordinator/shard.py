@@ -131,7 +131,9 @@ class Shard(Generic[M]):
         self._next_ticket += 1
         reply = self._owed[ticket] = PendingReply(self.replica, fail, self._context.timeout_ms)
         if self.is_dropped:
-            self._refuse_all(NotCoordinator("the partition of this coordinator has moved"))
+            self._refuse_all(
+                NotCoordinator("the partition of this coordinator has moved to another broker")
+            )
         else:
             now = self.now()
             decision = decide(self.machine, ticket, now)
@@ -164,7 +166,9 @@ class Shard(Generic[M]):
         self.is_dropped = True
         if self._timer is not None:
             self._timer.cancel()
-        self._refuse_all(NotCoordinator("the partition of this coordinator has moved"))
+        self._refuse_all(
+            NotCoordinator("the partition of this coordinator has moved to another broker")
+        )
 
     def _refuse_all(self, error: KafkaError) -> None:
         owed, self._owed = self._owed, {}

@@ -99,7 +99,7 @@ def _apply(
         # Kafka also skips them: a newer coordinator's records must not stop an older broker.
         if error.version not in unknown:
             unknown.add(error.version)
-            _log.warning("records of version %d are of a newer Kafka: skipped", error.version)
+            _log.warning("skipping records of version %d, which a newer Kafka wrote", error.version)
         return
     except CorruptData as error:
         raise CorruptData(f"the record at offset {record.offset}: {error}") from error

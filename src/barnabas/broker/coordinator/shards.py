@@ -90,7 +90,9 @@ class Shards(Generic[M]):
             return shard
         name = f"{self.topic}-{partition}"
         if partition in self._refused:
-            raise CoordinatorNotAvailable(f"{name} cannot be read; the broker's log says why")
+            raise CoordinatorNotAvailable(
+                f"{name} cannot be read; see the broker's log for the reason"
+            )
         if any(replica.topic_partition.partition == partition for replica in self._loading):
             raise CoordinatorLoadInProgress(f"{name} is being loaded")
         raise NotCoordinator(f"this broker does not lead {name}")
@@ -192,9 +194,10 @@ class Shards(Generic[M]):
     def _refuse(self, partition: int, error: Exception) -> None:
         self._refused.add(partition)
         _log.error(
-            "%s-%d cannot be loaded: %s. What it coordinates is not available, all else is. Look "
-            "at it with `barnabas dump --verify`; restore it from a replica or a copy, or move its "
-            "directory away, and restart the broker",
+            "%s-%d cannot be loaded: %s. The groups or transactions that it coordinates are "
+            "unavailable; everything else works. Check it with `barnabas dump --verify`; restore "
+            "it from a replica or a backup, or move its directory elsewhere, and restart the "
+            "broker",
             self.topic,
             partition,
             error,

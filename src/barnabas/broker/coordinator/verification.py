@@ -94,7 +94,7 @@ class Verification:
                 raise error_for_code(code)
         except _PASSING as error:
             raise NotEnoughReplicas(
-                f"{replica.topic_partition}: not known yet whether it is in the transaction: "
+                f"{replica.topic_partition}: cannot verify yet whether it is in the transaction: "
                 f"{error}"
             ) from error
         # As in Kafka, a Produce has INVALID_PRODUCER_EPOCH for this error.

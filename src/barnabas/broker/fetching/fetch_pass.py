@@ -185,7 +185,9 @@ class FetchPass:
             # same name that was created after it (KIP-516).
             known = self._context.node.view.image.topic_names.get(topic_id)
             if known is None:
-                raise UnknownTopicId("no topic has this id (deleted, or not yet known here)")
+                raise UnknownTopicId(
+                    "no topic has this id (it was deleted, or this broker does not know it yet)"
+                )
             topic = known
         # There is no down-conversion, as in Kafka with log.message.downconversion.enable=false
         # (ST-5).
@@ -231,7 +233,7 @@ class FetchPass:
 
     def _on_disk_error(self, replica: Replica, error: OSError) -> None:
         if not is_out_of_descriptors(error):  # which is logged once per topic
-            _log.error("read of %s failed: %s", replica.topic_partition, error)
+            _log.error("reading %s failed: %s", replica.topic_partition, error)
         replica.fail(error)
 
     # --- answering -------------------------------------------------------------------------------

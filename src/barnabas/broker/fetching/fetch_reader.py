@@ -221,7 +221,7 @@ def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset 
     if epoch < 0 or end_offset < 0:
         raise OffsetOutOfRange(f"leader epoch {wanted.last_fetched_epoch} is unknown")
     if wanted.fetch_offset < log.log_start_offset:
-        raise OffsetOutOfRange(f"the log begins at {log.log_start_offset}")
+        raise OffsetOutOfRange(f"the log starts at offset {log.log_start_offset}")
     # The reader's last record has an epoch that this log lacks, or lies beyond the end of its epoch
     # here: its log has diverged, and serving more records would mix both logs (KIP-320).
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:

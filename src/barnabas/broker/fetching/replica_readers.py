@@ -200,6 +200,6 @@ def _check_in_log(replica: Replica, offset: int) -> None:
     log = replica.log
     if not log.log_start_offset <= offset <= log.log_end_offset:
         raise OffsetOutOfRange(
-            f"{offset} is not in {replica.topic_partition}, which has "
+            f"offset {offset} is out of range for {replica.topic_partition}, which has offsets "
             f"{log.log_start_offset} to {log.log_end_offset}"
         )

@@ -51,5 +51,5 @@ def _alteration(resource: AlterConfigsResource) -> Alteration:
 
 def _refuse(key_of: object) -> NoReturn:
     raise InvalidRequest(
-        "log levels are changed by IncrementalAlterConfigs: AlterConfigs would remove all of them"
+        "AlterConfigs would remove all log levels; change them with IncrementalAlterConfigs"
     )

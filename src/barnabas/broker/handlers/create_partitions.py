@@ -81,4 +81,6 @@ async def _create(
     await within(request.timeout_ms, growth)
     # Kafka does not wait then: it answers REQUEST_TIMED_OUT for work that has begun.
     if request.timeout_ms <= 0:
-        raise RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")
+        raise RequestTimedOut(
+            "started; with a timeout of 0 the broker does not wait for it to complete"
+        )

@@ -54,8 +54,7 @@ async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateT
     """Refuse all topics, as Kafka's controller does if they have too many partitions."""
     count = len(request.topics)
     error = PolicyViolation(
-        f"{count} topics at once: at most {MAX_NEW_PARTITIONS} are allowed, create more in several "
-        "requests"
+        f"{count} topics at once; at most {MAX_NEW_PARTITIONS} are allowed, so use several requests"
     )
     results = [_result(context, topic, error) async for topic in in_slices(request.topics)]
     return CreateTopicsResponse(topics=results)
@@ -135,7 +134,9 @@ async def _create(
     if request.timeout_ms > 0:
         return outcomes
     # Kafka does not wait then, so it does not know: librdkafka relies on this very answer.
-    started = RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")
+    started = RequestTimedOut(
+        "started; with a timeout of 0 the broker does not wait for it to complete"
+    )
     return [each if isinstance(each, KafkaError) else started for each in outcomes]
 
 
@@ -178,7 +179,7 @@ def _assignment(topic: CreatableTopic) -> dict[int, list[int]] | None:
         return None
     if len(topic.assignments) > MAX_NEW_PARTITIONS:
         raise InvalidPartitions(
-            f"{len(topic.assignments)} partitions at once: at most {MAX_NEW_PARTITIONS} are allowed"
+            f"{len(topic.assignments)} partitions at once; at most {MAX_NEW_PARTITIONS} are allowed"
         )
     # The assignment implies both numbers; Kafka refuses them even where they match it.
     if topic.num_partitions != _BROKER_DEFAULT or topic.replication_factor != _BROKER_DEFAULT:
@@ -189,7 +190,7 @@ def _assignment(topic: CreatableTopic) -> dict[int, list[int]] | None:
     assignment = {each.partition_index: list(each.broker_ids) for each in topic.assignments}
     if sorted(assignment) != list(range(len(topic.assignments))):
         raise InvalidReplicaAssignment(
-            f"topic {topic.name}: partitions must be numbered from 0 without a gap"
+            f"topic {topic.name}: partitions must be numbered from 0 without gaps"
         )
     return assignment
 

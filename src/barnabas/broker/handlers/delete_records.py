@@ -88,7 +88,7 @@ def _delete(
     try:
         # A coordinator loads its state from the log start on and would lose groups or transactions.
         if topic in INTERNAL_TOPICS:
-            raise InvalidTopic(f"{topic} is internal")
+            raise InvalidTopic(f"{topic} is an internal topic")
         replica = context.node.replicas.leader_of((topic, wanted.partition_index))
         offset = _delete_below(context, replica, wanted.offset)
         result.low_watermark = _low_watermark(context, replica)
@@ -136,12 +136,14 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
         # `leader_of` raises an error if this broker no longer leads. By now the name may also
         # belong to another topic, whose offsets are unrelated.
         if context.node.replicas.leader_of(name) is not replica:
-            raise NotLeaderOrFollower(f"{name} was deleted and created again")
+            raise NotLeaderOrFollower(f"{name} was deleted and recreated")
         if _low_watermark(context, replica) >= pending.offset:
             return
         left_s = until - loop.time()
         if left_s <= 0:
-            raise RequestTimedOut(f"not all live replicas of {name} begin at {pending.offset} yet")
+            raise RequestTimedOut(
+                f"not all live replicas of {name} start at offset {pending.offset} yet"
+            )
         await replica.low_watermark_moves(min(left_s, _LOOK_AGAIN_S))
 
 
@@ -156,7 +158,7 @@ def _delete_below(context: Context, replica: Replica, offset: int) -> int:
         offset = high_watermark
     if not 0 <= offset <= high_watermark:
         raise OffsetOutOfRange(
-            f"{offset} is not within 0 and {high_watermark}, the high watermark of "
+            f"offset {offset} is not between 0 and {high_watermark}, the high watermark of "
             f"{replica.topic_partition}"
         )
     try:

@@ -70,7 +70,9 @@ def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | N
     # As in Kafka with ZooKeeper, the answer waits until the topic is deleted on all brokers, which
     # only the controller sees.
     if not context.node.controller.is_active:
-        return NotController("this broker is not the controller, which alone deletes topics")
+        return NotController(
+            "this broker is not the controller, and only the controller deletes topics"
+        )
     if any(each.name is not None and each.topic_id != _NO_TOPIC_ID for each in wanted):
         return InvalidRequest("Topic name and topic ID can not both be specified.")
     return None
@@ -138,7 +140,9 @@ async def _delete(context: Context, names: list[str], timeout_ms: int) -> list[K
     # As for CreateTopics: with a timeout of 0, Kafka gives this answer for work that has begun.
     if timeout_ms > 0:
         return outcomes
-    started = RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")
+    started = RequestTimedOut(
+        "started; with a timeout of 0 the broker does not wait for it to complete"
+    )
     return [outcome or started for outcome in outcomes]
 
 

@@ -140,8 +140,8 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
         return topic_configs(node.config, topic.config)
     if resource.resource_type != _BROKER:
         raise InvalidRequest(
-            f"resource type {resource.resource_type} has no configs here: use 2 (topic), "
-            "4 (broker) or 8 (loggers of a broker)"
+            f"resource type {resource.resource_type} has no configs here: use 2 (topic), 4 "
+            "(broker) or 8 (broker loggers)"
         )
     _check_may_describe(context)
     # The empty name stands for the defaults of all brokers (KIP-226).

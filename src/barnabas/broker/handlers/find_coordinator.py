@@ -107,7 +107,7 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
                 host, port = context.address_of(broker)
                 return Coordinator(key=key, node_id=leader, host=host, port=port, error_message="")
             missing = f"{topic.name}-{number} has no leader; retry"
-        error = CoordinatorNotAvailable(missing or "no coordinator is known yet; retry")
+        error = CoordinatorNotAvailable(missing or "the coordinator is not known yet; retry")
     return Coordinator(
         key=key, node_id=-1, port=-1, error_code=error.code, error_message=str(error)
     )
@@ -122,5 +122,5 @@ def _refusal(context: Context, key_type: int, key: str) -> KafkaError | None:
         if not context.allowed_to(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
             return TransactionalIdAuthorizationFailed(f"not allowed to describe {key!r}")
     else:
-        return InvalidRequest(f"unknown key type {key_type}: 0 is a group, 1 a transactional id")
+        return InvalidRequest(f"unknown key type {key_type}: use 0 (group) or 1 (transactional id)")
     return None

@@ -198,7 +198,9 @@ def _answer(
     timestamp = wanted.timestamp
     is_special = timestamp < 0 and context.version != _OLD_STYLE
     if is_special and context.version < _FIRST_VERSION_OF.get(timestamp, context.version + 1):
-        raise UnsupportedVersion(f"timestamp {timestamp} is not known in version {context.version}")
+        raise UnsupportedVersion(
+            f"timestamp {timestamp} is not supported in version {context.version}"
+        )
     replicas = context.node.replicas
     find = replicas.replica_of if request.replica_id == _ANY_REPLICA else replicas.leader_of
     replica = find(name, wanted.current_leader_epoch)

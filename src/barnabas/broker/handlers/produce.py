@@ -328,7 +328,7 @@ def admit_granted(
     if not isinstance(records, memoryview) or not len(records):
         raise InvalidRecord(f"no records for {place[0]}-{place[1]}")
     if attributes & CODEC_MASK == ZSTD and context.version < _ZSTD:
-        raise UnsupportedCompressionType(f"zstd needs Produce version {_ZSTD}")
+        raise UnsupportedCompressionType(f"zstd needs Produce version {_ZSTD} or later")
     if attributes & TRANSACTIONAL:
         _check_transactional(context, replica, transactional_id, records)
     return replica
@@ -384,7 +384,7 @@ def _check(context: Context, acks: int, topic: str) -> None:
     if not context.is_allowed(topic):
         raise TopicAuthorizationFailed(f"not allowed to write to {topic}")
     if topic in INTERNAL_TOPICS:
-        raise InvalidTopic(f"{topic} is internal: clients may not write to it")
+        raise InvalidTopic(f"{topic} is an internal topic; clients may not write to it")
 
 
 def settle(

@@ -79,26 +79,32 @@ class ControlledShutdown(NamedTuple):
             try:
                 left = await self._ask_as_long_as_it_helps()
             except BarnabasError as error:
-                _log.warning("controlled shutdown was refused, or not answered: %s", error)
+                _log.warning("controlled shutdown failed: %s", error)
                 left = self._led_partitions()
             else:
                 if not left:
-                    _log.info("this broker leads no partition any more")
+                    _log.info("this broker no longer leads any partition")
                     return True
                 _log.warning(
-                    "this broker still leads %s that no other broker can lead, such as %s",
+                    "this broker still leads %s that no other broker can take over, such as %s",
                     counted(len(left), "partition"),
                     left[0],
                 )
             if attempt < attempts:
                 await self._back_off(left, config.int("controlled.shutdown.retry.backoff.ms"))
             if self._is_alone:
-                _log.info("no other broker is live that could lead anything")
+                _log.info("no other broker is live to take over partitions")
                 return True
             if not self._has_heirs(left):
-                _log.info("no other live broker has a replica of what this one leads")
+                _log.info(
+                    "no other live broker has a replica of the partitions that this broker leads"
+                )
                 return False
-        _log.warning("this broker stops all the same, after %s", counted(attempts, "attempt"))
+        _log.warning(
+            "proceeding to do an unclean shutdown as all the controlled shutdown attempts "
+            "failed (%s)",
+            counted(attempts, "attempt"),
+        )
         return False
 
     @property
@@ -147,7 +153,7 @@ class ControlledShutdown(NamedTuple):
                 if self.store.session_state is not SessionState.CONNECTED:
                     raise NotController("the metadata store does not answer")
                 if self._is_alone:
-                    raise NotController("the last of the other brokers has failed")
+                    raise NotController("all other brokers have failed")
                 if self.clock.monotonic_ms() >= ends_at_ms:
                     raise RequestTimedOut(f"no answer within {timeout_ms} ms")
                 with suppress(TimeoutError):
@@ -163,7 +169,7 @@ class ControlledShutdown(NamedTuple):
             return await controller.controlled_shutdown(view.broker_id, view.broker_epoch)
         controller_id = controller.controller_id
         if controller_id in (-1, view.broker_id):
-            raise NotController("there is no controller at the moment")
+            raise NotController("no controller is available")
         request = ControlledShutdownRequest(
             broker_id=view.broker_id, broker_epoch=view.broker_epoch
         )

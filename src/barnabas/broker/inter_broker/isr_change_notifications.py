@@ -53,7 +53,7 @@ async def read_announced(store: MetadataStore) -> Announced:
         try:
             partitions.update(dict.fromkeys(layout.decode_isr_change(path, node.data)))
         except CorruptData as error:
-            _log.error("what a leader says of its ISRs is not understood: %s", error)
+            _log.error("ignoring a malformed ISR change notification: %s", error)
     return Announced(list(partitions), paths)
 
 

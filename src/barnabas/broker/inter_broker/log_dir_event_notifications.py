@@ -50,7 +50,7 @@ async def take(store: MetadataStore, epoch_version: int) -> list[int]:
         try:
             broker_ids[int(json.loads(node.data or b"")["broker"])] = None
         except (ValueError, KeyError, TypeError) as error:
-            _log.error("%s is not understood (%r): %r", path, error, node.data)
+            _log.error("ignoring malformed %s (%r): %r", path, error, node.data)
         # Even a node that is not understood: otherwise it would be read again in each round.
         with suppress(NoNode):
             await store.commit([Check(CONTROLLER_EPOCH, epoch_version), Delete(path)])

@@ -42,7 +42,7 @@ class PeerLinks:
         """
         broker = self._view.image.brokers.get(broker_id)
         if broker is None:
-            raise ConnectionLost(f"broker {broker_id} is not registered at the moment")
+            raise ConnectionLost(f"broker {broker_id} is not registered")
         link = self._links.get(broker_id)
         # Another registration is another process, perhaps at another address.
         if link is None or link.broker.epoch != broker.epoch:
@@ -99,7 +99,7 @@ class _Link:
             if not opening.cancelled() or (asker is not None and asker.cancelling()):
                 raise
             # The attempt was cancelled, which must not cancel the tasks waiting for it.
-            raise ConnectionLost(f"broker {self.broker.broker_id} has registered again") from None
+            raise ConnectionLost(f"broker {self.broker.broker_id} has re-registered") from None
 
     def _on_opened(self, opening: asyncio.Task[Channel]) -> None:
         if self._opening is not opening:  # closed in the meantime

@@ -93,6 +93,6 @@ def _endpoint(broker: BrokerImage, listener: str) -> Endpoint:
         if endpoint.listener == listener:
             return endpoint
     raise ConnectionLost(
-        f"broker {broker.broker_id} does not advertise {listener}, the listener for other brokers: "
-        f"it has {', '.join(each.listener for each in broker.endpoints)}"
+        f"broker {broker.broker_id} does not advertise {listener}, the inter-broker listener; it "
+        f"advertises {', '.join(each.listener for each in broker.endpoints)}"
     )

@@ -211,7 +211,7 @@ def _endpoints(broker: UpdateMetadataBroker, version: int) -> Iterator[Endpoint]
     for each in broker.endpoints:
         if not 0 <= each.security_protocol < len(_PROTOCOLS):
             raise InvalidRequest(
-                f"broker {broker.id}: security protocol {each.security_protocol} is not known"
+                f"broker {broker.id}: unknown security protocol {each.security_protocol}"
             )
         protocol = _PROTOCOLS[each.security_protocol]
         listener = each.listener if version >= _HAS_LISTENERS else protocol

@@ -73,8 +73,8 @@ class MetricsListener:
             sock = _listening(host, port)
         except OSError as error:
             raise ConfigError(
-                f"barnabas.metrics.port: {host or '*'}:{port} cannot be bound "
-                f"({bind_reason(error)}); choose another port, or 0 for none"
+                f"barnabas.metrics.port: {host or '*'}:{port}: cannot bind "
+                f"({bind_reason(error)}); choose another port, or 0 to disable metrics"
             ) from None
         self._server = await loop.create_server(
             lambda: _Connection(self), sock=sock, start_serving=False
@@ -85,7 +85,7 @@ class MetricsListener:
         assert self._server is not None, "it has not been bound"
         await self._server.start_serving()
         _log.info(
-            "metrics are served on port %d at /metrics, probes at /healthz and /readyz", self.port
+            "serving metrics on port %d at /metrics and probes at /healthz and /readyz", self.port
         )
 
     def close(self) -> None:

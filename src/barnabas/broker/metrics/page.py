@@ -36,7 +36,7 @@ async def page(registry: Iterable[Read]) -> bytes:
                         await asyncio.sleep(0)
         except Exception:
             # A bug of ours in one family: the other families help to find it.
-            _log.exception("some metrics are missing from this page")
+            _log.exception("collecting some metrics failed; they are missing from this page")
     return "".join(lines).encode()
 
 

@@ -81,12 +81,12 @@ class ProcessMetrics:
     def _own_families(self) -> Iterator[Family]:
         yield summary(
             "barnabas_event_loop_lag_ms",
-            "How late the event loop comes to a timer that is due every 250 ms",
+            "Lag of the event loop, measured by a timer that is due every 250 ms",
             list(_summary(self._lag)),
         )
         yield summary(
             "barnabas_gc_pause_ms",
-            "How long Python's cycle collector holds up the process",
+            "Pauses of the process by Python's garbage collector",
             [
                 sample
                 for generation, pauses in enumerate(self._pauses)
@@ -108,28 +108,28 @@ def _process_families() -> Iterator[Family]:
     spent = os.times()
     yield counter(
         "process_cpu_seconds_total",
-        "CPU time that the process has used, user and system",
+        "Total user and system CPU time of the process",
         [Sample(spent.user + spent.system)],
     )
     found = of_this_process()
     if found.limit < 1 << 30:
         for name, sentence, value in (
             ("process_open_fds", "Open file descriptors", found.limit - found.left),
-            ("process_max_fds", "How many may be open", found.limit),
+            ("process_max_fds", "Maximum number of open file descriptors", found.limit),
         ):
             yield gauge(name, sentence, [Sample(value)])
     with suppress(OSError, ValueError, IndexError):
         pages = (_PROC / "self/statm").read_text().split()
         page_bytes = os.sysconf("SC_PAGE_SIZE")
         for name, sentence, text in (
-            ("process_virtual_memory_bytes", "Address space", pages[0]),
-            ("process_resident_memory_bytes", "Memory in use", pages[1]),
+            ("process_virtual_memory_bytes", "Virtual memory size", pages[0]),
+            ("process_resident_memory_bytes", "Resident memory size", pages[1]),
         ):
             yield gauge(name, sentence, [Sample(int(text) * page_bytes)])
     with suppress(OSError, ValueError, IndexError):
         yield gauge(
             "process_start_time_seconds",
-            "When the process began, in seconds since the epoch",
+            "Start time of the process, in seconds since the epoch",
             [Sample(_began_at_s())],
         )
 

@@ -158,7 +158,7 @@ class Acceptor:
                     address, "connection lost before its first byte", error, level=logging.INFO
                 )
             else:
-                self._connections.complaints.report(address, "no TLS connection", error)
+                self._connections.complaints.report(address, "TLS handshake failed", error)
         finally:
             if not connection.was_opened:  # so `connection_closed` will not count it
                 if self._tls is None:

@@ -77,4 +77,7 @@ class Complaints:
         self._began_at_ms, self._count = now_ms, 0
         self._said.clear()
         if left_out:
-            self._log.warning("suppressed %s about connections", counted(left_out, "more line"))
+            self._log.warning(
+                "suppressed %s about connections in the last minute",
+                counted(left_out, "further message"),
+            )

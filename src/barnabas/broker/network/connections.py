@@ -124,7 +124,7 @@ class Connections:
         limit = self._overrides.get(java_host(host), self._per_host)
         if self._by_host[host] < limit:
             return None
-        return f"{host} has {limit} connections already, the limit of max.connections.per.ip"
+        return f"{host} already has {limit} connections, the limit set by max.connections.per.ip"
 
     def throttle_ms(self, host: str) -> int:
         """Return how long to hold a connection that came too fast before it is closed, or 0."""
@@ -172,14 +172,14 @@ _UNLIMITED = 2**31 - 1
 def _report(found: Descriptors) -> None:
     if found.are_short:
         _log.error(
-            "%d of %d file descriptors are left, and %d are kept for files: no connection is "
-            "accepted until more are free. Raise the limit (ulimit -n), or set max.connections",
+            "%d of %d file descriptors are free, and %d are reserved for files: accepting no "
+            "connections until more are free. Raise the limit (ulimit -n) or set max.connections",
             found.left,
             found.limit,
             found.reserve,
         )
     else:
-        _log.info("connections are accepted again: %d file descriptors are left", found.left)
+        _log.info("accepting connections again: %d file descriptors are free", found.left)
 
 
 def _overrides(text: str) -> dict[str, int]:

@@ -71,7 +71,7 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
             )
         listeners.append(listener._replace(protocol=protocol))
     if not listeners:
-        raise ConfigError("listeners: at least one listener is needed (PLAINTEXT://:9092)")
+        raise ConfigError("listeners: at least one listener is required, such as PLAINTEXT://:9092")
     _check_inter_broker(config, [listener.name for listener in listeners])
     return listeners
 
@@ -85,10 +85,12 @@ def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
     if not any(listener.protocol.uses_tls for listener in listeners):
         unused = sorted(name for name in config.set_names() if name.startswith("ssl."))
         if unused:
-            warnings.append(f"no listener speaks TLS, so without effect: {', '.join(unused)}")
+            warnings.append(
+                f"no listener uses TLS, so these configs have no effect: {', '.join(unused)}"
+            )
     return warnings + [
-        f"listener {listener} is open on all addresses, without authentication: every client that "
-        "reaches it may do everything; bind it to one address, or keep the network private"
+        f"listener {listener} is open on all addresses without authentication: every client that "
+        "can reach it may do everything; bind it to one address or keep the network private"
         for listener in listeners
         if listener.host in _EVERY_ADDRESS and _is_open(config, listener)
     ]
@@ -122,19 +124,19 @@ def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
     )
     if inner not in names and (is_asked or config.str("zookeeper.connect")):
         raise ConfigError(
-            f"{key}: {inner} is not among the listeners that are advertised ({', '.join(names)}): "
-            "set inter.broker.listener.name to one of them"
+            f"{key}: {inner} is not an advertised listener; set inter.broker.listener.name to "
+            f"one of {', '.join(names)}"
         )
     control = control_plane_listener(config)
     if control and control not in names:
         raise ConfigError(
-            f"control.plane.listener.name: {control} is not among the listeners that are "
-            f"advertised ({', '.join(names)})"
+            f"control.plane.listener.name: {control} is not an advertised listener; set it to "
+            f"one of {', '.join(names)}"
         )
     if control and control == inner:
         raise ConfigError(
-            f"control.plane.listener.name: {control} is the brokers' listener as well; "
-            "name another one, or leave it out"
+            f"control.plane.listener.name: {control} is also the inter-broker listener; name "
+            "another one, or leave it out"
         )
 
 

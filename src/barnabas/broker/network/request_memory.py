@@ -113,7 +113,7 @@ class RequestMemory:
         self._complaints.report(
             connection.peer_address,
             "connection closed",
-            f"a request of which {held_bytes} bytes have come has stalled for {self._stalled_ms} "
-            f"ms, and others wait for its memory ({_STALLED}, queued.max.request.bytes)",
+            f"a request stalled for {self._stalled_ms} ms after {held_bytes} bytes while other "
+            f"requests were waiting for its memory ({_STALLED}, queued.max.request.bytes)",
         )
         connection.abort()

@@ -40,12 +40,20 @@ _FETCH, CONSUMER, FOLLOWER = "Fetch", "FetchConsumer", "FetchFollower"
 """Kafka counts a Fetch twice: as a Fetch, and as a consumer's or a follower's Fetch."""
 
 _TIMES = (
-    ("TotalTimeMs", "total", "From its receipt to its answer, ms"),
-    ("RequestQueueTimeMs", "queue", "Behind frames received before, ms"),
-    ("LocalTimeMs", "local", "In its handler and the write of the logs, ms"),
-    ("RemoteTimeMs", "remote", "Awaited: replicas, bytes, members, a coordinator, a thread, ms"),
-    ("ResponseQueueTimeMs", "response_queue", "Answers behind those of earlier requests, ms"),
-    ("ResponseSendTimeMs", "send", "Answers while the client did not read, ms"),
+    ("TotalTimeMs", "total", "Total time of a request, in ms"),
+    ("RequestQueueTimeMs", "queue", "Time waiting behind earlier requests, in ms"),
+    ("LocalTimeMs", "local", "Time in the handler and writing the logs, in ms"),
+    (
+        "RemoteTimeMs",
+        "remote",
+        "Time waiting for replicas, bytes, members, a coordinator or a thread, in ms",
+    ),
+    (
+        "ResponseQueueTimeMs",
+        "response_queue",
+        "Time a response waits behind earlier responses, in ms",
+    ),
+    ("ResponseSendTimeMs", "send", "Time a response waits for the client to read, in ms"),
 )
 
 Errors = dict[int, int]
@@ -138,7 +146,7 @@ class RequestMetrics:
         kinds = self._kinds()
         yield counter(
             f"{_MBEAN}RequestsPerSec",
-            "Requests that were answered",
+            "Requests answered",
             [
                 Sample(count, (("request", name), ("version", str(version))))
                 for name, of_kind in kinds.items()
@@ -147,7 +155,7 @@ class RequestMetrics:
         )
         yield counter(
             f"{_MBEAN}ErrorsPerSec",
-            "Errors in answers, those of single entries too",
+            "Errors in responses, including errors of single entries",
             [
                 Sample(count, (("request", name), ("error", error_for_code(code).name)))
                 for name, of_kind in kinds.items()

@@ -372,13 +372,13 @@ class Router:
 
     def _too_many(self, queue: ResponseQueue, context: Context, error: TooManyEntries) -> Message:
         """Return the answer to a request with too many entries, or raise the error."""
-        reason = TooManyEntries(f"{error}; send several requests")
+        reason = TooManyEntries(f"{error}; split it into several requests")
         response, version = context.api.response, context.version
         fields = {made.name for made in response.fields if version in made.versions}
         if "error_code" not in fields:
             raise reason
         address = queue.peer_address
-        self._connections.complaints.report(address, f"{context.api.name} refused", reason)
+        self._connections.complaints.report(address, f"{context.api.name} rejected", reason)
         answer: Any = response()
         answer.error_code = InvalidRequest.code
         if "error_message" in fields:
@@ -473,15 +473,16 @@ class Router:
         """Return the route for an API and version. Raises UnsupportedVersion."""
         api = APIS.get(header.api_key)
         if api is None:
-            raise UnsupportedVersion(f"API key {header.api_key} is not served")
+            raise UnsupportedVersion(f"API key {header.api_key} is not supported")
         version = header.api_version
         if not api.min_version <= version <= api.max_version:
-            raise UnsupportedVersion(f"{api.name} version {version} is not served")
+            raise UnsupportedVersion(f"{api.name} version {version} is not supported")
         # These versions are advertised, but the connection is closed for them (ST-5).
         if version < api.oldest_served:
             oldest = api.oldest_served
             raise UnsupportedVersion(
-                f"{api.name} version {version} is not served, the oldest is {oldest}"
+                f"{api.name} version {version} is not supported; the oldest supported version is "
+                f"{oldest}"
             )
         # Imported at its first request: startup does not pay for handlers that no client needs.
         handler: Handler = import_module(f"barnabas.broker.handlers.{api.stem}").handle
@@ -514,6 +515,6 @@ def waiting_families(routers: Sequence[Router]) -> Iterator[Family]:
         waiting.update(router.waiting)
     yield gauge(
         "kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize",
-        "Requests that wait: for replicas, for bytes, for members",
+        "Requests waiting for replicas, bytes or members",
         [Sample(waiting[api], (("delayedOperation", name),)) for api, name in _PURGATORIES.items()],
     )

@@ -88,7 +88,7 @@ class SaslGate:
             if not is_handshake or not session.try_begin_again():
                 if session.is_over:
                     raise IllegalSaslState(
-                        "the session is over, and the client did not authenticate again"
+                        "the session expired and the client did not re-authenticate"
                     )
                 return False
         # After a SaslHandshake of version 0, the mechanism's messages arrive without a request
@@ -160,7 +160,7 @@ def _served_version(api: Api, header: RequestHeader) -> int:
     """Return the version of a request. Raises UnsupportedVersion or CorruptData."""
     version = header.api_version
     if not api.min_version <= version <= api.max_version:
-        raise UnsupportedVersion(f"{api.name} version {version} is not served")
+        raise UnsupportedVersion(f"{api.name} version {version} is not supported")
     if len(header.body) > _MOST_BYTES:
         raise CorruptData(f"{api.name} request of {len(header.body)} bytes")
     return version

@@ -53,7 +53,8 @@ class UnauthenticatedConnections:
         # password.
         if len(self._waiting) >= MOST:
             self._close(
-                next(iter(self._waiting)), f"{MOST} later connections have not authenticated either"
+                next(iter(self._waiting)),
+                f"{MOST} newer connections are also waiting to authenticate",
             )
         self._waiting[connection] = self._clock.monotonic_ms() + self._deadline_ms
         self._set_timer()

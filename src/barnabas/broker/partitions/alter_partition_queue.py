@@ -59,7 +59,7 @@ class AlterPartitionQueue:
         )
         """Counts the ISR changes that the controller accepted."""
         self.failed_updates = metrics.counter(
-            f"{_MBEAN}FailedIsrUpdatesPerSec", "ISR changes that were refused"
+            f"{_MBEAN}FailedIsrUpdatesPerSec", "ISR changes that the controller rejected"
         )
 
     def submit(self, partition: Partition, proposal: IsrProposal) -> asyncio.Future[IsrAnswer]:

@@ -80,7 +80,7 @@ class CleanerProcess:
         if line is not None:
             return read_event(line)
         status = await self._reap()
-        return Failed(f"the cleaner's process ended by itself, with status {status}", False)
+        return Failed(f"the cleaner process exited unexpectedly with status {status}", False)
 
     async def end(self) -> None:
         """Kill the process; it touches no log after this returns."""

@@ -54,7 +54,7 @@ class CleanerSchedule:
                 except Exception:
                     # A bug of ours, or an unreadable line from the child process. Without another
                     # attempt, compacted logs would grow until the broker restarts.
-                    _log.exception("looking for a log to compact failed")
+                    _log.exception("selecting a log to compact failed")
                 await cleaner.end()
                 await self._back_off()
         finally:

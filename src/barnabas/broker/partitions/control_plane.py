@@ -84,7 +84,7 @@ class ControlPlane:
         if request.controller_epoch < self.controller_epoch:
             raise StaleControllerEpoch(
                 f"{type(request).__name__} of controller {request.controller_id} in epoch "
-                f"{request.controller_epoch}: there has been epoch {self.controller_epoch}"
+                f"{request.controller_epoch}: the current epoch is {self.controller_epoch}"
             )
         self.controller_epoch = request.controller_epoch
         if isinstance(request, UpdateMetadata):
@@ -114,7 +114,7 @@ class ControlPlane:
         if not outdated:
             return (yield from self._role_changes.stop_replica(request))
         stale = counted(len(outdated), "replica")
-        _log.warning("a StopReplica for %s is out of date, and not carried out", stale)
+        _log.warning("ignoring a stale StopReplica for %s", stale)
         rest = tuple(name for name in request.partitions if name not in outdated)
         codes = yield from self._role_changes.stop_replica(request._replace(partitions=rest))
         return {**codes, **dict.fromkeys(outdated, FencedLeaderEpoch.code)}

@@ -130,8 +130,8 @@ class FailureReports:
                 self._begin(self._report(directory.partitions))
             elif not self._failed.done():
                 self._failed.set_result(
-                    f"no log directory is left, the last one was {directory.path}: see the log "
-                    "above, repair the disk and start again"
+                    f"all log directories have failed, the last one was {directory.path}: see "
+                    "the log above, repair the disk and restart the broker"
                 )
 
     def _begin(self, work: Awaitable[None]) -> None:

@@ -85,7 +85,10 @@ class DirectoryMoves(ReplicaListener):
         """
         # The directory name of a future replica is longer: it ends in a unique id and `-future`.
         if not future_name_fits(name):
-            raise InvalidTopic(f"the name of {name.topic} is too long for a replica that moves")
+            raise InvalidTopic(
+                f"the name of topic {name.topic} is too long for the directory of a replica "
+                "that is being moved"
+            )
         path, store = self._path(log_dir), self._store
         replica = self._replicas.get(name)
         if replica is None:
@@ -105,7 +108,7 @@ class DirectoryMoves(ReplicaListener):
             return
         if store.futures.get(name) is None:
             if store.directories.failed:
-                raise KafkaStorageError("no replica is moved while a log directory is offline")
+                raise KafkaStorageError("replicas cannot be moved while a log directory is offline")
             await self._has_left(name)
             await self._begin(replica, path)
         self._go_on(name)
@@ -131,7 +134,7 @@ class DirectoryMoves(ReplicaListener):
                 async with asyncio.timeout(_LEFT_WITHIN_S):
                     await shielded(self._tasks[name])
         if name in self._leaving or self._store.futures.is_leaving(name):
-            raise KafkaStorageError(f"{name} has just been moved, which is not on disk yet")
+            raise KafkaStorageError(f"the previous move of {name} is not on disk yet; retry")
 
     async def _begin(self, replica: Replica, path: Path) -> None:
         name, store = replica.topic_partition, self._store

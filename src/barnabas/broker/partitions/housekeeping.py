@@ -89,35 +89,35 @@ class Housekeeping:
         self._failures = failures
         self._rounds = [
             _Round(
-                "checkpoint of high watermarks",
+                "checkpointing high watermarks",
                 "replica.high.watermark.checkpoint.interval.ms",
                 self._checkpoint_high_watermarks,
             ),
             _Round(
-                "flush of rolled segments",
+                "flushing rolled segments",
                 "log.flush.offset.checkpoint.interval.ms",
                 self._flush_rolled,
             ),
             _Round(
-                "checkpoint of recovery points",
+                "checkpointing recovery points",
                 "log.flush.offset.checkpoint.interval.ms",
                 self._checkpoint_recovery_points,
             ),
             _Round(
-                "flush by age",
+                "flushing logs by age",
                 "log.flush.scheduler.interval.ms",
                 self._flush_by_age,
                 _FLUSH_BY_AGE_EVERY_MS,
             ),
-            _Round("check of the ISR", "replica.lag.time.max.ms", self._check_isr, times=2),
+            _Round("checking ISRs", "replica.lag.time.max.ms", self._check_isr, times=2),
             _Round("retention", "log.retention.check.interval.ms", self._enforce_retention),
             _Round(
-                "removal of deleted files",
+                "removing deleted files",
                 "log.segment.delete.delay.ms",
                 self._purge_deleted,
             ),
             _Round(
-                "expiry of producers",
+                "expiring producer ids",
                 "producer.id.expiration.check.interval.ms",
                 self._expire_producers,
             ),
@@ -208,7 +208,7 @@ class Housekeeping:
             except OSError as error:
                 replica.fail(error)
             except CorruptData as error:
-                _log.error("nothing of %s can be deleted: %s", replica.topic_partition, error)
+                _log.error("cannot delete old segments of %s: %s", replica.topic_partition, error)
             await asyncio.sleep(0)  # a thousand partitions must not keep a client waiting
 
     async def _purge_deleted(self) -> None:

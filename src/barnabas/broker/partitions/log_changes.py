@@ -66,12 +66,16 @@ class LogChanges:
                 if self.made.get(name) == broker_epoch:
                     # The log was created in this registration, and no topic is deleted without its
                     # live brokers: so the request is older, from a connection that was given up.
-                    _log.error("%s: a LeaderAndIsr of another topic of that name is refused", name)
+                    _log.error(
+                        "%s: ignoring a LeaderAndIsr request for an earlier topic of the same name",
+                        name,
+                    )
                     continue
                 self._failures.removal.remove(replica)
             _log.warning(
-                "%s belongs to another topic of that name, whose id is %s: its directory is set "
-                "aside with the suffix -stray, and never opened; remove it if it is not needed",
+                "%s belongs to an earlier topic of the same name, whose id is %s: renaming its "
+                "directory with the suffix -stray, which is never opened; remove it if it is not "
+                "needed",
                 log.directory,
                 uuid_text(log.topic_id or b""),
             )
@@ -101,8 +105,8 @@ class LogChanges:
             if not (is_other or (has_leader and broker_id not in image.isr)):
                 continue
             _log.warning(
-                "%s is damaged: it is set aside with the suffix -stray, and its records are "
-                "fetched again from broker %d",
+                "%s is damaged: renaming it with the suffix -stray and fetching its records "
+                "again from broker %d",
                 log.directory.path_of(name),
                 image.leader,
             )

@@ -240,7 +240,7 @@ class LogCleaner:
             await self._process.send(job_lines(job, producers))
         except OSError as error:
             await self._process.end()
-            yield Failed(f"the cleaner's process cannot be had: {error}", is_corrupt=False)
+            yield Failed(f"cannot start the cleaner process: {error}", is_corrupt=False)
             return
         while True:
             event = await self._process.event(_LOOK_EVERY_S)
@@ -264,7 +264,7 @@ class LogCleaner:
     def _log_success(self, log: Log, job: Job, event: Finished, took_ms: int) -> None:
         self._logged.pop(log.topic_partition, None)
         _log.info(
-            "%s: compacted up to offset %d in %d ms: %d records of %d and %d bytes of %d are left",
+            "%s: compacted up to offset %d in %d ms, keeping %d records of %d and %d bytes of %d",
             log.topic_partition,
             event.first_dirty_offset,
             took_ms,
@@ -275,16 +275,16 @@ class LogCleaner:
         )
         if event.unopened_batches:
             _log.warning(
-                "%s: could not compact %s, which would decompress to more than %d MiB "
-                "each; the tombstones behind them stay, too",
+                "%s: could not compact %s, which would decompress to more than %d MiB each; the "
+                "tombstones after them also stay",
                 log.topic_partition,
                 counted(event.unopened_batches, "batch", "batches"),
                 DEFAULT_LIMIT_BYTES >> 20,
             )
         if event.first_dirty_offset < job.end_offset:
             _log.info(
-                "%s has more keys than fit into log.cleaner.dedupe.buffer.size; the rest is left "
-                "for the next pass",
+                "%s has more keys than fit into log.cleaner.dedupe.buffer.size; the next pass "
+                "compacts the rest",
                 log.topic_partition,
             )
 
@@ -295,7 +295,7 @@ class LogCleaner:
         elif not log.health.is_failed and self._logged.get(log.topic_partition) != event.reason:
             self._logged[log.topic_partition] = event.reason
             _log.warning(
-                "%s was not compacted, and is tried again: %s", log.topic_partition, event.reason
+                "compacting %s failed and will be retried: %s", log.topic_partition, event.reason
             )
 
     def _leave_alone(self, log: Log, reason: str) -> None:
@@ -306,7 +306,7 @@ class LogCleaner:
         }
         self._uncleanable[log.topic_partition] = log
         _log.error(
-            "%s cannot be compacted, and keeps all of its records until the broker restarts: %s",
+            "cannot compact %s, which keeps all its records until the broker restarts: %s",
             log.topic_partition,
             reason,
         )

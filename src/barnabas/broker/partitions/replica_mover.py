@@ -100,7 +100,7 @@ class ReplicaMover:
             if self._store.futures.get(name) is future:
                 await self._on_target_error(home.path, error)
         except (_GivenUp, CorruptData) as reason:
-            _log.error("%s stays in its log directory: %s", name, reason)
+            _log.error("%s stays in its current log directory: %s", name, reason)
             self._drop()
         finally:
             self._release(last)
@@ -356,6 +356,6 @@ def _bytes_of(slices: Sequence[FileSlice]) -> bytes:
     for part in slices:
         data = cast(File, part.file).pread(part.size, part.position)
         if len(data) < part.size:
-            raise CorruptData(f"a segment has lost its end, from byte {part.position} on")
+            raise CorruptData(f"a segment is truncated from byte {part.position}")
         found.append(data)
     return b"".join(found)

@@ -142,11 +142,23 @@ class Replicas:
         too_short = sum(not replica.partition.has_enough_in_sync() for replica in led)
         offline = len(self._offline)
         for name, value, sentence in (
-            ("PartitionCount", len(self) + offline, "Replicas on this broker"),
-            ("LeaderCount", len(led), "Partitions led here"),
-            ("UnderReplicatedPartitions", short, "Partitions led here with replicas out of sync"),
-            ("UnderMinIsrPartitionCount", too_short, "Led here, ISR below min.insync.replicas"),
-            ("OfflineReplicaCount", offline, "Replicas here whose log directory has failed"),
+            ("PartitionCount", len(self) + offline, "Replicas hosted by this broker"),
+            ("LeaderCount", len(led), "Partitions led by this broker"),
+            (
+                "UnderReplicatedPartitions",
+                short,
+                "Partitions led by this broker with replicas out of sync",
+            ),
+            (
+                "UnderMinIsrPartitionCount",
+                too_short,
+                "Partitions led by this broker whose ISR is below min.insync.replicas",
+            ),
+            (
+                "OfflineReplicaCount",
+                offline,
+                "Replicas of this broker whose log directory has failed",
+            ),
         ):
             mbean = f"kafka.server:type=ReplicaManager,name={name}"
             yield gauge(mbean, sentence, [Sample(value)])
@@ -334,10 +346,10 @@ class Replicas:
 
 
 _OF_LOGS: tuple[tuple[str, str, Callable[[Log], int]], ...] = (
-    ("Size", "Bytes of a replica's segments", attrgetter("size_bytes")),
-    ("LogStartOffset", "The first offset of a replica's log", attrgetter("log_start_offset")),
-    ("LogEndOffset", "The offset of a replica's next record", attrgetter("log_end_offset")),
-    ("NumLogSegments", "Segments of a replica's log", lambda log: len(log.segments)),
+    ("Size", "Size of a replica's log in bytes", attrgetter("size_bytes")),
+    ("LogStartOffset", "Start offset of a replica's log", attrgetter("log_start_offset")),
+    ("LogEndOffset", "End offset of a replica's log", attrgetter("log_end_offset")),
+    ("NumLogSegments", "Number of segments of a replica's log", lambda log: len(log.segments)),
 )
 
 

@@ -212,7 +212,7 @@ class RoleChanges:
                 steps = self.leader_and_isr(LeaderAndIsr(0, 0, (state,)))
                 await in_turns(steps, self._replicas.threads.background)
             except OSError as error:
-                _log.warning("%s cannot be taken over yet: %s", name, error)
+                _log.warning("cannot host %s yet: %s", name, error)
 
     def _apply(self, state: PartitionState, role_changes: list[RoleChange]) -> int:
         """Apply the state of one partition and return an error code."""
@@ -226,7 +226,7 @@ class RoleChanges:
             self.deferred.put_off(state)
             return NONE
         except InvalidTopic as error:
-            _log.error("a partition in the controller's request is refused: %s", error)
+            _log.error("rejecting a partition in the controller's request: %s", error)
             return InvalidTopic.code
         if replica is None:
             return KafkaStorageError.code
@@ -322,7 +322,7 @@ class RoleChanges:
             self._replicas.mark_offline(name)
             self._failures.on_error(error.directory, error)
         except OSError as error:
-            _log.error("%s cannot be hosted: %s", name, error)
+            _log.error("cannot host %s: %s", name, error)
             self._replicas.mark_offline(name)
         return None
 
@@ -440,7 +440,10 @@ class RoleChanges:
                 # Unless a newer LeaderAndIsr has placed it here: images and roles arrive in
                 # separate requests.
                 if known.topic_id != topic.topic_id or known.leader_epoch < partition.leader_epoch:
-                    _log.warning("%s has moved to other brokers", replica.topic_partition)
+                    _log.warning(
+                        "%s was reassigned to other brokers; removing its replica",
+                        replica.topic_partition,
+                    )
                     self._removal.remove(replica)
 
     def _is_out_of_reach(self, name: TopicPartition, delete: bool) -> bool:

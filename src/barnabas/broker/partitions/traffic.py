@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _FAMILIES = (
     ("MessagesIn", "messages_in", "Records appended as the leader"),
     ("BytesIn", "bytes_in", "Bytes of batches appended as the leader"),
-    ("BytesOut", "bytes_out", "Bytes of batches given to consumers"),
-    ("ReplicationBytesIn", "replication_bytes_in", "Bytes of batches copied from leaders"),
-    ("ReplicationBytesOut", "replication_bytes_out", "Bytes of batches given to followers"),
+    ("BytesOut", "bytes_out", "Bytes of batches sent to consumers"),
+    ("ReplicationBytesIn", "replication_bytes_in", "Bytes of batches fetched from leaders"),
+    ("ReplicationBytesOut", "replication_bytes_out", "Bytes of batches sent to followers"),
 )
 _NAMES = tuple(attribute for _, attribute, _ in _FAMILIES)
 

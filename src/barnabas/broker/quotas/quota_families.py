@@ -41,11 +41,11 @@ _RATES = {
     MUTATION: "mutation_rate",
 }
 _HELP = {
-    "byte_rate": "Bytes per second of those who share a quota (byte-rate)",
-    "request_time": "Percent of one core that their requests take (request-time)",
+    "byte_rate": "Bytes per second of the clients that share a quota (byte-rate)",
+    "request_time": "Percentage of one core that their requests use (request-time)",
     "mutation_rate": "Partitions created and deleted per second (mutation-rate)",
     "tokens": "Partitions that may be created or deleted at once (tokens)",
-    "throttle_time": "Average of the throttle times that were not 0, in ms (throttle-time)",
+    "throttle_time": "Average of the non-zero throttle times, in ms (throttle-time)",
 }
 
 _Meter = tuple[str, "Entity", "RateMeter | MutationMeter"]
@@ -61,7 +61,7 @@ def quota_families(quotas: ClientQuotas, ip_quotas: IpQuotas, now_ms: int) -> It
         yield Family(
             "kafka_server_socket_server_metrics_connection_accept_rate",
             "gauge",
-            "Connections per second of an address that has a quota (connection-accept-rate)",
+            "Connections per second from an address with a quota (connection-accept-rate)",
             [Sample(rate, (("ip", address),)) for address, rate in found],
         )
 

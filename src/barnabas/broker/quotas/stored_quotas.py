@@ -52,7 +52,7 @@ class StoredQuotas:
         try:
             limits = _quotas_of(path, node)
         except CorruptData as error:
-            _log.error("quotas of %s stay as they were: %s", path, error)
+            _log.error("keeping the previous quotas of %s: %s", path, error)
             return
         kind, _, name = path.partition("/")
         if kind == IPS:
@@ -60,7 +60,7 @@ class StoredQuotas:
             return
         entity = entity_of(path)
         if entity is None:
-            _log.error("quotas of %s are left out: it is no user and no client id", path)
+            _log.error("ignoring quotas of %s: it is neither a user nor a client id", path)
         # A node may hold only credentials or other configs: then there is nothing to apply.
         elif limits or self._quotas.has(entity):
             _log.info("quotas of %s: %s", path, limits or "none")
@@ -72,7 +72,7 @@ class StoredQuotas:
         try:
             address = DEFAULT if name == DEFAULT else str(ip_address(decode_name(name) or ""))
         except ValueError:
-            _log.error("quotas of ips/%s are left out: it is no IP address", name)
+            _log.error("ignoring quotas of ips/%s: it is not an IP address", name)
             return
         _log.info("connections per second of ips/%s: %s", name, "any" if limit is None else limit)
         self._ip_quotas.set(address, limit)
@@ -110,7 +110,7 @@ def _numbers_of(path: str, quotas: Mapping[str, str]) -> dict[str, float]:
         except ValueError:
             number = float("nan")
         if number != number:
-            _log.error("%s=%s of %s is not a number, and left out", key, text, path)
+            _log.error("ignoring %s=%s of %s: it is not a number", key, text, path)
         else:
             numbers[key] = number
     return numbers

@@ -88,7 +88,7 @@ class ControllerApproval:
             return await controller.alter_partitions(view.broker_id, view.broker_epoch, proposals)
         controller_id = controller.controller_id
         if controller_id in (-1, view.broker_id):
-            raise NotController("there is no controller at the moment")
+            raise NotController("no controller is available")
         message, version = wire.isr_request(proposals, view.broker_id, view.broker_epoch)
         timeout_ms = self._config.int("controller.socket.timeout.ms")
         answer = await self._links.ask(controller_id, ALTER_PARTITION, message, timeout_ms, version)
@@ -138,11 +138,11 @@ class AlterPartition:
         try:
             answers = await self._approval(pending)
         except BarnabasError as error:
-            _log.info("%d ISR changes wait: %s", len(pending), error)
+            _log.info("%d ISR changes are delayed: %s", len(pending), error)
         except Exception:
             # A bug of ours, or an address that cannot even be looked up. Their partitions wait for
             # the answer: without it their ISRs would never change again.
-            _log.exception("%d ISR changes wait", len(pending))
+            _log.exception("%d ISR changes are delayed", len(pending))
         else:
             return await self._hand_out(pending, answers)
         for each in pending:

@@ -149,7 +149,7 @@ class Fetcher:
         except Exception:
             # This is our own bug; but a broker that does not fetch leaves the ISRs of all
             # partitions.
-            _log.exception("copying from broker %d has failed, and starts again", self.leader_id)
+            _log.exception("fetching from broker %d failed; restarting the fetcher", self.leader_id)
         finally:
             self._connection.close()
 
@@ -157,7 +157,7 @@ class Fetcher:
         self._backoff_ms = _FIRST_RECONNECT_MS
         if self._is_lost:
             self._is_lost = False
-            _log.info("broker %d can be followed again", self.leader_id)
+            _log.info("fetching from broker %d again", self.leader_id)
 
     def _lost(self, error: BarnabasError) -> None:
         """Log the loss once, not with every attempt."""
@@ -166,8 +166,8 @@ class Fetcher:
         self._is_lost = True
         _log.log(
             level,
-            "%s cannot be copied from broker %d: %s; it is tried until that works, or "
-            "another broker leads",
+            "cannot fetch %s from broker %d: %s; retrying until it succeeds or another broker "
+            "leads",
             counted(len(self._followed), "partition"),
             self.leader_id,
             error,
@@ -253,7 +253,7 @@ class Fetcher:
             self._disk_failed(followed, error)
         except (CorruptData, KafkaError) as error:
             _log.error(
-                "what broker %d sent of %s from offset %d on cannot be appended: %s",
+                "cannot append records that broker %d sent for %s from offset %d: %s",
                 self.leader_id,
                 answered.topic_partition,
                 answered.sent.offset,
@@ -263,7 +263,7 @@ class Fetcher:
         except Exception:
             # This is our own bug. It stops only this partition, as in Kafka.
             _log.exception(
-                "%s is not copied any more, until its leader is named again",
+                "%s is no longer fetched until the controller names its leader again",
                 answered.topic_partition,
             )
             self.unfollow(answered.topic_partition)

@@ -87,7 +87,7 @@ class Fetchers(ReplicaListener):
         now_ms = self._parts.replicas.clock.monotonic_ms()
         yield gauge(
             "kafka.server:type=FetcherLagMetrics,name=ConsumerLag",
-            "Records that a follower here has not copied yet",
+            "Lag in records of a follower on this broker",
             [
                 Sample(
                     followed.lag(now_ms).records,

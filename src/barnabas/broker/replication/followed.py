@@ -213,8 +213,8 @@ def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
 def _say_lost(replica: Replica, step: Truncate | StartAt) -> None:
     if step.lost_committed:
         _log.warning(
-            "%s is cut back to offset %d, by %s that had been committed: its leader in "
-            "epoch %d, elected uncleanly, does not have the log from there on",
+            "Truncating %s to offset %d, which removes %s that had been committed: its leader in "
+            "epoch %d, elected uncleanly, does not have the log from there",
             replica.topic_partition,
             step.offset,
             counted(step.lost_committed, "record"),
@@ -222,8 +222,8 @@ def _say_lost(replica: Replica, step: Truncate | StartAt) -> None:
         )
     elif type(step) is Truncate and step.offset < replica.log.log_end_offset:
         _log.info(
-            "%s is cut back to offset %d from %d: from there on its leader in epoch %d has another "
-            "log",
+            "Truncating %s to offset %d from %d: its leader in epoch %d has a different log from "
+            "there",
             replica.topic_partition,
             step.offset,
             replica.log.log_end_offset,

@@ -126,14 +126,15 @@ class LeaderConnection:
         self.fetch_version = channel.version(FETCH)
         if self.fetch_version < FOLLOWERS_FETCH_VERSION:
             raise UnsupportedVersion(
-                f"broker {self.leader_id} offers Fetch up to {self.fetch_version}; a follower "
-                f"needs {FOLLOWERS_FETCH_VERSION}, of Kafka 2.7"
+                f"broker {self.leader_id} supports Fetch only up to version "
+                f"{self.fetch_version}; followers need version {FOLLOWERS_FETCH_VERSION} (Kafka "
+                "2.7)"
             )
 
     def _leader(self) -> BrokerImage:
         known = self._view.image.brokers.get(self.leader_id)
         if known is None:
-            raise ConnectionLost(f"broker {self.leader_id} is not registered at the moment")
+            raise ConnectionLost(f"broker {self.leader_id} is not registered")
         return known
 
     def close(self) -> None:

@@ -107,7 +107,7 @@ class ZkAlterPartition:
             answers = await self._conflicts(wanted)
             if not answers:
                 raise  # there is no conflict now: as if the store had not answered
-            _log.info("%d ISRs were written by others: %s", len(answers), error)
+            _log.info("%d ISRs were changed by other brokers: %s", len(answers), error)
         else:
             answers = {
                 name: _agreement(state, each.partition_epoch + 1)
@@ -158,7 +158,7 @@ class ZkAlterPartition:
                 try:
                     await isr_notifications.announce(self._store, list(names))
                 except MetadataError as error:
-                    _log.warning("%d ISR change notifications wait: %s", len(names), error)
+                    _log.warning("%d ISR change notifications are delayed: %s", len(names), error)
                     self._changed = {**names, **self._changed}
                 else:
                     self._notified_at_ms = now_ms

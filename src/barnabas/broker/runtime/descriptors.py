@@ -108,7 +108,7 @@ class Shortage:
         self._met_at_ms = now_ms
         _log.log(
             level,
-            "%s; what needs a file is refused or put off until some are closed. Raise the limit "
-            "(ulimit -n), or let the broker have fewer connections (max.connections)",
+            "%s; operations that need a file are rejected or delayed until some are closed. "
+            "Raise the limit (ulimit -n) or allow fewer connections (max.connections)",
             error,
         )

@@ -76,26 +76,28 @@ def _report(finding: Finding) -> None:
         _log.log(
             # The same happens on a broker that was stopped for long: no reason to worry.
             logging.INFO if is_late else logging.WARNING,
-            "the wall clock is %s %s the newest time that was recorded here%s: nothing is removed "
-            "by its age until this time has lasted for %d minutes",
+            "the wall clock is %s %s the latest time recorded by this broker%s: nothing is "
+            "removed by age until the clock has been stable for %d minutes",
             _span(abs(finding.by_ms)),
             "after" if is_late else "before",
-            ", which is right if the broker was stopped for so long" if is_late else "; correct it",
+            ", which is expected if the broker was stopped for that long"
+            if is_late
+            else "; correct it",
             LASTING_MS // 60_000,
         )
     elif finding.turn is Turn.JUMPED:
         _log.warning(
-            "the wall clock has jumped %s by %s: nothing is removed by its age (retention by time, "
-            "compaction, committed offsets, producer ids, transactional ids) until the new time "
-            "has lasted for %d minutes; set the clock if it is wrong",
+            "the wall clock has jumped %s by %s: nothing is removed by age (retention by time, "
+            "compaction, committed offsets, producer ids, transactional ids) until the clock has "
+            "been stable for %d minutes; set the clock if it is wrong",
             "forwards" if finding.by_ms > 0 else "backwards",
             _span(abs(finding.by_ms)),
             LASTING_MS // 60_000,
         )
     elif finding.turn is Turn.CORRECTED:
-        _log.info("the wall clock is back where it was: removal by age continues")
+        _log.info("the wall clock has been corrected: removal by age continues")
     else:
-        _log.info("the wall clock's new time has lasted: removal by age continues")
+        _log.info("the wall clock has been stable: removal by age continues")
 
 
 def _span(ms: int) -> str:

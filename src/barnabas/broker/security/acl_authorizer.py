@@ -112,7 +112,7 @@ def super_users(text: str) -> list[str]:
         try:
             principals.append(str(parse_principal(item)))
         except ValueError as error:
-            raise ConfigError(f"super.users: {error}; several are separated by ;") from None
+            raise ConfigError(f"super.users: {error}; separate several with ;") from None
     return principals
 
 

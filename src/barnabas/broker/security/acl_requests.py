@@ -79,7 +79,7 @@ def check_creations(creations: list[AclCreation]) -> None:
         _check_codes(codes)
         # Code 1 is ANY in each of the four enumerations.
         if 1 in codes or each.resource_pattern_type == PatternType.MATCH:
-            raise UnknownServerError("ANY and MATCH are for filters, not for rules")
+            raise UnknownServerError("ANY and MATCH are allowed in filters, not in ACLs")
 
 
 def binding_of(creation: AclCreation) -> AclBinding:
@@ -94,7 +94,7 @@ def binding_of(creation: AclCreation) -> AclBinding:
     operation = _member(Operation, creation.operation)
     permission = _member(PermissionType, creation.permission_type)
     if resource_type is None or pattern_type is None or operation is None or permission is None:
-        raise InvalidRequest("Failed to create ACL: a code in it is not known")
+        raise InvalidRequest("Failed to create ACL: it contains an unknown code")
     return AclBinding(
         Pattern(resource_type, creation.resource_name, pattern_type),
         AclEntry(creation.principal, creation.host, operation, permission),
@@ -103,7 +103,7 @@ def binding_of(creation: AclCreation) -> AclBinding:
 
 def _check_codes(codes: tuple[int, ...]) -> None:
     if 0 in codes:
-        raise CorruptData(f"a request about ACLs has a code 0, which is unknown: {codes}")
+        raise CorruptData(f"an ACL request contains code 0 (UNKNOWN): {codes}")
 
 
 def _member(kind: type[C], code: int) -> C | None:

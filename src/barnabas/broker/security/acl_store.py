@@ -150,7 +150,7 @@ class AclStore:
             self._apply(pattern, _decode(pattern, node).entries)
         self._store.on_session(self._on_session)
         self._task = asyncio.get_running_loop().create_task(self._follow())
-        _log.info("ACLs loaded, rules: %d", len(self._rules))
+        _log.info("loaded %d ACLs", len(self._rules))
 
     async def close(self) -> None:
         if self._task is not None:
@@ -173,7 +173,8 @@ class AclStore:
             # node.
             if "/" in binding.pattern.name:
                 errors[binding] = InvalidRequest(
-                    f"{binding.pattern.name!r}: a resource's name in a rule has no slash"
+                    f"{binding.pattern.name!r}: the resource name of an ACL must not contain a "
+                    "slash"
                 )
             else:
                 valid.append(binding)
@@ -252,15 +253,13 @@ class AclStore:
                     await asyncio.sleep((_BACKOFF_MS + self._random.below(_JITTER_MS)) / 1000)
                     known = await self._load(pattern)
                     continue
-                _log.info("ACLs of %s changed, rules: %d", pattern, len(after))
+                _log.info("ACLs of %s changed; now %d ACLs", pattern, len(after))
                 self._apply(pattern, after)
                 return
         except (MetadataError, CorruptData) as error:
-            raise UnknownServerError(
-                f"the rules of {pattern} cannot be changed: {error}"
-            ) from error
+            raise UnknownServerError(f"cannot change the ACLs of {pattern}: {error}") from error
         raise UnknownServerError(
-            f"the rules of {pattern} were changed by others {_ATTEMPTS} times in a row; try again"
+            f"the ACLs of {pattern} were changed by other clients {_ATTEMPTS} times in a row; retry"
         )
 
     async def _commit(self, pattern: Pattern, version: int | None, after: Entries) -> None:
@@ -337,7 +336,7 @@ class AclStore:
                 try:
                     patterns[acl_nodes.decode_change(path, node.data)] = None
                 except CorruptData as error:
-                    _log.error("a change of rules is not understood, so all are read: %s", error)
+                    _log.error("malformed ACL change; reloading all ACLs: %s", error)
                     await self._reload()
         for pattern in patterns:
             async with self._lock:
@@ -350,7 +349,9 @@ class AclStore:
         try:
             entries = _decode(pattern, node).entries
         except CorruptData as error:
-            _log.error("%s is denied to all, since its rules are unreadable: %s", pattern, error)
+            _log.error(
+                "denying everyone access to %s because its ACLs cannot be read: %s", pattern, error
+            )
             # A deny rule that cannot be read must still deny (SE-4).
             entries = frozenset({_DENY_ALL})
         self._apply(pattern, entries)
@@ -417,8 +418,8 @@ def _check_principals(entries: Iterable[AclEntry]) -> None:
 
 def _log_failure(error: Exception) -> None:
     if isinstance(error, SessionExpired):
-        _log.warning("changed rules are taken up in the next session: %s", error)
+        _log.warning("ACL changes will be applied in the next session: %s", error)
     elif isinstance(error, BarnabasError):
-        _log.error("changed rules were not taken up: %s", error)
+        _log.error("ACL changes were not applied: %s", error)
     else:
-        _log.error("changed rules were not taken up", exc_info=error)
+        _log.error("ACL changes were not applied", exc_info=error)

@@ -59,8 +59,8 @@ def check_order(context: Context, broker_epoch: int) -> None:
     # KIP-380: the request was meant for this broker's previous registration.
     if broker_epoch != _ANY_EPOCH and broker_epoch < node.view.broker_epoch:
         raise StaleBrokerEpoch(
-            f"{context.api.name} is meant for broker {node.broker_id} in epoch {broker_epoch}; it "
-            f"has registered again since, in epoch {node.view.broker_epoch}"
+            f"{context.api.name} is meant for broker {node.broker_id} in epoch {broker_epoch}; "
+            f"it has since re-registered in epoch {node.view.broker_epoch}"
         )
 
 
@@ -96,7 +96,7 @@ async def configs_of(
         try:
             configs.update(await load_configs_of(context.node.store, unknown))
         except MetadataError as error:
-            raise BrokerNotAvailable(f"the configs of topics are out of reach: {error}") from error
+            raise BrokerNotAvailable(f"cannot read the configs of topics: {error}") from error
     return configs
 
 

@@ -91,7 +91,7 @@ class DelegationTokens:
     def check_enabled(self) -> bytes:
         """Return the key of all tokens. Raises DelegationTokenAuthDisabled."""
         if self._key is None:
-            raise DelegationTokenAuthDisabled(f"{_KEYS[0]} is not set at this broker")
+            raise DelegationTokenAuthDisabled(f"{_KEYS[0]} is not set on this broker")
         return self._key
 
     def secret(self, token_id: str) -> bytes:
@@ -163,7 +163,7 @@ class DelegationTokens:
         most = self._config.int("barnabas.delegation.tokens.per.user")
         if self._known.count(owner) >= most:
             raise PolicyViolation(
-                f"{owner} has {most} delegation tokens: expire some, or raise "
+                f"{owner} already has {most} delegation tokens: expire some or raise "
                 "barnabas.delegation.tokens.per.user"
             )
 
@@ -202,7 +202,7 @@ class DelegationTokens:
                     return await self._try_change(who, secret, period_ms)
         except MetadataError as error:
             raise _no_answer(error) from error
-        raise UnknownServerError("the token is being changed by others all the time")
+        raise UnknownServerError("the token was changed by other clients at every attempt; retry")
 
     async def _try_change(self, who: Principal, secret: bytes, period_ms: int | None) -> int:
         token = await self._with_secret(secret)

@@ -99,5 +99,5 @@ def decoded_token(token_id: str, data: bytes | None) -> TokenNode | None:
     try:
         return decode_token(token_path(token_id), data)
     except CorruptData as error:
-        _log.error("a delegation token is left out: %s", error)
+        _log.error("ignoring a delegation token: %s", error)
         return None

@@ -53,12 +53,15 @@ def ensure_certificates(directory: Path, names: Collection[str]) -> None:
     if (directory / AUTHORITY_KEY).exists():
         renew(directory, names)
         return
-    again = f"run `{_COMMAND} --secure-dir DIR` where {AUTHORITY_KEY} is, and copy {SERVER} here"
+    again = (
+        f"run `{_COMMAND} --secure-dir DIR` on the machine that has {AUTHORITY_KEY} and copy "
+        f"{SERVER} here"
+    )
     if known is None:
-        raise ConfigError(f"{path} is missing, and so is {AUTHORITY_KEY}, which issues it: {again}")
+        raise ConfigError(f"{path} and {AUTHORITY_KEY}, which issues it, are missing: {again}")
     if known.ends_at <= now:
         raise ConfigError(f"{path} expired on {known.ends_at:%Y-%m-%d}: {again}")
-    lacks = f", and lacks {', '.join(missing)}" if missing else ""
+    lacks = f" and lacks {', '.join(missing)}" if missing else ""
     _log.warning("%s expires on %s%s: %s", path, f"{known.ends_at:%Y-%m-%d}", lacks, again)
 
 
@@ -71,7 +74,7 @@ def renew(directory: Path, names: Collection[str] = (), days: int = LIFE_DAYS) -
     known = certificate_in(path).names if path.exists() else frozenset()
     wanted = sorted(known | set(names))
     if not wanted:
-        raise ConfigError(f"{path} is missing: name the hosts that it is for (--name)")
+        raise ConfigError(f"{path} is missing: name its hosts with --name")
     issued = load_authority(directory).issue("barnabas", timedelta(days=days), wanted)
     write_secret(path, issued.key + issued.certificate)
     return describe(issued.certificate)
@@ -95,8 +98,8 @@ def load_authority(directory: Path) -> Authority:
         return Authority.load(Issued(key.read_bytes(), certificate.read_bytes()))
     except OSError as error:
         raise ConfigError(
-            f"{error.filename} cannot be read ({error.strerror}): certificates are issued where "
-            "the authority's key is"
+            f"{error.filename} cannot be read ({error.strerror}): issue certificates on the "
+            "machine that has the authority's key"
         ) from error
     except ValueError as error:
         raise ConfigError(f"{key}, {certificate}: {error}. Restore them from a backup") from error
@@ -109,4 +112,4 @@ def certificate_in(path: Path) -> Described:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError:
-        raise ConfigError(f"{path} has no certificate in PEM, or a damaged one") from None
+        raise ConfigError(f"{path} contains no valid PEM certificate") from None

@@ -51,8 +51,8 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
         login.check()
     except ConfigError as error:
         raise ConfigError(
-            f"{_MECHANISM}={mechanism}, by which brokers authenticate at listener {listener}: "
-            f"{error}"
+            f"{_MECHANISM}={mechanism}, which brokers use to authenticate at listener "
+            f"{listener}: {error}"
         ) from None
     return login
 

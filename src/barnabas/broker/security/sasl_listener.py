@@ -72,13 +72,13 @@ class SaslListener:
         try:
             self._settings = self._build(config)
         except ConfigError as error:
-            _log.error("the old SASL mechanisms stay at %s: %s", self._listener, error)
+            _log.error("keeping the previous SASL mechanisms at %s: %s", self._listener, error)
             return
         # Update the same dictionary: open sessions hold it, and re-authenticate with its new
         # contents.
         self._mechanisms.clear()
         self._mechanisms.update(self._settings.mechanisms)
-        _log.info("clients authenticate at %s by %s", self._listener, ", ".join(self._mechanisms))
+        _log.info("SASL mechanisms of %s: %s", self._listener, ", ".join(self._mechanisms))
 
     def _build(self, config: BrokerConfig) -> SaslSettings:
         return SaslSettings(config, self._listener, self._clock, self._credentials)

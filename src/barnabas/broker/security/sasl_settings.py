@@ -65,14 +65,14 @@ class SaslSettings:
         value = self._config.for_listener(self._listener.name, _ENABLED)
         names = [name.strip() for name in value] if isinstance(value, list) else []
         if not names:
-            raise ConfigError(f"{_ENABLED} is empty, and {self._listener} needs a mechanism")
+            raise ConfigError(f"{_ENABLED} is empty, but {self._listener} needs a mechanism")
         for name in names:
             # GSSAPI is Kafka's default, so a listener with SASL must name its mechanisms (SE-6).
             if name not in MECHANISMS:
                 hint = "Kerberos" if name == "GSSAPI" else "it"
                 raise ConfigError(
                     f"{_ENABLED}={','.join(names)}: {hint} is not supported on {self._listener}; "
-                    f"set it to some of {', '.join(MECHANISMS)}"
+                    f"choose from {', '.join(MECHANISMS)}"
                 )
         return list(dict.fromkeys(names))
 
@@ -103,7 +103,7 @@ class SaslSettings:
             )
         check_mechanism(setting, module, PLAIN)
         if not module.users:
-            raise ConfigError(f'{setting} has no user, which is an option user_NAME="..."')
+            raise ConfigError(f'{setting} defines no user; add an option user_NAME="..."')
         return module.users
 
     def _signing_keys(self) -> SigningKeys:
@@ -152,7 +152,7 @@ class SaslSettings:
         is_plain = self._listener.protocol is SecurityProtocol.SASL_PLAINTEXT
         if readable and is_plain and not self._listener.host.startswith(_LOCAL):
             _log.warning(
-                "listener %s: %s sends secrets that anybody on the network can read; use SASL_SSL "
+                "listener %s: %s sends secrets that anyone on the network can read; use SASL_SSL "
                 "or SCRAM",
                 self._listener,
                 " and ".join(readable),

@@ -183,7 +183,7 @@ class _Exchange:
                 self._token = await self._credentials.token(self._mechanism, wanted.name)
         except MetadataError as error:
             # Do not answer: a refusal would be final for the client.
-            raise BrokerNotAvailable(f"the credentials of users cannot be read: {error}") from error
+            raise BrokerNotAvailable(f"cannot read the credentials of users: {error}") from error
         return self._server.respond(message)
 
     def _find(self, user: ScramUser) -> ScramAccount | None:
@@ -210,8 +210,8 @@ async def _decoy_key(store: MetadataStore) -> bytes | None:
             continue  # another broker was first
         except (MetadataError, CorruptData) as error:
             _log.warning(
-                "the key of decoy credentials is not shared: a client that asks two brokers for a "
-                "user, or one before and after a restart, learns whether it exists: %s",
+                "the brokers do not share a key for decoy credentials, so clients can find out "
+                "which users exist by comparing brokers or restarts: %s",
                 error,
             )
             return None
@@ -243,7 +243,7 @@ def _credentials(user: str, node: Znode | None) -> dict[str, ScramCredential]:
     try:
         config = layout.decode_config(user_path(user), node.data)
     except CorruptData:
-        _log.error("the settings of user %r cannot be read", user)
+        _log.error("cannot read the settings of user %r", user)
         return {}
     for mechanism in SCRAM_MECHANISMS:
         if mechanism in config:

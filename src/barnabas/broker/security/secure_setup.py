@@ -172,7 +172,7 @@ def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
         from barnabas.broker.security.own_authority import ensure_certificates
     except ImportError:
         raise ConfigError(
-            f"certificates are made with a library: {install_line('security', ['cryptography'])}"
+            f"creating certificates needs a library: {install_line('security', ['cryptography'])}"
         ) from None
     own_directory(directory)
     check_secrets(directory / name for name in _SECRETS)
@@ -194,7 +194,7 @@ def _passwords(path: Path) -> Mapping[str, str]:
         return {user: str(kept[user]) for user in (ADMIN, BROKER)}
     except (ValueError, KeyError, TypeError):
         raise ConfigError(
-            f"{path} does not have the passwords of {ADMIN} and {BROKER}; remove it for new ones"
+            f"{path} lacks the passwords of {ADMIN} and {BROKER}; remove it to create new ones"
         ) from None
 
 

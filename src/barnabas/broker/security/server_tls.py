@@ -163,11 +163,11 @@ class ServerTls:
         name = self._listener.name
         if days < 0:
             _log.error(
-                "listener %s: its certificate expired at %s, and clients refuse it", name, end.text
+                "listener %s: its certificate expired at %s, so clients reject it", name, end.text
             )
         else:
             _log.warning(
-                "listener %s: its certificate expires in %s, at %s: renew it",
+                "listener %s: its certificate expires in %s, at %s; renew it",
                 name,
                 counted(days, "day"),
                 end.text,
@@ -179,10 +179,10 @@ class ServerTls:
             state = self._build(config)
             self._check_successor(config, state)
         except ConfigError as error:
-            _log.error("the old certificate stays in use: %s", error)
+            _log.error("keeping the previous certificate: %s", error)
             return
         self._take(config, state)
-        _log.info("listener %s has a new certificate, of %s", self._listener.name, state.subject)
+        _log.info("listener %s has a new certificate: %s", self._listener.name, state.subject)
 
     def _take(self, config: BrokerConfig, state: _State) -> None:
         self._config = config
@@ -227,8 +227,8 @@ class ServerTls:
         except (ssl.SSLError, ConfigError) as error:
             reason = getattr(error, "verify_message", "") or getattr(error, "reason", "") or error
             raise ConfigError(
-                f"listener {self._listener.name}: brokers that have the certificate of "
-                f"ssl.keystore.* do not trust it by ssl.truststore.* ({reason})"
+                f"listener {self._listener.name}: brokers would not trust each other: the "
+                f"certificate in ssl.keystore.* is not trusted by ssl.truststore.* ({reason})"
             ) from None
 
     def _check_successor(self, config: BrokerConfig, state: _State) -> None:
@@ -237,13 +237,13 @@ class ServerTls:
         # runtime only if the operator has allowed it.
         if state.subject != old.subject and not config.for_listener(name, "ssl.allow.dn.changes"):
             raise ConfigError(
-                f"listener {name}: the new certificate is of {state.subject}, the old one of "
-                f"{old.subject}: set ssl.allow.dn.changes=true if that is meant"
+                f"listener {name}: the new certificate has the subject {state.subject}, the old "
+                f"one {old.subject}; if this is intended, set ssl.allow.dn.changes=true"
             )
         if not state.hosts >= old.hosts and not config.for_listener(name, "ssl.allow.san.changes"):
             raise ConfigError(
-                f"listener {name}: the new certificate lacks host names of the old one: set "
-                "ssl.allow.san.changes=true if that is meant"
+                f"listener {name}: the new certificate lacks host names of the old one; if this "
+                "is intended, set ssl.allow.san.changes=true"
             )
 
     # ---- connections ----
@@ -284,7 +284,7 @@ class ServerTls:
         # Python can restrict only the suites of TLS 1.2; those of 1.3 are checked after the
         # handshake.
         if tls.version() == _NEWEST and cipher is not None and cipher[0] not in state.suites:
-            raise TlsFailure(f"it wants {cipher[0]}, which is not in ssl.cipher.suites")
+            raise TlsFailure(f"it requested {cipher[0]}, which is not in ssl.cipher.suites")
         certificate = tls.getpeercert(binary_form=True)
         # Without a verified certificate the client is User:ANONYMOUS.
         if certificate is None or state.context.verify_mode is ssl.CERT_NONE:
@@ -342,6 +342,6 @@ def certificate_families(tls: Sequence[ServerTls]) -> Iterator[Family]:
     """Yield our own metric of the certificates, which Kafka does not have."""
     yield gauge(
         "barnabas_certificate_days_left",
-        "Days until a listener's certificate expires, negative once it has",
+        "Days until a listener's certificate expires; negative after its expiry",
         [Sample(each.days_left, (("listener", each.listener_name),)) for each in tls],
     )

@@ -63,7 +63,7 @@ class SigningKeys:
         if self._read_at_ms is None or now_ms - self._read_at_ms >= self._refresh_ms:
             await self._read_again(self._not_before_ms)
         if not self._keys:
-            raise InvalidCredentials("no keys are known to verify tokens by")
+            raise InvalidCredentials("no keys are loaded to verify tokens")
         try:
             return self._verify_now(token)
         # A provider has changed its keys. The token is verified once more after the keys have been
@@ -96,7 +96,7 @@ class SigningKeys:
         except (OSError, ValueError) as error:
             # The old keys are used until there are new ones.
             self._not_before_ms = self._clock.monotonic_ms() + self._pause_ms
-            _log.error("%s=%s: the keys cannot be read: %s", _SETTING, self._url, error)
+            _log.error("%s=%s: cannot read the keys: %s", _SETTING, self._url, error)
         finally:
             self._reading = None
 
@@ -108,8 +108,8 @@ def _check(url: str) -> None:
     is_local = parts.scheme == "http" and parts.hostname in _LOOPBACK
     if parts.scheme not in ("https", "file") and not is_local:
         raise ConfigError(
-            f"{_SETTING}: {url} is not https:// or file://: keys that come unprotected over the "
-            "network could be anybody's"
+            f"{_SETTING}: {url} is not https:// or file://: keys from an unprotected connection "
+            "cannot be trusted"
         )
 
 
@@ -118,5 +118,5 @@ def _fetch(url: str) -> bytes:
     with urllib.request.urlopen(url, timeout=_TIMEOUT_S, context=context) as answer:
         data: bytes = answer.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
-        raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+        raise ValueError(f"it is larger than {_MOST_BYTES} bytes")
     return data

@@ -45,7 +45,7 @@ class ClientTls:
             try:
                 self._context = client_context(self._settings)
             except ConfigError as error:
-                _log.error("the old certificate stays in use: %s", error)
+                _log.error("keeping the previous certificate: %s", error)
         return self._context
 
 

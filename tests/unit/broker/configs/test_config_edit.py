@@ -57,8 +57,12 @@ def test_lists_are_edited(
 @pytest.mark.parametrize(
     ("changes", "error", "said"),
     [
-        ([("retention.ms", APPEND, "1")], InvalidConfig, "is no list: nothing can be appended"),
-        ([("retention.ms", SUBTRACT, "1")], InvalidConfig, "is no list: nothing can be subtract"),
+        ([("retention.ms", APPEND, "1")], InvalidConfig, "is not a list: append is not possible"),
+        (
+            [("retention.ms", SUBTRACT, "1")],
+            InvalidConfig,
+            "is not a list: subtract is not possible",
+        ),
         ([("retention.ms", SET, None)], InvalidRequest, "null"),
         ([("cleanup.policy", APPEND, None)], InvalidRequest, "null"),
         ([("retention.ms", 9, "1")], InvalidRequest, "operation 9"),

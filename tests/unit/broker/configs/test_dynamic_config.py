@@ -174,7 +174,7 @@ def test_what_is_only_validated_or_refused_leaves_no_trace(tmp_path: Path) -> No
     [
         (0, "num.partitions", "3", InvalidRequest, "properties file"),
         (None, "ssl.client.auth", "none", InvalidRequest, "one broker at a time"),
-        (0, "ssl.keystore.type", "PEM", InvalidRequest, "for one listener only"),
+        (0, "ssl.keystore.type", "PEM", InvalidRequest, "only for one listener"),
         (0, "message.max.bytes", "much", InvalidRequest, "message.max.bytes: 'much'"),
         (None, "log.retention.ms", "0", InvalidRequest, "log.retention.ms is 0"),
         (0, "max.connections.per.ip.overrides", "x", InvalidRequest, "overrides: 'x'"),
@@ -442,7 +442,7 @@ def test_a_topic_with_settings_that_it_cannot_have_is_there_without_them(
             if each.key.name == "segment.bytes"
         )
         assert (entry.value, entry.source) == ("1073741824", Source.DEFAULT)
-        for said in ("segment.bytes: 'x'", "no.such is no topic config"):
+        for said in ("segment.bytes: 'x'", "no.such is not a topic config"):
             assert said in caplog.text
         for change in (
             Change("flush.ms", Operation.SET, "8"),
@@ -469,7 +469,7 @@ def test_a_setting_without_effect_is_warned_about(
 
     run(tmp_path, scenario)
     warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
-    assert "topic t: preallocate has no effect: a segment grows as it is written" in warnings
+    assert "topic t: preallocate has no effect: segments grow as they are written" in warnings
     assert "num.io.threads has no effect: Barnabas does this work on one event loop" in warnings
 
 
@@ -525,7 +525,7 @@ def test_a_session_that_ends_is_one_line_and_the_next_one_takes_up_what_was_miss
     said = [each for each in caplog.records if each.name.endswith("dynamic_config")]
     warnings = [each.getMessage() for each in said if each.levelno >= logging.WARNING]
     assert warnings == [
-        "changes of configs are taken up in the next session: "
+        "config changes will be applied in the next session: "
         "/config/changes: the session has expired"
     ]
     assert not any(each.exc_info for each in said)

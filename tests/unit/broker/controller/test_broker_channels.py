@@ -32,7 +32,9 @@ def test_a_broker_without_our_versions_is_left_out(caplog: pytest.LogCaptureFixt
     async def play(them: Brokers) -> None:
         old = await add_old_broker(them)
         (reason,) = them[1].runner.left_out
-        assert reason.startswith("broker 4 is left out: it does not support LeaderAndIsr 7 (it has")
+        assert reason.startswith(
+            "broker 4 is excluded because it does not support LeaderAndIsr 7 (it has"
+        )
         assert them[2].runner.left_out == ()
         ours = [1, 2, 3]
         await until(lambda: all(sorted(them[each].image.brokers) == ours for each in ours))
@@ -42,7 +44,7 @@ def test_a_broker_without_our_versions_is_left_out(caplog: pytest.LogCaptureFixt
         assert isinstance(created, TopicImage)
         assert {each for one in created.partitions.values() for each in one.replicas} == {*ours}
         assert old.received == []
-        assert caplog.text.count("is left out") == 1
+        assert caplog.text.count("is excluded") == 1
         assert [each for each in caplog.records if each.levelname == "ERROR"] == []
 
     scenario(play)
@@ -73,6 +75,6 @@ def test_a_later_term_of_the_same_controller_leaves_it_out_too(
         them[1].session.commit = lose_the_answer  # type: ignore[method-assign]
         with pytest.raises(NotController):
             await them[1].runner.create_topic(assigned(1))
-        await until(lambda: caplog.text.count("is left out") == 2 and them[1].runner.left_out)
+        await until(lambda: caplog.text.count("is excluded") == 2 and them[1].runner.left_out)
 
     scenario(play)

@@ -72,7 +72,10 @@ def test_a_topic_grows_and_the_rest_of_it_stays(caplog: pytest.LogCaptureFixture
         assert layout.decode_topic("t", node.data) == TopicNode(
             before.topic_id, dict.fromkeys(range(5), (0,))
         )
-        assert "topic t has 5 partitions now and had 2: a key may go to another" in caplog.text
+        assert (
+            "topic t now has 5 partitions (previously 2): a key may map to a different"
+            in caplog.text
+        )
         await delete_topic(host.runner, "t")
         assert not host.hosted
         assert not [path for path in host.paths() if "topics/t" in path]
@@ -293,7 +296,9 @@ def test_a_topic_with_a_lost_part_goes_when_that_is_back(tmp_path: Path) -> None
         await host.runner.create_topic(NewTopic("t", partitions=2))
         host.lost = {TopicPartition("t", 1)}
         await host.runner.replicas_offline([*host.lost])
-        with pytest.raises(RequestTimedOut, match="it is deleted when that is back"):
+        with pytest.raises(
+            RequestTimedOut, match="the deletion completes when that is available again"
+        ):
             await delete_topic(host.runner, "t")
         assert "t" not in host.image.topics
         assert "/admin/delete_topics/t" in host.paths()

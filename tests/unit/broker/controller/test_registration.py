@@ -133,7 +133,7 @@ def test_an_earlier_life_is_waited_for_and_another_broker_is_not() -> None:
         await ensure_base(store, None, SystemRandom())
         earlier, session = store.session(), store.session()
         first = await register(earlier, BROKER, SystemClock())
-        with pytest.raises(ConfigError, match=r"broker\.id=0 is taken"):
+        with pytest.raises(ConfigError, match=r"broker\.id=0 is in use"):
             await register(session, BROKER, SystemClock(), 100)
         waiting = asyncio.ensure_future(register(session, BROKER, SystemClock(), 60_000))
         await asyncio.sleep(0.05)

@@ -326,7 +326,7 @@ def test_two_brokers_with_one_id() -> None:
         store = EmbeddedStore()
         first, second = Host(store), Host(store)
         await first.runner.start(BROKER)
-        with pytest.raises(ConfigError, match=r"broker\.id=0 is taken"):
+        with pytest.raises(ConfigError, match=r"broker\.id=0 is in use"):
             await second.runner.start(BROKER)
         await first.runner.stop()
         await store.close()

@@ -100,12 +100,12 @@ def test_what_cannot_be_made_is_no_coordinator_and_says_why_tp_8(
         (
             {"transaction.state.log.replication.factor": "1"},
             "transaction.state.log.min.isr is 2, its default, and "
-            "transaction.state.log.replication.factor is only 1: no write would ever be",
+            "transaction.state.log.replication.factor is only 1: no write could ever be",
         ),
         (
             {"transaction.state.log.min.isr": "4"},
             "transaction.state.log.min.isr is 4, and "
-            "transaction.state.log.replication.factor is only 3, its default: no write would",
+            "transaction.state.log.replication.factor is only 3, its default: no write could",
         ),
     ],
 )

@@ -40,7 +40,7 @@ def test_what_was_announced_is_taken_once(caplog: pytest.LogCaptureFixture) -> N
         assert node is not None and node.data == b'{"version":1,"broker":3,"event":1}'
         await store.commit([Create(f"{PATH}/log_dir_event_x", b"{}")])
         assert await take(store, 0) == [2, 3]
-        assert "log_dir_event_x is not understood" in caplog.text
+        assert "log_dir_event_x (" in caplog.text
         assert await take(store, 0) == []
         await store.close()
 
@@ -83,7 +83,7 @@ def test_zk_4_who_loses_a_directory_is_not_asked_to_host_what_it_has_deleted() -
         await made(them, assigned(2, 3, name="stays"))
         await them[3].die()
         await until(lambda: 3 not in them[1].image.brokers)
-        with pytest.raises(RequestTimedOut, match="that has failed"):
+        with pytest.raises(RequestTimedOut, match="failed broker"):
             await delete_topic(them[1].runner, "t")
         await until(lambda: T0 not in them[2].hosted)
         before = len(them[2].received)

@@ -77,7 +77,9 @@ def test_se_2_a_broker_with_another_listener_is_not_reached(tmp_path: Path) -> N
 
     async def scene() -> None:
         async with running(settings) as server:
-            with pytest.raises(ConnectionLost, match="does not advertise PLAINTEXT, the listener"):
+            with pytest.raises(
+                ConnectionLost, match="does not advertise PLAINTEXT, the inter-broker"
+            ):
                 await reached(server, peers_of(other), "fetcher-0")
 
     asyncio.run(asyncio.wait_for(scene(), PATIENCE_S))
@@ -97,7 +99,7 @@ def test_se_2_a_broker_is_a_client_by_its_listeners_settings(tmp_path: Path) -> 
     async def scene() -> None:
         async with running(settings) as server:
             assert await reached(server, peers_of(settings), "broker") == "BROKERS"
-            with pytest.raises(ConnectionLost, match="not issued by an authority"):
+            with pytest.raises(ConnectionLost, match="not issued by a trusted authority"):
                 await reached(server, peers_of(config(tmp_path, **wrong)), "broker")
 
     asyncio.run(asyncio.wait_for(scene(), PATIENCE_S))

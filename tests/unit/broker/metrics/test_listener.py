@@ -194,9 +194,9 @@ def test_probes_are_answered(play: Callable[..., None]) -> None:
 
         assert await asked(b"/healthz") == (b"200 OK", b"3", b"ok\n")
         assert await asked(b"/readyz?verbose") == (b"200 OK", b"6", b"ready\n")
-        listener.unready = lambda: "logs are being loaded"
+        listener.unready = lambda: "loading logs"
         assert await asked(b"/healthz") == (b"200 OK", b"3", b"ok\n")
-        reason = b"not ready: logs are being loaded\n"
+        reason = b"not ready: loading logs\n"
         length = str(len(reason)).encode()
         assert await asked(b"/readyz") == (b"503 Service Unavailable", length, reason)
         # The head alone, with the length that the body would have.
@@ -335,7 +335,7 @@ def test_a_port_that_cannot_be_had_ends_the_start(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         broker = Broker(tmp_path / "data", config={"barnabas.metrics.port": str(port)})
-        with pytest.raises(ConfigError, match=rf"127\.0\.0\.1:{port} .*\(Address [a-z ]+\);"):
+        with pytest.raises(ConfigError, match=rf"127\.0\.0\.1:{port}: .*\(Address [a-z ]+\);"):
             broker.start()
     assert not (tmp_path / "data").exists()
     with pytest.raises(ConfigError, match=r"barnabas\.metrics\.port: '65536'"):
@@ -351,7 +351,9 @@ def test_of_two_that_want_one_port_the_second_is_refused(play: Callable[..., Non
         port = free_port()
         await first.bind("127.0.0.1", port)
         try:
-            with pytest.raises(ConfigError, match=rf"metrics\.port: 127\.0\.0\.1:{port} cannot be"):
+            with pytest.raises(
+                ConfigError, match=rf"metrics\.port: 127\.0\.0\.1:{port}: cannot bind"
+            ):
                 await second.bind("127.0.0.1", port)
         finally:
             first.close()

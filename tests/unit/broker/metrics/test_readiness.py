@@ -56,9 +56,9 @@ def test_a_broker_is_ready_while_it_serves_and_is_registered(tmp_path: Path) -> 
         }
         server = Server(BrokerConfig(config), store=session)
         starting = asyncio.ensure_future(server.start())
-        while not server.listeners or server.unready() != "the broker is being registered":
+        while not server.listeners or server.unready() != "registering the broker":
             await asyncio.sleep(0)
-        assert await asked(port, "/readyz") == (503, "not ready: the broker is being registered\n")
+        assert await asked(port, "/readyz") == (503, "not ready: registering the broker\n")
         assert await asked(port, "/healthz") == (200, "ok\n")
         session.may_read.set()
         await starting
@@ -66,7 +66,7 @@ def test_a_broker_is_ready_while_it_serves_and_is_registered(tmp_path: Path) -> 
 
         session.expire()
         code, reason = await asked(port, "/readyz")
-        assert code == 503 and "the session with the metadata store has ended" in reason
+        assert code == 503 and "the session with the metadata store has expired" in reason
         assert await asked(port, "/healthz") == (200, "ok\n")
         session.may_read.clear()
         session.reconnect()
@@ -90,7 +90,7 @@ def test_a_broker_that_stops_is_not_ready(tmp_path: Path) -> None:
     async def test() -> None:
         config = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}
         server = Server(BrokerConfig(config))
-        assert server.unready() == "logs are being loaded"
+        assert server.unready() == "loading logs"
         await server.start()
         assert server.unready() == ""
         stopping = asyncio.ensure_future(server.stop())

@@ -39,7 +39,7 @@ def test_what_one_address_or_all_of_them_cause_has_a_limit(
     clock.at_ms += 60_000
     complaints.report(("10.0.0.1", 1), "closed", "reason 0")
     assert [record.getMessage() for record in caplog.records[LINES:]] == [
-        f"suppressed {2 * 1500 - LINES:,} more lines about connections",
+        f"suppressed {2 * 1500 - LINES:,} further messages about connections in the last minute",
         "closed from 10.0.0.1:1: reason 0",
     ]
 

@@ -24,7 +24,7 @@ def test_an_address_gets_no_more_than_its_limit_and_others_theirs() -> None:
         connections.on_opened("PLAINTEXT", "10.0.0.1")
     refusal = connections.refusal("10.0.0.1")
     assert refusal is not None
-    assert "10.0.0.1 has 2 connections" in refusal
+    assert "10.0.0.1 already has 2 connections" in refusal
     assert connections.refusal("10.0.0.2") is None
     assert connections.refusal("10.0.0.9") is not None
     assert connections.refusal("::1") is None

@@ -111,10 +111,10 @@ def test_a_bad_frame_closes_its_connection_and_no_other(node: Broker, data: byte
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (framed(b""), "it sent an empty frame, a length of 0"),
-        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "it speaks HTTP to a port that speaks Kafka's"),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "it speaks HTTP to a port that speaks Kafka's"),
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "it speaks TLS to a listener without it"),
+        (framed(b""), "it sent an empty frame (length 0)"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "it speaks HTTP on a port for Kafka's"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "it speaks HTTP on a port for Kafka's"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "it uses TLS on a listener without TLS"),
     ],
     ids=["empty", "http", "http-2", "tls"],
 )

@@ -114,7 +114,7 @@ def test_a_damaged_file_holds_up_no_other_round_and_no_other_partition(
         RawClient(broker.bootstrap_servers) as client,
     ):
         os.truncate(tmp_path / "damaged-0" / f"{0:020}.timeindex", 0)
-        wait_until(lambda: "nothing of damaged-0 can be deleted" in caplog.text)
+        wait_until(lambda: "cannot delete old segments of damaged-0" in caplog.text)
         wait_until(lambda: not (tmp_path / "sound-0" / f"{0:020}.log").exists())
         fill(client, "sound", batch(b"a"))
         wait_until(

@@ -380,7 +380,7 @@ def test_zk_4_another_topic_s_log_is_set_aside_when_its_namesake_is_made(
     (stray,) = set_aside(home)
     assert stray == f"t-0.{TOPIC_ID.hex()}-stray"
     assert (home / stray / "00000000000000000000.log").stat().st_size, "no data is lost"
-    assert f"{home / 't-0'} belongs to another topic" in caplog.text
+    assert f"{home / 't-0'} belongs to an earlier topic" in caplog.text
     disks.store.close()
     disks = OnDisks(directories)
     assert disks.host(FIRST, topic_id=OTHER_ID) == 0

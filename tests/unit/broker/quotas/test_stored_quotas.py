@@ -85,4 +85,4 @@ def test_se_5_what_cannot_be_used_is_said_and_left_out(caplog: pytest.LogCapture
         asyncio.run(scenario())
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 3
-    assert "producer_byte_rate=fast of users/a is not a number" in said[2] + said[1] + said[0]
+    assert "producer_byte_rate=fast of users/a: it is not a number" in said[2] + said[1] + said[0]

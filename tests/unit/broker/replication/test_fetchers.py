@@ -250,7 +250,7 @@ def test_records_lost_by_an_unclean_election_are_said(
                 three.append(NAME, b"another past")
                 two.hears(whole, two, three)
                 await level(three, two)
-        assert "by 5 records that had been committed" in caplog.text
+        assert "removes 5 records that had been committed" in caplog.text
 
     run(test)
 

@@ -72,7 +72,7 @@ def test_a_leader_that_sends_no_diverging_epochs_is_too_old(tmp_path: Path) -> N
             assert leader.fetch_version == 12
             leader.close()
             knows(one, 2, older)
-            with pytest.raises(UnsupportedVersion, match="offers Fetch up to 11"):
+            with pytest.raises(UnsupportedVersion, match="supports Fetch only up to version 11"):
                 await leader.open()
             leader.close()
 

@@ -57,9 +57,9 @@ def test_a_jump_is_seen_before_anything_is_removed(
     (warning,) = caplog.records
     assert warning.levelno == logging.WARNING
     assert warning.getMessage() == (
-        "the wall clock has jumped forwards by 30 days 0:00:00: nothing is removed by its age "
+        "the wall clock has jumped forwards by 30 days 0:00:00: nothing is removed by age "
         "(retention by time, compaction, committed offsets, producer ids, transactional ids) until "
-        "the new time has lasted for 5 minutes; set the clock if it is wrong"
+        "the clock has been stable for 5 minutes; set the clock if it is wrong"
     )
     inner.step(1 - 30 * DAY_MS)
     assert clock.trusted_wall_ms() == inner.wall_ms()
@@ -68,11 +68,11 @@ def test_a_jump_is_seen_before_anything_is_removed(
     inner.at_ms += LASTING_MS
     assert clock.trusted_wall_ms() == inner.wall_ms()
     assert [each.getMessage() for each in caplog.records[1:]] == [
-        "the wall clock is back where it was: removal by age continues",
-        "the wall clock has jumped backwards by 1:00:00: nothing is removed by its age (retention "
-        "by time, compaction, committed offsets, producer ids, transactional ids) until the new "
-        "time has lasted for 5 minutes; set the clock if it is wrong",
-        "the wall clock's new time has lasted: removal by age continues",
+        "the wall clock has been corrected: removal by age continues",
+        "the wall clock has jumped backwards by 1:00:00: nothing is removed by age (retention "
+        "by time, compaction, committed offsets, producer ids, transactional ids) until the "
+        "clock has been stable for 5 minutes; set the clock if it is wrong",
+        "the wall clock has been stable: removal by age continues",
     ]
 
 
@@ -197,4 +197,4 @@ def test_a_clock_that_is_wrong_at_the_start_removes_nothing(
 
     assert asyncio.run(life(0)) == 4
     assert asyncio.run(life(30 * DAY_MS)) == 4, "it is not stored twice"
-    assert "after the newest time that was recorded here" in caplog.text
+    assert "after the latest time recorded by this broker" in caplog.text

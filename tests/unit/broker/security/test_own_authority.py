@@ -59,17 +59,19 @@ def test_se_2_without_the_key_an_ended_or_missing_certificate_is_refused_with_th
     (tmp_path / "ca.key").unlink()
     server = tmp_path / "server.pem"
     server.write_bytes(ended.key + ended.certificate)
-    way_out = "run `barnabas certificates renew --secure-dir DIR` where ca.key is"
+    way_out = "run `barnabas certificates renew --secure-dir DIR` on the machine that has ca.key"
     with pytest.raises(ConfigError, match=f"server.pem expired on .*{way_out}"):
         prepare(tmp_path, NAMES)
     server.unlink()
-    with pytest.raises(ConfigError, match=f"server.pem is missing.*{way_out}"):
+    with pytest.raises(ConfigError, match=f"server.pem and .* are missing.*{way_out}"):
         prepare(tmp_path, NAMES)
-    with pytest.raises(ConfigError, match="certificates are issued where the authority's key is"):
+    with pytest.raises(
+        ConfigError, match="issue certificates on the machine that has the authority's key"
+    ):
         own_authority.renew(tmp_path, NAMES)
     server.write_text("rubbish")
     server.chmod(0o600)
-    with pytest.raises(ConfigError, match=r"server\.pem has no certificate in PEM"):
+    with pytest.raises(ConfigError, match=r"server\.pem contains no valid PEM certificate"):
         prepare(tmp_path, NAMES)
     (tmp_path / "ca.key").write_text("nonsense")
     (tmp_path / "ca.key").chmod(0o600)
@@ -80,7 +82,10 @@ def test_se_2_without_the_key_an_ended_or_missing_certificate_is_refused_with_th
 
 @pytest.mark.parametrize(
     ("file", "says"),
-    [("ca.key", "key is no private key in PEM"), ("ca.pem", "certificate is no certificate")],
+    [
+        ("ca.key", "key is not a PEM private key"),
+        ("ca.pem", "certificate is not a PEM certificate"),
+    ],
 )
 def test_se_2_a_damaged_authority_is_named(tmp_path: Path, file: str, says: str) -> None:
     prepare(tmp_path, NAMES)

@@ -66,7 +66,7 @@ def test_se_3_a_broker_logs_in_by_tokens_of_a_provider() -> None:
     ("mechanism", "problem"),
     [
         ("OAUTHBEARER", "or sasl.oauthbearer.token.endpoint.url"),
-        ("PLAIN", "brokers authenticate at listener IN: sasl"),
+        ("PLAIN", "brokers use to authenticate at listener IN: sasl"),
     ],
 )
 def test_se_3_what_is_missing_is_named(mechanism: str, problem: str) -> None:

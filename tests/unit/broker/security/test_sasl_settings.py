@@ -58,7 +58,7 @@ def test_se_3_a_listener_has_mechanisms_and_limits_of_its_own() -> None:
                 "sasl.enabled.mechanisms": "PLAIN",
                 f"{IN}.plain.sasl.jaas.config": f'{PLAIN} username="b" password="{SECRET}";',
             },
-            f"^{IN}.plain.sasl.jaas.config has no user",
+            f"^{IN}.plain.sasl.jaas.config defines no user",
         ),
         (
             {
@@ -76,7 +76,7 @@ def test_se_3_a_listener_has_mechanisms_and_limits_of_its_own() -> None:
         ),
         (
             {"sasl.enabled.mechanisms": "SCRAM-SHA-256", "inter.broker.listener.name": "IN"},
-            r"^sasl.mechanism.inter.broker.protocol=GSSAPI, by which brokers authenticate",
+            r"^sasl.mechanism.inter.broker.protocol=GSSAPI, which brokers use to authenticate",
         ),
         (
             {
@@ -106,4 +106,4 @@ def test_se_3_passwords_that_anybody_could_read_are_warned_of(
         if mechanism == "PLAIN":
             settings["sasl.jaas.config"] = USERS
         settings_of(host, **settings)
-    assert ("anybody on the network can read" in caplog.text) == is_warned
+    assert ("anyone on the network can read" in caplog.text) == is_warned

@@ -91,9 +91,9 @@ def test_a_new_name_and_an_end_that_is_near_renew_the_server_certificate_alone(
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("server.pem", b"nonsense", r"server\.pem has no certificate"),
-        ("users.json", b"{}", r"users\.json does not have the passwords"),
-        ("users.json", b"[", r"users\.json does not have the passwords"),
+        ("server.pem", b"nonsense", r"server\.pem contains no valid PEM"),
+        ("users.json", b"{}", r"users\.json lacks the passwords"),
+        ("users.json", b"[", r"users\.json lacks the passwords"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named(
@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_used_is_named(
 
 def test_the_authority_of_another_key_is_refused() -> None:
     one, other = (Authority.new("CA", timedelta(days=1)) for _ in range(2))
-    with pytest.raises(ValueError, match="do not belong together"):
+    with pytest.raises(ValueError, match="does not match its certificate"):
         Authority.load(Issued(one.key, other.certificate))
 
 
@@ -116,9 +116,9 @@ def test_se_6_what_another_user_has_put_there_is_not_believed(tmp_path: Path) ->
     path = tmp_path / "secure"
     prepare(path, NAMES)
     (path / "users.json").chmod(0o666)
-    with pytest.raises(ConfigError, match=r"users\.json: other users may write to this file"):
+    with pytest.raises(ConfigError, match=r"users\.json: other users can write to this file"):
         prepare(path, NAMES)
     (path / "users.json").chmod(0o600)
     path.chmod(0o777)
-    with pytest.raises(ConfigError, match="other users may write to this directory"):
+    with pytest.raises(ConfigError, match="other users can write to this directory"):
         prepare(path, NAMES)

@@ -54,4 +54,4 @@ def test_se_2_certificates_are_renewed_with_more_names_and_issued_to_users(
     assert main([*issue, "--user", "alice", "--name", "b"]) == 2
     (directory / "ca.key").unlink()
     assert main(renew) == 1
-    assert "issued where the authority's key is" in capsys.readouterr().err
+    assert "on the machine that has the authority's key" in capsys.readouterr().err

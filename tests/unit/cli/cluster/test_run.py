@@ -19,7 +19,7 @@ def test_se_6_a_secured_cluster_refuses_a_directory_to_which_others_may_write(
     path = tmp_path / "cluster"
     path.mkdir()
     path.chmod(0o777)
-    with pytest.raises(ConfigError, match=f"{path}: other users may write"):
+    with pytest.raises(ConfigError, match=f"{path}: other users can write"):
         run(Plan(path, 2181, {1: 9092}, {}, is_secure=True))
     assert list(path.iterdir()) == []
 

@@ -26,13 +26,13 @@ Capture = pytest.CaptureFixture[str]
         (
             "--authorizer-properties zookeeper.connect=127.0.0.1:1 "
             "--authorizer-properties zookeeper.connection.timeout.ms=200",
-            "no ZooKeeper has answered within 200 ms",
+            "no response from ZooKeeper within 200 ms",
         ),
         (
             "--authorizer-properties authorizer.zookeeper.url=127.0.0.1:1 "
             "--authorizer-properties authorizer.zookeeper.connection.timeout.ms=200 "
             "--authorizer-properties zookeeper.connect=h:2",
-            "zookeeper.connect=127.0.0.1:1: no ZooKeeper has answered within 200 ms",
+            "zookeeper.connect=127.0.0.1:1: no response from ZooKeeper within 200 ms",
         ),
     ],
 )

@@ -37,7 +37,7 @@ def test_a_log_directory_that_others_may_write_to_is_refused(tmp_path: Path) -> 
     where = str(tmp_path / "secure")
     secure_configs(configs, where)
     logs[1].chmod(0o770)
-    with pytest.raises(ConfigError, match=f"{logs[1]}: other users may write to this directory"):
+    with pytest.raises(ConfigError, match=f"{logs[1]}: other users can write to this directory"):
         secure_configs(configs, where)
     secure_configs({**configs, "zookeeper.connect": "localhost:2181"}, where)
     assert not logs[2].exists()

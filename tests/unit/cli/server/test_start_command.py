@@ -126,7 +126,7 @@ def test_an_unknown_profile_is_one_line_with_the_known_ones(
     # The unknown config keeps a broker from running here in any case.
     assert start(["--profile", "kafka-0.8", "--override", "no.such.config=1"]) == 1
     assert capsys.readouterr().err == (
-        "barnabas server start: 'kafka-0.8' is no profile; there is kafka-2.3\n"
+        "barnabas server start: 'kafka-0.8' is not a profile; use kafka-2.3\n"
     )
 
 

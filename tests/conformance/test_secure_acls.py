@@ -165,16 +165,16 @@ def test_se_4_rules_are_listed_and_removed(run: Commands) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("add --topic t --operation read", "name who may: --user NAME"),
+        ("add --topic t --operation read", "name the users: --user NAME"),
         ("add --user a --operation read", "name a resource"),
-        ("add --user a --topic t", "say what: --producer"),
+        ("add --user a --topic t", "name the operations: --producer"),
         ("add --user a --consumer --topic t", "specify a --topic and a --group"),
         ("add --user a --producer --topic t --operation read", "leave out --operation"),
         ("add --user a --producer --topic t --deny", "--deny needs --operation"),
         ("add --user a --topic t --operation alter_tokens", "is not one of"),
         ("add --user a --operation idempotent-write --topic t", "ResourceType TOPIC only supports"),
         ("add --principal a --operation read --topic t", "write it as User:name"),
-        ("remove", "say which"),
+        ("remove", "name the rules to delete"),
         ("explain --user a --operation read --topic t --group g", "one user and one resource"),
     ],
 )

@@ -82,7 +82,7 @@ def test_profiles_are_kept_shown_and_removed(run: Run, tmp_path: Path) -> None:
         f"bootstrap.servers=z:1\ncommand-config={tmp_path}/c.properties\n"
     )
     assert run("profile show a")[0] == "bootstrap.servers=x:1,y:2\n"
-    assert "--replace replaces it" in run("profile add a --bootstrap-server q:1", code=1)[1]
+    assert "to replace it, use --replace" in run("profile add a --bootstrap-server q:1", code=1)[1]
     run("profile add a --bootstrap-server q:1 --replace")
     run("profile delete b")
     assert run("profile list")[0] == "  a\tq:1\n"
@@ -96,7 +96,7 @@ def test_profiles_are_kept_shown_and_removed(run: Run, tmp_path: Path) -> None:
         ("topics list --profile her", 2, "--profile her: there is no such profile; did you mean"),
         ("profile remove gone", 1, "profile gone: there is no such profile; there are here"),
         ("profile add x --bootstrap-server nothing", 2, "'nothing' is not HOST:PORT"),
-        ("profile add a/b --bootstrap-server a:1", 2, "is no name of a profile"),
+        ("profile add a/b --bootstrap-server a:1", 2, "is not a valid profile name"),
         ("profile add x", 2, "--bootstrap-server"),
         ("profile add x --bootstrap-server a:1 --command-config /none", 2, "/none"),
         ("profile use", 2, "name a profile, or --none"),

@@ -33,7 +33,7 @@ def bootstrap_server(command: F) -> F:
         show_envvar=True,
         callback=_servers,
         metavar="HOST:PORT[,...]",
-        help=f"Brokers to ask first; one that answers is enough. Default: {DEFAULT_SERVERS}.",
+        help=f"Bootstrap brokers; one that responds is enough. Default: {DEFAULT_SERVERS}.",
     )
     profile = click.option(
         "--profile",

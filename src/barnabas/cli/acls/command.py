@@ -60,7 +60,7 @@ def acls() -> None:
 @options.deeds
 @options.resources(_OF_RULES, "literal")
 @options.hosts
-@click.option("--deny", is_flag=True, help="Deny, which wins over all that is allowed.")
+@click.option("--deny", is_flag=True, help="Deny; a deny rule overrides every allow rule.")
 @bootstrap_server
 def add(
     principals: tuple[str, ...],
@@ -80,11 +80,11 @@ def add(
       barnabas acls add --user eve --deny --operation all --topic '*' --host 10.0.0.7
     """
     if not principals:
-        raise click.UsageError("name who may: --user NAME")
+        raise click.UsageError("name the users: --user NAME")
     if not patterns:
         raise click.UsageError("name a resource: --topic, --group, --cluster, ...")
     if not deeds.is_role and not deeds.operations:
-        raise click.UsageError("say what: --producer, --consumer or --operation NAME")
+        raise click.UsageError("name the operations: --producer, --consumer or --operation NAME")
     if deeds.is_role and deny:
         raise click.UsageError("--deny needs --operation NAME instead of a role")
     options.check(deeds, patterns)
@@ -92,8 +92,8 @@ def add(
     # right.
     for host in filter(matches_no_client, hosts):
         raise click.UsageError(
-            f"--host {host}: no client would match it. A rule has the address of one client, and "
-            "neither a name nor a range; repeat the option for several, or leave it out for any"
+            f"--host {host}: no client would match it. --host takes the address of one client, "
+            "not a host name or range; repeat the option for several, or leave it out for all"
         )
     permission = PermissionType.DENY if deny else PermissionType.ALLOW
     rules = bindings(Clients(principals, hosts or (WILDCARD,), permission), deeds, patterns)
@@ -107,8 +107,10 @@ def add(
 @options.deeds
 @options.resources(_OF_FILTERS, "literal")
 @options.hosts
-@click.option("--allow/--deny", "allow", default=None, help="Only rules that allow, or deny.")
-@click.option("--force", is_flag=True, help="Do not ask on a terminal.")
+@click.option(
+    "--allow/--deny", "allow", default=None, help="Only rules with this permission: allow or deny."
+)
+@click.option("--force", is_flag=True, help="Do not ask for confirmation on a terminal.")
 @bootstrap_server
 def delete(  # noqa: PLR0913  (a command's parameters are its options)
     principals: tuple[str, ...],
@@ -129,7 +131,7 @@ def delete(  # noqa: PLR0913  (a command's parameters are its options)
     """
     # Without a filter all rules of the cluster would be deleted.
     if not principals and not patterns:
-        raise click.UsageError("say which: --user NAME, --topic NAME, ...")
+        raise click.UsageError("name the rules to delete: --user NAME, --topic NAME, ...")
     wanted = _filters((principals, hosts), deeds, patterns, allow)
     rules = run_client(_describe_rules(servers, wanted))
     if not rules:
@@ -149,7 +151,9 @@ def delete(  # noqa: PLR0913  (a command's parameters are its options)
 @options.deeds
 @options.resources(_OF_FILTERS, "match")
 @options.hosts
-@click.option("--allow/--deny", "allow", default=None, help="Only rules that allow, or deny.")
+@click.option(
+    "--allow/--deny", "allow", default=None, help="Only rules with this permission: allow or deny."
+)
 @as_json
 @bootstrap_server
 def list_(  # noqa: PLR0913  (a command's parameters are its options)

@@ -55,7 +55,7 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
             "user_principals",
             multiple=True,
             metavar="TYPE:NAME",
-            help="A user for whom tokens are made.",
+            help="A user for whom tokens are created.",
         ),
         click.option(
             "--resource-pattern-type",
@@ -107,23 +107,27 @@ def principals(command: F) -> F:
         "named_principals",
         multiple=True,
         metavar="TYPE:NAME",
-        help="The same, with its type; User:* is everybody.",
+        help="The same, with its type; User:* is everyone.",
     )(chosen)
     return click.option(  # type: ignore[no-any-return]
         "--user",
         "users",
         multiple=True,
         metavar="NAME",
-        help="The user whom the rule is about; may be repeated.",
+        help="The user to whom the rule applies; may be repeated.",
     )(chosen)
 
 
 def deeds(command: F) -> F:
     """Add the options that say what clients do, passed on as `deeds`."""
     options = (
-        click.option("--producer", is_flag=True, help="Write to the topics: all that it needs."),
         click.option(
-            "--consumer", is_flag=True, help="Read the topics in the group: all that it needs."
+            "--producer", is_flag=True, help="All operations needed to write to the topics."
+        ),
+        click.option(
+            "--consumer",
+            is_flag=True,
+            help="All operations needed to read the topics in the group.",
         ),
         click.option("--idempotent", is_flag=True, help="With --producer: for older brokers."),
         click.option(
@@ -153,7 +157,7 @@ hosts = click.option(
     multiple=True,
     callback=lambda _, __, given: tuple(map(java_host, given)),
     metavar="ADDRESS",
-    help="The client's address, without names or ranges; '*' is any. May be repeated.",
+    help="A client address, not a host name or range; '*' is any. May be repeated.",
 )
 
 

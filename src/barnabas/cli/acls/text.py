@@ -122,8 +122,8 @@ def explanation_lines(access: Access, found: Explanation) -> list[str]:
     else:
         lines += [
             f"Rule: {rule_text(rule)}.",
-            "A rule that denies wins over every rule that allows. Without it, unless others deny "
-            "as well, rules that allow decide; to remove it:",
+            "A deny rule overrides every allow rule. To remove it, after which allow rules "
+            "decide unless another rule denies:",
             f"  {rule_line(rule, 'delete')}",
         ]
     # super.users is a broker setting; the ACL API cannot show whom it names.

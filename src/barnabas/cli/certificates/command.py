@@ -134,7 +134,7 @@ def renew(directory: Path, names: tuple[str, ...], days: int) -> None:
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write key and certificate to this file, readable by you alone.",
+    help="Write key and certificate to this file, readable only by you.",
 )
 def issue(directory: Path, user: str | None, names: tuple[str, ...], days: int, file: Path) -> None:
     """Issue a certificate: for a client by --user, or for a host by --name.
@@ -157,7 +157,7 @@ def _own_authority() -> ModuleType:
         from barnabas.broker.security import own_authority
     except ImportError:
         raise ConfigError(
-            f"certificates need a library: {install_line('security', ['cryptography'])}"
+            f"certificates require a library: {install_line('security', ['cryptography'])}"
         ) from None
     return own_authority
 

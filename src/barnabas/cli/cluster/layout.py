@@ -130,9 +130,7 @@ def read_plan(directory: Path) -> Plan | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise CannotRun(
-            f"{path} is not JSON ({error}): remove it, and the cluster gets new ports"
-        ) from error
+        raise CannotRun(f"{path} is not JSON ({error}): remove it to get new ports") from error
     try:
         if stored["version"] != _VERSION:
             raise CannotRun(f"{path} has an unknown version: {stored['version']}")
@@ -145,7 +143,7 @@ def read_plan(directory: Path) -> Plan | None:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CannotRun(
-            f"{path} describes no cluster ({error!r}): remove it, and the cluster gets new ports"
+            f"{path} does not describe a cluster ({error!r}): remove it to get new ports"
         ) from error
 
 

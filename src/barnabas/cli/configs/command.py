@@ -53,13 +53,13 @@ def configs() -> None:
 @configs.command()
 @entity_options
 @click.option(
-    "--all", "everything", is_flag=True, help="Include the configs that were not set for it."
+    "--all", "everything", is_flag=True, help="Include configs that have their default values."
 )
-@click.option("--quotas", is_flag=True, help="All quotas of clients that are set.")
+@click.option("--quotas", is_flag=True, help="All client quotas.")
 @click.option(
     "--explain",
     metavar="KEY",
-    help="Explain a config, or list all whose names begin so; needs no broker.",
+    help="Explain a config, or list the configs whose names start with this; needs no broker.",
 )
 @as_json
 @bootstrap_server
@@ -115,14 +115,16 @@ def describe(
 
 @configs.command()
 @entity_options
-@click.option("--add", "--add-config", "add", multiple=True, metavar=_LISTS, help="Set these.")
+@click.option(
+    "--add", "--add-config", "add", multiple=True, metavar=_LISTS, help="Set these configs."
+)
 @click.option(
     "--delete",
     "--delete-config",
     "delete",
     multiple=True,
     metavar="KEY[,...]",
-    help="Back to the default.",
+    help="Reset these configs to their defaults.",
 )
 @click.option("--append", multiple=True, metavar=_LISTS, help="Append items to a list.")
 @click.option("--subtract", multiple=True, metavar=_LISTS, help="Remove items from a list.")

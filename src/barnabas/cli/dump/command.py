@@ -81,7 +81,7 @@ class Wanted(NamedTuple):
 @click.option(
     "--deep-iteration", "deep", is_flag=True, help="Include each record's offset and sizes."
 )
-@click.option("--verify", is_flag=True, help="Print only what is wrong with the files.")
+@click.option("--verify", is_flag=True, help="Print only problems of the files.")
 def dump(
     paths: tuple[str, ...],
     files: tuple[str, ...],

@@ -24,7 +24,7 @@ _READ_ONLY: Final = "/zookeeper/config"  # for its administrator alone
 
 @click.command()
 @tree_source
-@click.option("--undo", is_flag=True, help="Open the tree to all again.")
+@click.option("--undo", is_flag=True, help="Open the tree to all clients again.")
 def secure(source: TreeSource, undo: bool) -> None:
     """Set the rights of an existing tree as a broker with zookeeper.set.acl=true creates it.
 

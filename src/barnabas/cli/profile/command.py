@@ -45,7 +45,7 @@ def profile() -> None:
     "servers",
     required=True,
     metavar="HOST:PORT[,...]",
-    help="Brokers to ask first; one that answers is enough.",
+    help="Bootstrap brokers; one that responds is enough.",
 )
 @click.option(
     "--command-config",
@@ -69,7 +69,7 @@ def add(name: str, servers: str, command_config: Path | None, replace: bool) -> 
         raise click.UsageError(str(error)) from error
     profiles = read_profiles()
     if name in profiles.by_name and not replace:
-        raise BadProfile(f"there is a profile {name} already; --replace replaces it")
+        raise BadProfile(f"profile {name} already exists; to replace it, use --replace")
     config = None if command_config is None else str(command_config.resolve())
     added = {**profiles.by_name, name: Profile(servers, config)}
     write_profiles(profiles._replace(by_name=added))
@@ -112,7 +112,7 @@ def show(name: str | None) -> None:
     profiles = read_profiles()
     name = name or profiles.current
     if name is None:
-        raise click.UsageError("no profile is in use: name one")
+        raise click.UsageError("no profile is in use; name a profile")
     found = profiles.find(name, "profile")
     click.echo(f"bootstrap.servers={found.bootstrap_servers}")
     if found.command_config is not None:

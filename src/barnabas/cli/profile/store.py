@@ -50,7 +50,7 @@ class Profiles(NamedTuple):
         advice = did_you_mean(name, self.by_name) or (
             f"there are {', '.join(sorted(self.by_name))}"
             if self.by_name
-            else "`barnabas profile add` makes one"
+            else "`barnabas profile add` creates one"
         )
         raise BadProfile(f"{given_by} {name}: there is no such profile; {advice}")
 
@@ -107,8 +107,8 @@ def check_name(name: str) -> str:
     """Raises BadProfile unless the text can be a profile's name."""
     if not _NAME.fullmatch(name):
         raise BadProfile(
-            f"{name!r} is no name of a profile: 1 to 64 of the characters a-z, A-Z, 0-9, '.', '_' "
-            "and '-', a letter or digit first"
+            f"{name!r} is not a valid profile name: use 1 to 64 of the characters a-z, A-Z, 0-9, "
+            "'.', '_' and '-', a letter or digit first"
         )
     return name
 

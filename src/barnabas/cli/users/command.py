@@ -44,17 +44,19 @@ _mechanism = click.option(
     type=click.Choice(SCRAM_MECHANISMS),
     default=SCRAM_MECHANISMS[-1],
     show_default=True,
-    help="What the user logs in by.",
+    help="The SCRAM mechanism with which the user authenticates.",
 )
 _iterations = click.option(
     "--iterations",
     type=click.IntRange(4096, 16_384),
     default=DEFAULT_ITERATIONS,
     show_default=True,
-    help="Rounds of the password's hash.",
+    help="Iterations of the password hash.",
 )
 _password_stdin = click.option(
-    "--password-stdin", is_flag=True, help="Read the password from standard input, not a new one."
+    "--password-stdin",
+    is_flag=True,
+    help="Read the password from standard input instead of generating one.",
 )
 
 
@@ -182,7 +184,9 @@ def list_(servers: str, as_json: bool) -> None:
 @users.command()
 @click.argument("user", metavar="NAME")
 @click.option("--revoke", is_flag=True, help="Also delete the rules that allow the user something.")
-@click.option("--force", is_flag=True, help="Delete even one of the brokers' super.users.")
+@click.option(
+    "--force", is_flag=True, help="Delete the user even if it is one of the brokers' super.users."
+)
 @bootstrap_server
 def delete(user: str, revoke: bool, force: bool, servers: str) -> None:
     """Delete a user, by all mechanisms, and say what stays.

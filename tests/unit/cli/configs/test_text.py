@@ -98,7 +98,7 @@ def test_every_config_can_be_explained() -> None:
 def test_what_is_no_config_has_a_near_name() -> None:
     with pytest.raises(ConfigError, match=r"did you mean retention\.ms"):
         explain_text("retentoin.ms")
-    with pytest.raises(ConfigError, match="no name is similar"):
+    with pytest.raises(ConfigError, match="no config has a similar name"):
         explain_text("")
 
 

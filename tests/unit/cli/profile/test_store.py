@@ -73,11 +73,11 @@ def test_a_mistyped_name_is_answered_with_what_there_is() -> None:
         profiles.find("stagin", "--profile")
     with pytest.raises(BadProfile, match=r"there are prod, staging$"):
         profiles.find("x", "--profile")
-    with pytest.raises(BadProfile, match="`barnabas profile add` makes one"):
+    with pytest.raises(BadProfile, match="`barnabas profile add` creates one"):
         Profiles().find("x", "--profile")
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "a/b", "x" * 65])
 def test_what_is_no_name(name: str) -> None:
-    with pytest.raises(BadProfile, match="is no name of a profile"):
+    with pytest.raises(BadProfile, match="is not a valid profile name"):
         check_name(name)

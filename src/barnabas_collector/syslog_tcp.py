@@ -1,12 +1,16 @@
-"""Receives syslog over TCP. Senders wait while the brokers accept no messages."""
+"""Receives syslog over TCP and over TLS (RFC 5425). Senders wait while the brokers accept no
+messages."""
 
 from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Callable
+import ssl
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, cast
 
+from barnabas.errors import ConfigError
 from barnabas_collector.inbox import Inbox
 from barnabas_collector.syslog_address import SyslogAddress
 from barnabas_collector.syslog_framing import SyslogFraming
@@ -18,15 +22,59 @@ IDLE_S: Final = 60.0
 """If there are too many connections, one that has been silent for this long may be closed for a
 new one. Otherwise it stays open: a sender notices that a connection was closed only with its
 next message, and loses that message."""
+_HANDSHAKE_S: Final = 10.0
+
+
+def tls_context(
+    certificate: Path, key: Path | None, client_authority: Path | None
+) -> ssl.SSLContext:
+    """Return the context of a listener, from PEM files. `key`: None if it is in the file of the
+    certificate. `client_authority`: senders need a certificate that this authority has issued.
+
+    Raises `ConfigError`.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2  # RFC 9662
+    # Senders never read. Closing a connection with unread tickets would reset it, and the last
+    # messages with it would be lost.
+    context.num_tickets = 0
+    try:
+        # Without a function for it, OpenSSL asks a terminal for the password of an encrypted key.
+        context.load_cert_chain(certificate, key, password=str)
+    except (OSError, ValueError) as error:
+        files = (certificate,) if key is None else (certificate, key)
+        raise _unusable("certificate and key", files, error) from None
+    if client_authority is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        try:
+            context.load_verify_locations(client_authority)
+        except (OSError, ValueError) as error:
+            raise _unusable("authority of the senders", (client_authority,), error) from None
+    return context
+
+
+def _unusable(what: str, paths: Sequence[Path], error: Exception) -> ConfigError:
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
+        why = error.strerror or str(error)
+    else:
+        why = "the key does not fit the certificate, is encrypted, or a file is no PEM file"
+        why = f"{getattr(error, 'reason', None) or error} ({why})"
+    shown = " and ".join(map(str, paths))
+    return ConfigError(f"cannot use the {what} for syslog over TLS, {shown}: {why}")
 
 
 class SyslogTcp:
     """A listener and its connections. `on_listening` is called with the address."""
 
     def __init__(
-        self, address: SyslogAddress, host: str, on_listening: Callable[[str], None]
+        self,
+        address: SyslogAddress,
+        host: str,
+        on_listening: Callable[[str], None],
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.host = host
+        self._tls = tls
         self._address = address
         self._on_listening = on_listening
         self._connections: dict[_Connection, None] = {}  # the longest idle one first
@@ -39,11 +87,16 @@ class SyslogTcp:
         """Listen until `stopping` is set. Raises `ConfigError` if the address is unavailable."""
         self._inbox = inbox
         loop = asyncio.get_running_loop()
-        with self._address.errors("tcp"):
+        protocol = "tcp" if self._tls is None else "tls"
+        with self._address.errors(protocol):
             server = await loop.create_server(
-                lambda: _Connection(self, inbox), *self._address, backlog=self._most
+                lambda: _Connection(self, inbox),
+                *self._address,
+                backlog=self._most,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else _HANDSHAKE_S,
             )
-        self._on_listening(f"tcp {self._address.shown(server.sockets[0].getsockname())}")
+        self._on_listening(f"{protocol} {self._address.shown(server.sockets[0].getsockname())}")
         try:
             await stopping.wait()
         finally:

@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import psutil
 import pytest
 
 from tests.integration.collect_processes import Collecting, collecting_in
+from tests.kit.certificates import Authority, PemFiles
 from tests.kit.raw_client import PATIENCE_S
 from tests.kit.waiting import wait_until
 
@@ -211,3 +213,64 @@ def test_what_cannot_be_is_one_clear_line_ux_4(collecting: Collecting) -> None:
     process = collecting.start("--syslog-udp", "here")
     _, errors = process.communicate()
     assert process.returncode == 1 and errors.endswith("'here' is not HOST:PORT\n")
+
+
+def test_lg_2_messages_over_tls(collecting: Collecting, tmp_path: Path) -> None:
+    """Of RFC 5425, and only from senders with a certificate, if that is asked for."""
+    authority, stranger = Authority.make(tmp_path / "own"), Authority.make(tmp_path / "other")
+    server, sender = authority.server(), authority.client("sender")
+    options = ["--syslog-tls", "127.0.0.1:0", "--syslog-tls-cert", str(server.keystore)]
+    process = collecting.start(*options, "--syslog-tls-client-ca", str(server.truststore))
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    assert line.startswith("listening for syslog on tls 127.0.0.1:")
+    port = int(line.rpartition(":")[2])
+
+    def connected(files: PemFiles | None) -> ssl.SSLSocket:
+        context = ssl.create_default_context(cafile=str(server.truststore))
+        if files is not None:
+            context.load_cert_chain(files.chain, files.key)
+        plain = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+        return context.wrap_socket(plain, server_hostname="127.0.0.1")
+
+    for files in (None, stranger.client("sender")):
+        with pytest.raises((ssl.SSLError, ConnectionError)), connected(files) as refused:
+            refused.sendall(b"8 <13>evil")
+            while refused.recv(100):
+                pass
+            raise ConnectionError("closed without an alert")
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as plain:
+        plain.sendall(b"<13>not TLS\n")
+        assert plain.recv(100)[:1] != b"<"
+    with connected(sender) as accepted:
+        accepted.sendall(b"8 <13>one\n11 <14>two\nth")
+        accepted.sendall(b"ree")
+    wait_until(lambda: collecting.values() == [b"<13>one\n", b"<14>two\nthr", b"ee"])
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == 0
+    assert all(dict(each.headers)["syslog.from"] == b"127.0.0.1" for each in collecting.records())
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"--syslog-tls-cert": "missing.pem"}, "localhost.key: No such file or directory"),
+        ({"--syslog-tls-cert": "text.pem"}, "/text.pem and "),
+        ({"--syslog-tls-key": "other.key"}, "other.key: KEY_VALUES_MISMATCH"),
+        ({"--syslog-tls-client-ca": "text.pem"}, "cannot use the authority of the senders"),
+    ],
+)
+def test_ux_4_certificates_that_cannot_be_used(
+    collecting: Collecting, tmp_path: Path, change: dict[str, str], problem: str
+) -> None:
+    authority = Authority.make(tmp_path)
+    server, other = authority.server(), authority.server()
+    (tmp_path / "text.pem").write_text("text")
+    (tmp_path / "other.key").write_bytes(other.key.read_bytes())
+    options = {"--syslog-tls-cert": str(server.chain), "--syslog-tls-key": str(server.key)}
+    options |= {name: str(tmp_path / file) for name, file in change.items()}
+    pairs = [each for pair in options.items() for each in pair]
+    process = collecting.start("--syslog-tls", "127.0.0.1:0", *pairs)
+    _, errors = process.communicate()
+    assert process.returncode == 1 and problem in errors.splitlines()[-1], errors

@@ -30,7 +30,7 @@ from barnabas_collector.shipment import Shipment, Shipped
 from barnabas_collector.shipper import ship
 from barnabas_collector.standard_input import StandardInput
 from barnabas_collector.syslog_address import SyslogAddress
-from barnabas_collector.syslog_tcp import SyslogTcp
+from barnabas_collector.syslog_tcp import SyslogTcp, tls_context
 from barnabas_collector.syslog_udp import SyslogUdp
 
 _RULES = {"indented": INDENTED}
@@ -81,6 +81,34 @@ _STANDARD_INPUT = "-"
     multiple=True,
     metavar="HOST:PORT",
     help="Listen for syslog over UDP.",
+)
+@click.option(
+    "--syslog-tls",
+    "tls",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="Listen for syslog over TLS (RFC 5425); may be repeated.",
+)
+@click.option(
+    "--syslog-tls-cert",
+    "tls_cert",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The certificate of --syslog-tls with its chain (PEM).",
+)
+@click.option(
+    "--syslog-tls-key",
+    "tls_key",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Its private key (PEM). [default: in the file of --syslog-tls-cert]",
+)
+@click.option(
+    "--syslog-tls-client-ca",
+    "tls_client_ca",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Accept only senders with a certificate of this authority (PEM).",
 )
 @click.option(
     "--positions-retention-minutes",
@@ -148,8 +176,8 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
 
     With --journald it also sends the entries of systemd's journal, each of them once.
 
-    With - it sends the lines of standard input until its end, and with --syslog-tcp or --syslog-udp
-    syslog messages of RFC 5424 or 3164 as they arrive.
+    With - it sends the lines of standard input until its end, and with --syslog-tcp, --syslog-tls
+    or --syslog-udp syslog messages of RFC 5424 or 3164 as they arrive.
 
     Files may be rotated in any of the usual ways: renamed, copied and truncated, compressed. The
     position in each file is written in the same transaction as its lines, so a collector that was
@@ -181,13 +209,16 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
 
 def _check(paths: Sequence[str], given: Mapping[str, Any]) -> None:
     """Raise UsageError for options that contradict each other."""
-    if not paths and not (given["tcp"] or given["udp"] or given["has_journal"]):
+    has_syslog = given["tcp"] or given["udp"] or given["tls"]
+    if not paths and not has_syslog and not given["has_journal"]:
         raise click.UsageError(
             "name a file, a directory, a pattern, - for standard input, an address for syslog, or"
             " --journald"
         )
-    if given["once"] and (given["tcp"] or given["udp"]):
+    if given["once"] and has_syslog:
         raise click.UsageError("--once: a syslog address has no end")
+    if given["tls"] and given["tls_cert"] is None:
+        raise click.UsageError("--syslog-tls needs --syslog-tls-cert")
 
 
 def _shipment(servers: str, paths: Sequence[str], given: Mapping[str, Any]) -> Shipment:
@@ -244,6 +275,10 @@ def _sources(shipment: Shipment, paths: Sequence[str], given: Mapping[str, Any])
         *(SyslogTcp(each, shipment.host, _print_address) for each in tcp),
         *(SyslogUdp(each, shipment.host, _print_address) for each in udp),
     ]
+    if given["tls"]:
+        context = tls_context(given["tls_cert"], given["tls_key"], given["tls_client_ca"])
+        addresses = map(SyslogAddress.parse, given["tls"])
+        found += [SyslogTcp(each, shipment.host, _print_address, context) for each in addresses]
     if _STANDARD_INPUT in paths:
         found.append(StandardInput(shipment))
     return found

@@ -22,6 +22,7 @@ from barnabas.counted import counted
 from barnabas.errors import BarnabasError, MessageTooLarge
 from barnabas.types import TopicPartition
 from barnabas_collector.bundle import Bundle, encode_bundles, pack
+from barnabas_collector.collector_metrics import CollectorMetrics
 from barnabas_collector.inbox import Inbox
 from barnabas_collector.shipment import Shipment, Shipped
 from barnabas_collector.tally import Tally
@@ -29,6 +30,7 @@ from barnabas_collector.tally import Tally
 _log = logging.getLogger(__name__)
 
 _AGAIN_AFTER_S: Final = 1.0
+PART: Final = "standard input and syslog"
 _BATCH_BYTES: Final = 131_072
 
 _Sent = tuple[list[Bundle], Delivery | BarnabasError | None]
@@ -43,7 +45,12 @@ class Forwarder:
     """
 
     def __init__(
-        self, producer: Producer, shipment: Shipment, partitions: int, inbox: Inbox
+        self,
+        producer: Producer,
+        shipment: Shipment,
+        partitions: int,
+        inbox: Inbox,
+        metrics: CollectorMetrics,
     ) -> None:
         self.shipped = Shipped()
         self.unsent = 0  # messages taken from the inbox, without an acknowledgement
@@ -52,6 +59,7 @@ class Forwarder:
         self._codec = shipment.codec
         self._partitions = partitions
         self._inbox = inbox
+        self._metrics = metrics
         self._most_bytes = _BATCH_BYTES
         self._is_proven = False  # whether brokers have accepted batches of this size
         self._refused = Tally("messages were rejected by the brokers and are lost")
@@ -87,6 +95,7 @@ class Forwarder:
                 self._most_bytes = min(self._most_bytes, _record_bytes(batch) // 2)
                 self._is_proven = False
         if why is not None:
+            self._metrics.on_retry(PART, why)
             _log.warning("retrying %s: %s", counted(self.unsent, "message"), why)
             await asyncio.sleep(_AGAIN_AFTER_S)
             # Partitions may have been added; from now on keys are spread among them, too.
@@ -146,11 +155,14 @@ class Forwarder:
         size_bytes = sum(bundle.came_bytes for bundle in batch)
         cut = sum(bundle.is_cut for bundle in batch)
         self.unsent -= count
+        self._metrics.on_sent(count, size_bytes, cut)
+        self._metrics.on_ready(PART)
         self.shipped = self.shipped.plus(Shipped(count, size_bytes, cut))
 
     def _refuse(self, why: MessageTooLarge) -> None:
         self.unsent -= 1
         self.shipped = self.shipped.plus(Shipped(refused=1))
+        self._metrics.lost["refused"].increment()
         self._refused.add(1, str(why))
 
 

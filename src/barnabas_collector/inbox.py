@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from barnabas_collector.bundle import Bundle
+from barnabas_collector.collector_metrics import CollectorMetrics
 from barnabas_collector.redaction import Redact
 
 MOST_BYTES: Final = 16 << 20
@@ -26,11 +27,17 @@ not cause a request per line."""
 class Inbox:
     """A first-in, first-out queue."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES, redact: Redact | None = None) -> None:
+    def __init__(
+        self,
+        most_bytes: int = MOST_BYTES,
+        redact: Redact | None = None,
+        metrics: CollectorMetrics | None = None,
+    ) -> None:
         """`redact`: replaces what must not be sent, as messages come in."""
         self.dropped = 0
         self._most_bytes = most_bytes
         self._redact = redact
+        self._metrics = metrics
         self._held_bytes = 0
         self._waiting: deque[Bundle] = deque()
         self._is_ended = False
@@ -47,11 +54,19 @@ class Inbox:
         for each in bundles:
             bundle = each if self._redact is None else each.redacted(self._redact)
             self._waiting.append(bundle)
+            if self._metrics is not None:
+                self._metrics.on_read(bundle.count, bundle.came_bytes)
             self._held_bytes += bundle.held_bytes
         if self._waiting:
             self._news.set()
         if self.is_full:
             self._room.clear()
+
+    def drop(self) -> None:
+        """Count a message for which there is no room."""
+        self.dropped += 1
+        if self._metrics is not None:
+            self._metrics.lost["dropped"].increment()
 
     async def room(self) -> None:
         """Return once the inbox is less than half full, or sources should end."""

@@ -114,6 +114,10 @@ class LogDirectory:
             file.close()
 
     @property
+    def open_files(self) -> int:
+        return len(self._held)
+
+    @property
     def holds_rotated(self) -> bool:
         return any(self._paths.get(inode) != self.live for inode in self._held)
 

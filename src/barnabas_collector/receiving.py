@@ -16,7 +16,8 @@ from typing import Final, Protocol
 from barnabas.client.errors import DeliveryTimedOut
 from barnabas.client.producer.producer import Producer
 from barnabas.counted import counted
-from barnabas_collector.forwarder import Forwarder
+from barnabas_collector.collector_metrics import CollectorMetrics
+from barnabas_collector.forwarder import PART, Forwarder
 from barnabas_collector.inbox import Inbox
 from barnabas_collector.joint_work import run_together
 from barnabas_collector.shipment import Shipment, Shipped
@@ -43,10 +44,14 @@ async def receive(
     `DeliveryTimedOut` if they do not accept the remaining messages within `STOP_WITHIN_S` of the
     stop.
     """
+    if shipment.metrics is not None:
+        shipment.metrics.on_waiting(PART, "is not connected to the brokers yet")
     async with _producer(shipment) as producer:
         partitions = await producer.partitions_for(shipment.topic)
-        inbox = Inbox(redact=shipment.redact)
-        forwarder = Forwarder(producer, shipment, len(partitions), inbox)
+        metrics = shipment.metrics or CollectorMetrics()
+        inbox = Inbox(redact=shipment.redact, metrics=metrics)
+        metrics.on_ready(PART)
+        forwarder = Forwarder(producer, shipment, len(partitions), inbox, metrics)
         sending = asyncio.create_task(forwarder.run())
         watching = asyncio.create_task(_limit(stopping, inbox, sending))
         try:

@@ -76,6 +76,7 @@ class RotatedLog:
         self.left: list[Path] = []  # the rotated files that the first look passed over
         self.binary: set[Path] = set()  # files that are not sent because they are not text
         self.file_ids: tuple[str, ...] | None = None  # of the files found by the last look
+        self._sizes: dict[str, int] = {}  # by file: its size at the last look, if it is text
         self.is_empty = False  # the last look found no file at all
         if not files.knows(str(self._directory.live)):
             file = LogFile(path)
@@ -110,6 +111,10 @@ class RotatedLog:
             # A new file is saved with its first lines only, by `_portion`.
             if self._files.find(progress.file_id) is not None:
                 self._files.save(progress)
+        self._sizes = {
+            progress.file_id: found[place].size_bytes or 0
+            for place, progress in recognised.files.items()
+        }
         self.unfinished_bytes = 0
         is_replaced = bool(found) and found[-1].is_live
         for place, progress in recognised.files.items():
@@ -172,6 +177,19 @@ class RotatedLog:
     def path(self) -> str:
         """The log's path, with links followed."""
         return str(self._directory.live)
+
+    @property
+    def lag_bytes(self) -> int:
+        """The bytes that the last look found and that have not been read."""
+        lag_bytes = 0
+        for file_id, size_bytes in self._sizes.items():
+            file = self._files.find(file_id)
+            lag_bytes += max(0, size_bytes - (0 if file is None else file.position))
+        return lag_bytes
+
+    @property
+    def open_files(self) -> int:
+        return self._directory.open_files
 
     @property
     def holds_rotated(self) -> bool:

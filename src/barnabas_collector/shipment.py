@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from barnabas.records.compression import LZ4
+from barnabas_collector.collector_metrics import CollectorMetrics
 from barnabas_collector.forgetting import RETENTION_S
 from barnabas_collector.record_joiner import IsStart
 from barnabas_collector.redaction import Redact
@@ -30,6 +31,7 @@ class Shipment(NamedTuple):
     has_journal: bool = False  # send the entries of systemd's journal as well
     redact: Redact | None = None  # replaces what must not be sent
     retention_s: float = RETENTION_S  # of the positions of files that are gone
+    metrics: CollectorMetrics | None = None
     client_options: Mapping[str, Any] = {}
     """The options of every client, such as security options."""
 

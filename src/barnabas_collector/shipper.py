@@ -36,6 +36,7 @@ from barnabas.errors import (
 )
 from barnabas.types import TopicPartition
 from barnabas_collector.bundle import Bundle, Origin, encode_bundles, pack
+from barnabas_collector.collector_metrics import CollectorMetrics
 from barnabas_collector.encoding import MAX_BATCH_BYTES, LineEncoder
 from barnabas_collector.forgetting import Forgetting
 from barnabas_collector.headers import HOST
@@ -49,6 +50,7 @@ from barnabas_collector.watched_logs import WatchedLogs
 
 _log = logging.getLogger(__name__)
 
+_PART: Final = "files and journal"
 _TRANSACTION_BYTES: Final = 8 << 20
 _AGAIN_AFTER_S: Final = 1.0
 _SUCCESSOR_S: Final = 10.0  # in which a process that fenced us records its start
@@ -64,9 +66,11 @@ async def ship(
     `ConfigError` if another collector has the same name or, with `once`, a log cannot be read.
     """
     total = Shipped()
+    metrics = shipment.metrics or CollectorMetrics()
     instance = uuid.uuid4().hex
     while True:
-        shipper = _Shipper(shipment, paths, instance)
+        metrics.on_waiting(_PART, "has not committed to the brokers yet")
+        shipper = _Shipper(shipment, paths, instance, metrics)
         try:
             await shipper.run(stopping, once=once)
             return total.plus(shipper.shipped)
@@ -82,6 +86,7 @@ async def ship(
             # help.
             elif not total.transactions:
                 raise
+            metrics.on_retry(_PART, error)
             _log.warning("continuing after the last committed line: %s", error)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), _AGAIN_AFTER_S)
@@ -108,10 +113,13 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
 class _Shipper:
     """Sends lines from the committed positions on, until stopped or failed."""
 
-    def __init__(self, shipment: Shipment, paths: LogPaths, instance: str) -> None:
+    def __init__(
+        self, shipment: Shipment, paths: LogPaths, instance: str, metrics: CollectorMetrics
+    ) -> None:
         self.shipped = Shipped()
         self._shipment = shipment
         self._instance = instance
+        self._metrics = metrics
         self._paths = paths
         self._open = Shipped()  # in the transaction that is open
         self._positions = Positions(shipment.name)
@@ -135,6 +143,7 @@ class _Shipper:
                 is_start=self._shipment.is_start,
                 from_end=self._shipment.from_end,
             )
+            self._metrics.logs = logs
             journal = self._journal(once=once)
             try:
                 if journal is not None:
@@ -209,12 +218,10 @@ class _Shipper:
             await producer.send_batch(place, batch)
         # `_commit` sends it in the transaction of these lines: both are committed, or neither.
         self._positions.save(progress)
-        self._open = Shipped(
-            self._open.lines + len(lines),
-            self._open.size_bytes + sum(line.size_bytes for line in lines),
-            self._open.cut_lines + sum(line.is_cut for line in lines),
-            1,
-        )
+        size_bytes = sum(line.size_bytes for line in lines)
+        self._metrics.on_read(len(lines), size_bytes)
+        cut = sum(line.is_cut for line in lines)
+        self._open = self._open.plus(Shipped(len(lines), size_bytes, cut, 1))
 
     async def _send_entries(self, producer: Producer, journal: Journal) -> None:
         """Send the entries that were read, and save the cursor behind them."""
@@ -238,6 +245,7 @@ class _Shipper:
             self._positions.save_cursor(cursors[-1])
         size_bytes = sum(entry.size_bytes for entry in entries)
         cut = sum(entry.size_bytes > len(entry.value) for entry in entries)
+        self._metrics.on_read(len(entries), size_bytes)
         self._open = self._open.plus(Shipped(len(entries), size_bytes, cut, 1))
 
     async def _commit(self, producer: Producer) -> None:
@@ -251,6 +259,9 @@ class _Shipper:
             await producer.send_record(ProducerRecord(POSITIONS_TOPIC, value, key, 0))
         await producer.commit_transaction()
         self.shipped = self.shipped.plus(self._open._replace(transactions=1))
+        self._metrics.on_sent(self._open.lines, self._open.size_bytes, self._open.cut_lines)
+        self._metrics.transactions.increment()
+        self._metrics.on_ready(_PART)
         self._open = Shipped()
 
     @contextlib.asynccontextmanager

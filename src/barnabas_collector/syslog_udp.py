@@ -62,7 +62,7 @@ class _Receiver(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, address: tuple[str | Any, int]) -> None:
         if self._inbox.is_full:
-            self._inbox.dropped += 1
+            self._inbox.drop()
             self.dropped.add(1)
         else:
             self._inbox.add(self._messages(address[0]).of(datagram(data)))

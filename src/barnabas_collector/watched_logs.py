@@ -80,9 +80,22 @@ class WatchedLogs:
         return self._unreadable
 
     @property
-    def binary(self) -> set[Path]:
-        """The files that are not sent because they are not text."""
-        return self._binary
+    def open_files(self) -> int:
+        """The number of files that are held open."""
+        return sum(each.log.open_files for each in self._watched.values())
+
+    @property
+    def lag_bytes(self) -> int:
+        """The bytes that the last looks found and that have not been read."""
+        return sum(each.log.lag_bytes for each in self._watched.values())
+
+    def left_out(self) -> dict[str, int]:
+        """Return the number of files that are not sent, by reason."""
+        return {
+            "binary": len(self._binary),
+            "old": len(self._too_old),
+            "unreadable": len(self._unreadable),
+        }
 
     def portions(self, now_s: float, *, is_last_look: bool = False) -> Iterator[Portion]:
         """Yield the unsent lines of all logs that are due.

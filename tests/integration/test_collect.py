@@ -7,6 +7,8 @@ import resource
 import shutil
 import signal
 import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -228,3 +230,42 @@ def test_lg_2_each_entry_of_the_journal_once(
     journal.fail("No journal files were opened due to insufficient permissions.\n")
     errors = collecting.once("--journald", code=1)
     assert "journalctl failed (1): No journal files were opened" in errors
+
+
+def test_lg_2_metrics_and_probes_of_a_collector(collecting: Collecting) -> None:
+    log = collecting.logs / "app.log"
+    log.write_bytes(b"one\ntwo\n" + b"x" * 300_000 + b"\n")
+    (collecting.logs / "tool").write_bytes(b"\x7fELF")
+    process = collecting.start(str(collecting.logs), "--metrics-port", "0")
+    assert process.stderr is not None
+    port = int(process.stderr.readline().rpartition(":")[2])
+
+    def page(path: str = "metrics") -> str:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}") as answer:
+                return str(answer.read().decode())
+        except urllib.error.HTTPError as error:
+            return f"{error.code} {error.read().decode()}"
+
+    def numbers() -> dict[str, float]:
+        lines = [line for line in page().splitlines() if line[:1] != "#"]
+        pairs = (line.removeprefix("barnabas_collector_").rsplit(" ", 1) for line in lines)
+        return {name: float(number) for name, number in pairs}
+
+    wait_until(lambda: numbers().get("lines_sent_total") == 3)
+    assert page("readyz") == "ready\n" and page("healthz") == "ok\n"
+    found = numbers()
+    assert found["bytes_sent_total"] == found["bytes_read_total"] == 300_006
+    assert found["lines_cut_total"] == found["ready"] == 1 and found["lag_bytes"] == 0
+    assert found["files"] == 2 and found["files_open"] >= 1
+    assert found['files_left_out{reason="binary"}'] == 1
+    collecting.broker.stop()
+    with log.open("ab") as file:
+        file.write(b"three\n")
+    wait_until(lambda: page("readyz").startswith("503 not ready: files and journal: "))
+    assert numbers()["retries_total"] >= 1 and "last_error_timestamp_seconds{error=" in page()
+    collecting.broker.start()
+    wait_until(lambda: numbers()["lines_sent_total"] == 4)
+    wait_until(lambda: page("readyz") == "ready\n")
+    errors = collecting.once(str(log), "--metrics-port", str(port), code=1)
+    assert f"--metrics-port: 127.0.0.1:{port} cannot be bound" in errors.splitlines()[-1]

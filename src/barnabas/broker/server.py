@@ -47,11 +47,11 @@ from barnabas.storage.seen_time import read_seen_ms, write_seen_ms
 from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
-    from barnabas.broker.metrics.listener import MetricsListener
     from barnabas.broker.metrics.process_metrics import ProcessMetrics
     from barnabas.broker.runtime.disk_pulse import DiskPulse
     from barnabas.broker.security.server_tls import ServerTls
     from barnabas.cluster.remote_store import RemoteStore
+    from barnabas.net.metrics_listener import MetricsListener
 
 _log = logging.getLogger(__name__)
 
@@ -218,9 +218,9 @@ class Server:
         port = self.config.int("barnabas.metrics.port")
         if port:
             # Imported here, so that a broker without metrics loads nothing for them.
-            from barnabas.broker.metrics.listener import MetricsListener
-            from barnabas.broker.metrics.page import page
             from barnabas.broker.metrics.process_metrics import ProcessMetrics
+            from barnabas.net.metrics_listener import MetricsListener
+            from barnabas.net.metrics_page import page
 
             host = self.config.str("barnabas.metrics.host") or self.listeners[0].host
             self._metrics_listener = MetricsListener(partial(page, self.metrics), self.unready)

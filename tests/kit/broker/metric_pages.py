@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from barnabas import Broker
-from barnabas.broker.metrics.page import text
 from barnabas.metrics import Registry
+from barnabas.net.metrics_page import text
 from tests.kit.broker.loops import inside
 
 _SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (-?\d+\.\d+(?:e[+-]\d+)?)")

@@ -8,7 +8,7 @@ import asyncio
 import signal
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import Duration, run_client
 from barnabas.counted import counted
 from barnabas.records.compression import CODEC_NAMES
+from barnabas_collector.collector_metrics import CollectorMetrics
 from barnabas_collector.joint_work import run_together
 from barnabas_collector.log_paths import LogPaths
 from barnabas_collector.receiving import Source, receive
@@ -170,6 +171,13 @@ _STANDARD_INPUT = "-"
     is_flag=True,
     help="Send the entries of systemd's journal, read with journalctl, as JSON objects.",
 )
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="Serve /metrics for Prometheus, /healthz and /readyz on this port of 127.0.0.1. Port 0: "
+    "any free one.",
+)
 @click.option("--once", is_flag=True, help="Send the present lines, and end.")
 def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     """Send the lines of log files to a topic as they are written, each of them once.
@@ -202,7 +210,8 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     began_s = time.monotonic()
     sources = _sources(shipment, paths, given)
     work = _collect(shipment, _logs(paths, given), sources, once=given["once"])
-    shipped = run_client(work, None)
+    port = given["metrics_port"]
+    shipped = run_client(work if port is None else _with_metrics(shipment, port, work), None)
     click.echo(_summary(shipped, shipment.topic, time.monotonic() - began_s), err=True)
     return EXIT_FAILURE if shipped.refused else EXIT_OK
 
@@ -234,6 +243,7 @@ def _shipment(servers: str, paths: Sequence[str], given: Mapping[str, Any]) -> S
         has_journal=given["has_journal"],
         redact=_redaction(given["redact_rules"], given["redact"]),
         retention_s=given["retention"] * 60.0,
+        metrics=CollectorMetrics(),
         client_options=client_options(),
     )
 
@@ -299,6 +309,22 @@ def _rule(pattern: str | None) -> IsStart | None:
 def _redaction(path: Path | None, texts: Sequence[str]) -> Redaction | None:
     rules = [*(read_rules(path) if path is not None else ()), *map(Rule.parse, texts)]
     return Redaction(rules) if rules else None
+
+
+async def _with_metrics(
+    shipment: Shipment, port: int, work: Coroutine[Any, Any, Shipped]
+) -> Shipped:
+    assert shipment.metrics is not None
+    try:
+        listener = await shipment.metrics.serve(port)
+    except BaseException:
+        work.close()
+        raise
+    click.echo(f"metrics on 127.0.0.1:{listener.port}", err=True)
+    try:
+        return await work
+    finally:
+        listener.close()
 
 
 async def _collect(

@@ -21,8 +21,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.metrics.listener import bind_reason
 from barnabas.errors import ConfigError
+from barnabas.net.metrics_listener import bind_reason
 from barnabas.testing.faults.broker_faults import Faults
 from barnabas.testing.faults.control_requests import ControlRequests
 from barnabas.testing.faults.http_message import (

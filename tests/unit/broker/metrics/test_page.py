@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker, Cluster
-from barnabas.broker.metrics.page import page, text
 from barnabas.broker.server import Server
 from barnabas.clock import SystemClock
 from barnabas.cluster.controller_requests import IsrAnswer, LeaderAndIsr, PartitionState
@@ -19,6 +18,7 @@ from barnabas.cluster.image import PartitionImage
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import InvalidUpdateVersion
 from barnabas.metrics import Family, Registry, Sample
+from barnabas.net.metrics_page import page, text
 from barnabas.types import TopicPartition
 from tests.kit.broker.following import NAME, led, run, running, topic
 from tests.kit.broker.loops import inside, replicas_of

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.metrics.page import text
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.entity import Entity
 from barnabas.broker.quotas.ip_quotas import IpQuotas
@@ -16,6 +15,7 @@ from barnabas.broker.quotas.quota_families import MOST_SHOWN, quota_families
 from barnabas.clock import SystemClock
 from barnabas.cluster.config_changes import DEFAULT
 from barnabas.config import BrokerConfig
+from barnabas.net.metrics_page import text
 from barnabas.protocol.api import PRODUCE
 from tests.kit.broker.metric_pages import samples_of
 from tests.kit.broker.produces import produce_request

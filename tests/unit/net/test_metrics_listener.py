@@ -16,12 +16,12 @@ import pytest
 import uvloop
 
 from barnabas import Broker, Cluster
-from barnabas.broker.metrics.listener import (
+from barnabas.errors import ConfigError
+from barnabas.net.metrics_listener import (
     MOST_CONNECTIONS,
     MOST_HEAD_BYTES,
     MetricsListener,
 )
-from barnabas.errors import ConfigError
 from tests.kit.processes.broker_process import free_port
 from tests.kit.raw_client import PATIENCE_S
 from tests.kit.waiting import until

@@ -1,13 +1,14 @@
-"""Answers `GET` and `HEAD` over HTTP for Prometheus and for probes (`barnabas.metrics.port`).
+"""Answers `GET` and `HEAD` over HTTP for Prometheus and for probes, of a broker
+(`barnabas.metrics.port`) or of a collector.
 
     /metrics   all families of the registry
     /healthz   200 as long as the process responds
-    /readyz    200 when the broker serves its clients, otherwise 503 and a reason
+    /readyz    200 when it does its work, otherwise 503 and a reason
 
 Each connection serves one request: it is answered when its head is complete, and then the
 connection is closed. Since any client may connect, everything is limited: the size of a head, the
 time from the first byte to the last, and the number of connections. The page is rendered for each
-request, in slices on the broker's loop.
+request, in slices on the loop of the process.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import cast
 
-from barnabas.broker.metrics.page import CONTENT_TYPE
+from barnabas.config.metrics_ports import METRICS_PORT
 from barnabas.errors import ConfigError
+from barnabas.net.metrics_page import CONTENT_TYPE
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ class MetricsListener:
         unready: Callable[[], str],
         longest_s: float = _LONGEST_S,
     ) -> None:
-        """`page` renders the metrics; `unready` returns why the broker is not ready, or "".
+        """`page` renders the metrics; `unready` returns why the process is not ready, or "".
 
         `longest_s` is the longest time for a connection.
         """
@@ -61,9 +63,9 @@ class MetricsListener:
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
-    async def bind(self, host: str, port: int) -> None:
+    async def bind(self, host: str, port: int, option: str = METRICS_PORT) -> None:
         """Bind the address; an empty host means all addresses. Clients that connect wait for
-        `start`.
+        `start`. `option`: where the port was set.
 
         It listens immediately: two sockets can be bound to one port until one of them listens.
         Raises ConfigError.
@@ -73,7 +75,7 @@ class MetricsListener:
             sock = _listening(host, port)
         except OSError as error:
             raise ConfigError(
-                f"barnabas.metrics.port: {host or '*'}:{port}: cannot bind "
+                f"{option}: {host or '*'}:{port}: cannot bind "
                 f"({bind_reason(error)}); choose another port, or 0 to disable metrics"
             ) from None
         self._server = await loop.create_server(

@@ -1,0 +1,113 @@
+"""What a collector counts, and whether it is ready, for Prometheus and for probes.
+
+The numbers are of this process. What was read and is not sent yet waits for the brokers;
+`lag_bytes` is what the logs have beyond that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Protocol
+
+from barnabas.metrics import Family, Registry, Sample, gauge
+from barnabas.net.metrics_listener import MetricsListener
+from barnabas.net.metrics_page import page
+
+_PREFIX = "barnabas_collector_"
+_MOST_ERROR_LETTERS = 200
+
+
+class Logs(Protocol):
+    """The logs that are watched."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def open_files(self) -> int: ...
+
+    @property
+    def lag_bytes(self) -> int: ...
+
+    def left_out(self) -> dict[str, int]:
+        """Return the number of files that are not sent, by reason."""
+        ...
+
+
+class CollectorMetrics:
+    """The counters of a collector. Parts increment them; `serve` shows them."""
+
+    def __init__(self) -> None:
+        self.registry = Registry()
+        self.logs: Logs | None = None  # those of the present connection
+        count = self.registry.counter
+        self.lines_read = count(f"{_PREFIX}lines_read_total", "Records read from all sources")
+        self.bytes_read = count(f"{_PREFIX}bytes_read_total", "Bytes of the records read")
+        self.lines_sent = count(
+            f"{_PREFIX}lines_sent_total", "Records committed, or acknowledged by the brokers"
+        )
+        self.bytes_sent = count(f"{_PREFIX}bytes_sent_total", "Bytes of the records sent")
+        self.lines_cut = count(f"{_PREFIX}lines_cut_total", "Records sent that were too long")
+        self.lost = {
+            "refused": count(f"{_PREFIX}refused_total", "Messages that the brokers refused"),
+            "dropped": count(f"{_PREFIX}dropped_total", "Messages dropped for want of room"),
+        }
+        self.transactions = count(f"{_PREFIX}transactions_total", "Transactions committed")
+        self.retries = count(f"{_PREFIX}retries_total", "Attempts to send that are repeated")
+        self._starting: dict[str, str] = {}  # by part: why it does not send
+        self._error: tuple[str, float] | None = None
+        self.registry.declare(self._families)
+
+    def on_read(self, lines: int, size_bytes: int) -> None:
+        self.lines_read.increment(lines)
+        self.bytes_read.increment(size_bytes)
+
+    def on_sent(self, lines: int, size_bytes: int, cut: int) -> None:
+        self.lines_sent.increment(lines)
+        self.bytes_sent.increment(size_bytes)
+        self.lines_cut.increment(cut)
+
+    def on_waiting(self, part: str, why: str) -> None:
+        """Record that a part does not send, and why."""
+        self._starting[part] = why
+
+    def on_ready(self, part: str) -> None:
+        """Record that the brokers accept what a part sends."""
+        self._starting.pop(part, None)
+
+    def on_retry(self, part: str, error: Exception) -> None:
+        """Record that a part sends again, because of an error."""
+        self.retries.increment()
+        self._error = str(error)[:_MOST_ERROR_LETTERS], time.time()
+        self.on_waiting(part, str(error))
+
+    def unready(self) -> str:
+        """Return why the collector is not ready, or ""."""
+        return "; ".join(f"{part}: {why}" for part, why in self._starting.items())
+
+    async def serve(self, port: int) -> MetricsListener:
+        """Serve the page and the probes on this machine alone. Raises `ConfigError`."""
+        listener = MetricsListener(partial(page, self.registry), self.unready)
+        await listener.bind("127.0.0.1", port, "--metrics-port")
+        await listener.start()
+        return listener
+
+    def _families(self) -> Iterable[Family]:
+        ready = Sample(0 if self._starting else 1)
+        yield _gauge("ready", "1 if the brokers accept what is sent", [ready])
+        if self._error is not None:
+            text, at_s = self._error
+            error = Sample(at_s, (("error", text),))
+            yield _gauge("last_error_timestamp_seconds", "When sending failed, and why", [error])
+        if (logs := self.logs) is None:
+            return
+        yield _gauge("files", "Logs that are watched", [Sample(len(logs))])
+        yield _gauge("files_open", "Files that are held open", [Sample(logs.open_files)])
+        yield _gauge("lag_bytes", "Bytes of the logs that are not read", [Sample(logs.lag_bytes)])
+        left = [Sample(count, (("reason", why),)) for why, count in logs.left_out().items()]
+        yield _gauge("files_left_out", "Files that are not sent", left)
+
+
+def _gauge(name: str, sentence: str, samples: Sequence[Sample]) -> Family:
+    return gauge(f"{_PREFIX}{name}", sentence, samples)

@@ -59,4 +59,5 @@ def join(head: str, more: str) -> tuple[str, str]:
         joined = f"{first.front}F {contents[0]}"
     else:
         joined = json.dumps({**(json_object(head) or {}), "log": f"{contents[0]}\n"})
-    return joined, "\n".join(contents[1:])
+    # JSON can escape half a character.
+    return joined, "\n".join(contents[1:]).encode("utf-8", "replace").decode()

@@ -27,7 +27,7 @@ _PAIRS: Final = re.compile(rb"[A-Za-z_@][\w.@/-]*=")
 _OF_PAIRS: Final = re.compile(rb"(?:^| )(?:time|ts|t|timestamp|level|lvl|msg)=")
 _PAIRS_LOOKED_AT: Final = 1_000  # bytes
 _OTHERS: Final = (
-    rb"__CURSOR=",
+    rb"__CURSOR=|Start-Date: [0-9]",
     rb"\S+ \S+ \S+ \[[0-9]{2}/[A-Za-z]{3}/[0-9]{4}:",  # web servers
     rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.,]{8,}\S* (?:stdout|stderr) [FP]",
 )
@@ -94,6 +94,9 @@ class RecordStart:
 
     def _belongs_to(self, first: bytes) -> bool:
         """Return whether all lines that begin nothing belong to a record that begins like this."""
+        # An object is a whole record, whatever follows.
+        if first.startswith(b'{"'):
+            return False
         if first != self._first:
             self._first = first
             self._has_head = self._begins(first) or _CRASH.match(first) is not None

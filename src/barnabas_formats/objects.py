@@ -23,6 +23,8 @@ _BARE: Final = re.compile(r"[A-Za-z_@][\w.@/-]*(?:\s+|$)")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _JOURNAL_KEY: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
+_FIELD: Final = re.compile(r"(?P<key>[A-Z][A-Za-z-]*): (?P<value>.*)")
+_BLANKS: Final = re.compile(" +")
 # The columns of PostgreSQL's csvlog, in their order since version 14; older ones have fewer.
 _CSVLOG: Final = (
     *("log_time", "user_name", "database_name", "process_id", "connection_from", "session_id"),
@@ -106,6 +108,17 @@ def csvlog_object(record: str) -> Object | None:
     return {name: value for name, value in zip(_CSVLOG, rows[0], strict=False) if value}
 
 
+def paragraph_object(record: str) -> Object | None:
+    """Return the fields of a paragraph of Debian's: a key, a colon and a value in each line."""
+    found: Object = {}
+    for line in filter(None, record.split("\n")):
+        match = _FIELD.fullmatch(line)
+        if match is None:
+            return None
+        found[match["key"]] = _BLANKS.sub(" ", match["value"])
+    return found or None
+
+
 JSON: Final = "json"
 DECODERS: Final[Mapping[str, Callable[[str], Object | None]]] = MappingProxyType(
     {
@@ -113,15 +126,17 @@ DECODERS: Final[Mapping[str, Callable[[str], Object | None]]] = MappingProxyType
         "logfmt": logfmt_object,
         "journal-export": journal_object,
         "postgresql-csv": csvlog_object,
+        "paragraph": paragraph_object,
     }
 )
-OF_RECORDS: Final = frozenset({"journal-export", "postgresql-csv"})
+OF_RECORDS: Final = frozenset({"journal-export", "postgresql-csv", "paragraph"})
 """Decoders of all lines of a record, and not of its first line alone."""
 BEGINNINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         JSON: r'^\{"',
         "logfmt": r"^[A-Za-z_@][A-Za-z0-9_.@/-]*=",
         "journal-export": r"^__CURSOR=",
+        "paragraph": r"^Start-Date: ",
         "postgresql-csv": r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]{8,15} \S{3,6},",
     }
 )

@@ -176,7 +176,7 @@ def batches(
     waiting: list[pa.Table] = []
     room = most
     for path in paths:
-        with _opened(path, origin) as (progress, portions):
+        with opened(path, origin) as (progress, portions):
             for lines in portions:
                 if on_bytes is not None:
                     on_bytes(sum(line.size_bytes for line in lines) + len(lines))
@@ -193,7 +193,11 @@ def batches(
 
 
 @contextmanager
-def _opened(path: str, origin: Origin) -> Iterator[tuple[FileProgress, Iterator[list[Line]]]]:
+def opened(path: str, origin: Origin) -> Iterator[tuple[FileProgress, Iterator[list[Line]]]]:
+    """Open a file, or standard input, and return its lines, a portion at a time.
+
+    Raises `ConfigError` with the reason if it cannot be read.
+    """
     if path == STANDARD_INPUT:
         yield new_file(path, b"", 0), _portions(cast(BinaryIO, _Pipe(_standard_input())), origin)
         return
@@ -301,7 +305,7 @@ def head(path: str, number: int) -> list[bytes]:
         # What is peeked at is read again by the pass.
         beginning = _standard_input().peek(_PEEKED_BYTES)
         return beginning.splitlines()[:number]
-    with _opened(path, Origin("")) as (_, portions):
+    with opened(path, Origin("")) as (_, portions):
         return [line.text for line in next(portions, [])[:number]]
 
 

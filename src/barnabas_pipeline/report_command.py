@@ -128,7 +128,7 @@ def _report(
 ) -> int:
     began_s = time.monotonic()
     files = _files(paths)
-    kind = kind or _kind_of(files)
+    kind = kind or kind_of(files)
     pipeline = _pipeline(kind, given["formats"])
     view = _process(files, pipeline, given["tables"], is_shown=not as_json)
     options = PageOptions(datetime.now().astimezone(), None, given["show_addresses"])
@@ -174,7 +174,7 @@ def _files(given: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def _kind_of(files: list[str]) -> str:
+def kind_of(files: list[str]) -> str:
     """Return the kind of log whose formats fit more of the first lines."""
     import polars as pl
 

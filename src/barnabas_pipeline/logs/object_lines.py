@@ -148,21 +148,24 @@ def _first(found: Object, names: Sequence[str]) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, str):
+        # JSON can escape half a character, which no column of text can hold.
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
     # The journal writes text that is not UTF-8 as numbers, one a byte.
     if isinstance(value, list) and value and all(type(each) is int for each in value):
         if all(0 <= each < 256 for each in value):
             return bytes(value).decode("utf-8", "replace")
     elif isinstance(value, list) and all(isinstance(each, str) for each in value):
         return "\n".join(value)
-    return json.dumps(value, ensure_ascii=False)
+    return _text(json.dumps(value, ensure_ascii=False))
 
 
 def _word(value: Any) -> str | None:
     if isinstance(value, dict | list | bool) or value is None:
         return None
-    text = str(value).strip()
+    text = (_text(value) or "").strip()
     return text if text and text != "-" else None
 
 

@@ -42,3 +42,12 @@ def test_sp_2_no_sample_depends_on_the_order_of_the_formats() -> None:
     rows = parsed(*(sample.line for _, sample in samples), formats=SYSTEM[::-1])
     for (of, sample), row in zip(samples, rows, strict=True):
         assert row == {"format": of.name, **sample.values}
+
+
+def test_the_page_lists_the_catalogue() -> None:
+    text = (CHECKOUT / "docs" / "formats.md").read_text("utf-8")
+    rows = [
+        f"| `{each.name}` | {each.kind} | [{each.title}]({each.source.removeprefix('docs/')}) |"
+        for each in sorted(catalogue(), key=lambda each: (each.kind, each.name))
+    ]
+    assert "\n".join(["|---|---|---|", *rows, ""]) in text

@@ -12,6 +12,7 @@ from barnabas_formats.objects import (
     journal_object,
     json_object,
     logfmt_object,
+    paragraph_object,
 )
 
 
@@ -49,6 +50,14 @@ def test_a_row_of_csvlog() -> None:
     assert found["message"] == 'a, "b"\nc'
     assert csvlog_object("a,b,c") is None
     assert csvlog_object('a,"b') is None
+
+
+def test_a_paragraph() -> None:
+    assert paragraph_object("Start-Date: a  b\nEnd-Date: c\n") == {
+        "Start-Date": "a b",
+        "End-Date": "c",
+    }
+    assert paragraph_object("Start-Date: a\nno field") is None
 
 
 @given(st.sampled_from(sorted(DECODERS)), st.text(alphabet='{}"=\\ ,:[]\nab1_\x00', max_size=40))

@@ -1,0 +1,199 @@
+"""`barnabas formats`: shows the catalogue of formats of logs, and tries them on a file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+
+from barnabas.cli.group import command_group
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import as_json
+from barnabas.cli.terminal import for_terminal
+from barnabas.cli.terminal_table import outside_text, show_table
+from barnabas.counted import counted
+from barnabas.errors import ConfigError
+from barnabas.extras import install_line
+from barnabas.printable import printable
+from barnabas_formats.catalogue import catalogue
+from barnabas_formats.format import Format, zone_named
+from barnabas_formats.user_formats import own_format, read_formats
+
+_EXAMPLES: Final = 3
+_EXAMPLE_LENGTH: Final = 200
+_WIDTH: Final = 14
+
+
+@command_group()
+def formats() -> None:
+    """List the formats of logs that are known, and try them on a file.
+
+    \b
+    Examples:
+      barnabas formats list
+      barnabas formats list nginx
+      barnabas formats try /var/log/syslog
+    """
+
+
+@formats.command("list")
+@click.argument("name", required=False)
+@as_json
+def list_(name: str | None, as_json: bool) -> int:
+    """List all formats, or show one with its samples and what they say.
+
+    \b
+    Examples:
+      barnabas formats list
+      barnabas formats list postgresql --json
+    """
+    if name is not None:
+        _show(_named(catalogue(), name), as_json=as_json)
+        return EXIT_OK
+    found = sorted(catalogue(), key=lambda each: (each.kind, each.name))
+    if as_json:
+        click.echo(json.dumps([_summary(each) for each in found], indent=2))
+        return EXIT_OK
+    rows = [
+        [outside_text(text) for text in (each.name, each.kind, each.title, each.source)]
+        for each in found
+    ]
+    show_table(Console(highlight=False), ("name", "kind", "title", "source"), rows)
+    return EXIT_OK
+
+
+def _summary(of: Format) -> dict[str, object]:
+    return {"name": of.name, "kind": of.kind, "title": of.title, "source": of.source}
+
+
+def _named(found: Sequence[Format], name: str) -> Format:
+    """Return the first format of this name. Raises `ConfigError` if there is none."""
+    for each in found:
+        if each.name == name:
+            return each
+    names = ", ".join(dict.fromkeys(each.name for each in found))
+    raise ConfigError(f"there is no format {name}; there are {names}")
+
+
+def _show(of: Format, *, as_json: bool) -> None:
+    if as_json:
+        samples = [{"line": each.line, "values": each.values} for each in of.samples]
+        shown = {**_summary(of), "samples": samples}
+        click.echo(for_terminal(json.dumps(shown, indent=2, ensure_ascii=False)))
+        return
+    click.echo(f"{of.name}: {of.title} ({of.kind} logs)\n{of.source}")
+    for sample in of.samples:
+        click.echo(f"\n{printable(sample.line)}")
+        for key, value in sample.values.items():
+            click.echo(f"  {key:<{_WIDTH}} {printable(str(value))}")
+
+
+@formats.command("try")
+@click.argument("path", metavar="FILE|-")
+@click.option("--format", "only", metavar="NAME", help="Try only this format.")
+@click.option(
+    "--formats",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Formats of your own, which are tried before the built-in ones.",
+)
+@click.option(
+    "--pattern",
+    metavar="PATTERN",
+    help="A format of your own, such as '{time:%d.%m.%Y %H:%M:%S} {level} {message}'.",
+)
+@click.option(
+    "--zone", metavar="ZONE", help="The zone of times without an offset, such as Europe/Vienna."
+)
+@as_json
+def try_(path: str, as_json: bool, **given: Any) -> int:
+    """Print what each line of a log becomes, as the pipelines parse it.
+
+    With --json it prints an object a record: the format and the fields that it has. The formats
+    found are counted on standard error, with examples of what no format fits. The exit code is 1 if
+    no format fits any line.
+
+    \b
+    Examples:
+      barnabas formats try /var/log/syslog
+      barnabas formats try access.log --json
+      journalctl -o json | barnabas formats try -
+      barnabas formats try app.log --pattern '{time:%d.%m.%Y %H:%M:%S} {level} {message}'
+    """
+    try:
+        from barnabas_pipeline.trial import Trial, in_zone
+    except ImportError as error:
+        raise ConfigError(f"{error}: {install_line('pipeline')}") from None
+    own = _own(given["file"], given["pattern"])
+    known = catalogue()
+    if (zone := given["zone"]) is not None:
+        own, known = in_zone(own, zone_named(zone)), in_zone(known, zone)
+    only = given["only"]
+    trial = Trial(_kind(path, own, known, only), own, known, only)
+    counts: Counter[str | None] = Counter()
+    examples: list[str] = []
+    for each in trial.try_file(path):
+        click.echo(_as_json(each.values) if as_json else _as_text(each.values))
+        counts[each.format] += 1
+        if each.format is None and len(examples) < _EXAMPLES:
+            examples.append(_example(each.number, each.values))
+    _report(path, counts, examples)
+    return EXIT_OK if any(name is not None for name in counts) else EXIT_FAILURE
+
+
+def _own(file: Path | None, pattern: str | None) -> tuple[Format, ...]:
+    typed = () if pattern is None else (own_format("pattern", pattern=pattern),)
+    return (*typed, *(() if file is None else read_formats(file)))
+
+
+def _kind(path: str, own: Sequence[Format], known: Sequence[Format], only: str | None) -> str:
+    """Return the kind of the only format, of the user's own, or of the most lines."""
+    from barnabas_pipeline.report_command import kind_of
+
+    if only is not None:
+        return _named((*own, *known), only).kind
+    return "system" if own else kind_of([path])
+
+
+def _as_json(values: Mapping[str, object]) -> str:
+    return for_terminal(json.dumps(values, ensure_ascii=False))
+
+
+def _as_text(values: Mapping[str, object]) -> str:
+    """Return a line: the format, the fields, and the message, which ends it."""
+    name = "malformed" if values["format"] is None else str(values["format"])
+    last = [str(values[key]) for key in ("message", "more") if key in values]
+    fields = [
+        f"{key}={value}"
+        for key, value in values.items()
+        if key not in ("format", "message", "more")
+    ]
+    return printable(f"{name:<{_WIDTH}} {'  '.join((*fields, *last))}".rstrip())
+
+
+def _example(number: int, values: Mapping[str, object]) -> str:
+    text = str(values["message"])
+    cut = f"{text[:_EXAMPLE_LENGTH]}…" if len(text) > _EXAMPLE_LENGTH else text
+    reason = f" ({values['reason']})" if "reason" in values else ""
+    return printable(f"line {number}{reason}: {cut}")
+
+
+def _report(path: str, counts: Counter[str | None], examples: Sequence[str]) -> None:
+    total = counts.total()
+    if not total:
+        raise ConfigError(f"there is no line in {path}")
+    parts = [
+        f"{name or 'no format'} {count:,}"
+        for name, count in sorted(counts.items(), key=lambda pair: (pair[0] is None, -pair[1]))
+    ]
+    click.echo(f"{counted(total, 'record')}: {', '.join(parts)}", err=True)
+    if examples:
+        click.echo("no format fits, such as", err=True)
+    for each in examples:
+        click.echo(f"  {each}", err=True)

@@ -1,0 +1,93 @@
+"""Parses the lines of one file as the jobs do, and returns what each of them becomes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from barnabas_collector.line_cutter import Line
+from barnabas_formats.continuation import RecordStart
+from barnabas_formats.format import RAW, Format
+from barnabas_pipeline.behaviour import access_lines
+from barnabas_pipeline.file_pass import Origin, opened
+from barnabas_pipeline.logs import log_lines
+
+
+class Tried(NamedTuple):
+    """A record: its number in the file, and what it says, as `values` returns it."""
+
+    number: int
+    values: dict[str, object]
+
+    @property
+    def format(self) -> str | None:
+        """The format that fits, if any."""
+        name = self.values["format"]
+        return name if isinstance(name, str) and name != RAW else None
+
+
+class Trial(NamedTuple):
+    """Formats of one kind, of which `only` is tried if it is named."""
+
+    kind: str
+    own: tuple[Format, ...]
+    known: tuple[Format, ...]
+    only: str | None = None
+
+    def try_file(self, path: str) -> Iterator[Tried]:
+        """Yield what the records of a file become, a portion of the file at a time in memory.
+
+        Raises `ConfigError` if it cannot be read.
+        """
+        rule = None if self.kind == "access" else RecordStart(self.own)
+        with opened(path, Origin("", is_start=rule)) as (_, portions):
+            for lines in portions:
+                yield from self.try_lines(lines)
+
+    def try_lines(self, lines: Sequence[Line]) -> list[Tried]:
+        values = pl.Series([line.text for line in lines], dtype=pl.Binary)
+        is_cut = pl.Series([line.is_cut for line in lines], dtype=pl.Boolean)
+        found = (
+            self._access(values, is_cut) if self.kind == "access" else self._system(values, is_cut)
+        )
+        return [
+            Tried(line.number, _shown(line, each)) for line, each in zip(lines, found, strict=True)
+        ]
+
+    def _system(self, values: pl.Series, is_cut: pl.Series) -> list[dict[str, object]]:
+        # No time of a line is this one, which stands for a line without a time.
+        received_us = time.time_ns() // 1_000_000 * 1_000 + 1
+        formats = tuple(each for each in (*self.own, *self.known) if self.only in (None, each.name))
+        received = pl.repeat(received_us, len(values), dtype=pl.Int64, eager=True)
+        rows = log_lines.parse_lines(values, is_cut, received, formats)
+        return [log_lines.values(row, received_us) for row in rows.iter_rows(named=True)]
+
+    def _access(self, values: pl.Series, is_cut: pl.Series) -> list[dict[str, object]]:
+        found: list[dict[str, object]] = []
+        for row in access_lines.parse_lines(values, is_cut).iter_rows(named=True):
+            if row["reason"] is not None:
+                found.append({"reason": row["reason"]})
+            elif self.only not in (None, row["format"]):
+                found.append({"format": RAW})
+            else:
+                found.append(access_lines.values(row))
+        return found
+
+
+def _shown(line: Line, found: dict[str, object]) -> dict[str, object]:
+    """Return what a line says, with the line itself if no format fits."""
+    text = line.text.decode("utf-8", "replace")
+    if "reason" in found:
+        return {"format": None, **found, "message": text}
+    if found["format"] == RAW:
+        return {"format": RAW, "message": text}
+    return found
+
+
+def in_zone(formats: Sequence[Format], zone: str) -> tuple[Format, ...]:
+    """Return the formats with this zone for their times without an offset, unless they have their
+    own."""
+    return tuple(each._replace(zone=zone) if each.zone == "UTC" else each for each in formats)

@@ -1,0 +1,163 @@
+"""`barnabas formats` as its users type it (LG-1, SP-2, UX-4)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.main import main
+from barnabas_formats.catalogue import catalogue
+
+ENTRY = "2026-03-10 10:00:00,000 ERROR [main] jobs.Nightly: Job 7 failed\n\tat jobs.Run"
+HIT = '192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0 (X11)"'
+OWN = "[[format]]\nname = 'shop'\npattern = '{time:%d.%m.%Y %H:%M:%S}|{level}|{message}'\n"
+
+
+def tried(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str | bytes, *options: str
+) -> tuple[int, list[dict[str, object]], str]:
+    path = tmp_path / "a.log"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    code = main(["formats", "try", str(path), "--json", *options])
+    out, err = capsys.readouterr()
+    return code, [json.loads(line) for line in out.splitlines()], err
+
+
+def test_lg_1_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["formats", "list"]) == 0
+    out = capsys.readouterr().out
+    assert all(each.name in out for each in catalogue())
+    assert main(["formats", "list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {(row["name"], row["kind"]) for row in rows} == {
+        (each.name, each.kind) for each in catalogue()
+    }
+
+
+def test_lg_1_a_format_with_samples_and_values(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["formats", "list", "nginx"]) == 0
+    assert "2026-03-10T10:00:00Z" in capsys.readouterr().out
+    assert main(["formats", "list", "nginx", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert len(shown["samples"]) >= 3
+    assert main(["formats", "list", "nginks"]) == 1
+    assert "there is no format nginks; there are " in capsys.readouterr().err
+
+
+def test_lg_1_what_the_records_of_a_file_become(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, rows, err = tried(capsys, tmp_path, f"a note\n{ENTRY}\n{ENTRY}\n")
+    assert code == 0
+    assert rows[0] == {"format": "raw", "message": "a note"}
+    assert rows[1:] == 2 * [
+        {
+            "time": "2026-03-10T10:00:00Z",
+            "format": "log4j",
+            "component": "jobs.Nightly",
+            "level": "ERROR",
+            "thread": "main",
+            "message": "Job 7 failed",
+            "more": "\tat jobs.Run",
+        }
+    ]
+    assert err == ("3 records: log4j 2, no format 1\nno format fits, such as\n  line 1: a note\n")
+
+
+def test_lg_1_an_access_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, rows, err = tried(capsys, tmp_path, f"{HIT}\n{HIT}\nnonsense\n")
+    assert (code, rows[0]["format"], rows[0]["status"]) == (0, "combined", 200)
+    assert rows[2]["format"] is None
+    assert rows[2]["message"] == "nonsense"
+    assert "combined 2, no format 1" in err
+
+
+def test_sp_2_a_file_that_no_format_fits_fails(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, rows, err = tried(capsys, tmp_path, b"one\ntwo\n\xff\nfour\n")
+    assert code == 1
+    assert rows[2] == {"format": None, "reason": "the line is not UTF-8", "message": "\ufffd"}
+    assert "line 3 (the line is not UTF-8)" in err
+    assert "line 4" not in err, "three examples are enough"
+
+
+def test_lg_1_own_formats_and_patterns(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    line = "10.03.2026 10:00:00|warn|late\n"
+    assert tried(capsys, tmp_path, line)[0] == 1
+    own = tmp_path / "own.toml"
+    own.write_text(OWN)
+    pattern = "{time:%d.%m.%Y %H:%M:%S}|{level}|{message}"
+    for options, name in ((("--formats", str(own)), "shop"), (("--pattern", pattern), "pattern")):
+        code, rows, _ = tried(capsys, tmp_path, line, *options, "--zone", "Europe/Vienna")
+        assert (code, rows) == (
+            0,
+            [
+                {
+                    "time": "2026-03-10T09:00:00Z",
+                    "format": name,
+                    "level": "WARN",
+                    "message": "late",
+                }
+            ],
+        )
+
+
+def test_lg_1_one_format(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, rows, _ = tried(capsys, tmp_path, f"{ENTRY}\n", "--format", "nginx")
+    assert (code, rows[0]["format"]) == (1, "raw")
+    assert tried(capsys, tmp_path, f"{HIT}\n", "--format", "common")[0] == 1
+    assert tried(capsys, tmp_path, f"{HIT}\n", "--format", "combined")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (("--format", "nope"), "there is no format nope"),
+        (("--zone", "Mars"), "'Mars' is not a time zone"),
+        (("--pattern", "{time}"), "has no form"),
+    ],
+)
+def test_ux_4_what_is_wrong_with_the_options(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, options: tuple[str, ...], what: str
+) -> None:
+    code, rows, err = tried(capsys, tmp_path, "x\n", *options)
+    assert (code, rows) == (1, [])
+    assert what in err
+
+
+def test_ux_4_files_that_cannot_be_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["formats", "try", str(tmp_path / "none.log")]) == 1
+    assert "none.log" in capsys.readouterr().err
+    code, _, err = tried(capsys, tmp_path, "")
+    assert code == 1
+    assert "there is no line in " in err
+
+
+def test_ux_4_nothing_of_a_log_controls_a_terminal(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.log").write_bytes(
+        b"2026-03-10 10:00:00,000 ERROR [main] a.B: \x1b[31mred\n\x1b]0;title\x07\n"
+        b'{"time":"2026-03-10T10:00:00Z","level":"info","msg":"\\u001b[1m \\ud800"}\n'
+    )
+    assert main(["formats", "try", str(tmp_path / "a.log")]) == 0
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    assert r"\x1b[31mred" in out
+    assert r"\x1b[1m ?" in out
+
+
+def test_ux_4_without_the_extra(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "barnabas_pipeline.trial", None)
+    assert tried(capsys, tmp_path, "x\n")[0] == 1
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "barnabas_pipeline.trial", None)
+    assert main(["formats", "try", str(tmp_path / "a.log")]) == 1
+    assert "pip install" in capsys.readouterr().err
+    assert main(["formats", "list"]) == 0

@@ -1,0 +1,47 @@
+"""What lines become is what the jobs make of them, sample by sample (LG-1)."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from barnabas_collector.line_cutter import Line
+from barnabas_formats.catalogue import KINDS, catalogue
+from barnabas_pipeline.trial import Trial, in_zone
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lg_1_each_sample_has_its_values(kind: str) -> None:
+    samples = [(of.name, each) for of in catalogue(kind) for each in of.samples]
+    lines = [
+        Line(0, number, each.line.encode(), len(each.line.encode()))
+        for number, (_, each) in enumerate(samples)
+    ]
+    found = Trial(kind, (), catalogue()).try_lines(lines)
+    for (name, sample), tried in zip(samples, found, strict=True):
+        expected = {"format": name, **sample.values}
+        # Times without a year are of this year, or of the last one.
+        for shown in (expected, tried.values):
+            if "time" in shown:
+                shown["time"] = str(shown["time"])[5:]
+        if name not in ("syslog", "klog", "logback"):
+            assert tried.values == expected
+
+
+def test_ux_4_a_large_file_takes_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    line = "2026-03-10 10:00:00,000 INFO [main] a.B: " + "x" * 400
+    path.write_text(f"{line}\n" * 40_000)
+    trial = Trial("system", (), catalogue())
+    tracemalloc.start()
+    assert sum(1 for _ in trial.try_file(str(path))) == 40_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < path.stat().st_size
+
+
+def test_a_zone_for_formats_without_one() -> None:
+    own = [catalogue()[0], catalogue()[1]._replace(zone="Asia/Tokyo")]
+    assert [each.zone for each in in_zone(own, "Europe/Vienna")] == ["Europe/Vienna", "Asia/Tokyo"]

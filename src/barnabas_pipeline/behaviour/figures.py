@@ -53,6 +53,7 @@ class Figures(NamedTuple):
     dead_letters: list[DeadLetters]
     times: ResponseTimes = ResponseTimes(None, [])
     site: str | None = None
+    automated: SessionFigures = SessionFigures()  # of people, who behave like robots
 
     @property
     def hits(self) -> int:
@@ -94,6 +95,7 @@ def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
         statuses=list(statuses.group_by("status").agg(pl.col("hits").sum()).sort("status").rows()),
         dead_letters=read_dead_letters(view, mask),
         times=read_response_times(histograms, KEPT),
+        automated=session_figures(humans.filter("automated")),
         site=None if site is None else mask(site),
     )
 

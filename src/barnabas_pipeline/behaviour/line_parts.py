@@ -51,6 +51,9 @@ REASONS: Final = (
 DIRECTIVE: Final = "directive"
 """`parse_line` returns it for lines such as `#Version: 1.0`, which are neither hits nor errors."""
 
+WITHOUT_AGENT: Final = ("common", "vhost_common", "haproxy")
+"""Formats that have no column for the agent."""
+
 # Java's `$`, which defined this rule, also matches before a final line terminator.
 _END: Final = r"(?:\r\n|[\n\r\x85\u2028\u2029])?"
 _METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*" + _END)

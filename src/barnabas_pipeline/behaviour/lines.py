@@ -13,10 +13,9 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_pipeline.behaviour.access_lines import parse_lines
-from barnabas_pipeline.behaviour.line_parts import DIRECTIVE
-from barnabas_pipeline.behaviour.robots import is_robot
+from barnabas_pipeline.behaviour.line_parts import DIRECTIVE, WITHOUT_AGENT
+from barnabas_pipeline.behaviour.robots import are_robots
 from barnabas_pipeline.behaviour.schemas import EVENTS
-from barnabas_pipeline.distinct import of_each
 from barnabas_pipeline.places import Positions, locate, mark_sent_twice
 
 # Java's `$`, which defined this rule, also matches before a final line terminator.
@@ -40,9 +39,11 @@ def classify(records: pa.Table, seen: Positions) -> pl.DataFrame:
         & (pl.col("status").is_between(200, 299) | (pl.col("status") == 304))
         & ~pl.col("path").str.contains(_ASSET)
     )
-    robots = of_each(fields["agent"], is_robot, pl.Boolean)
+    # A format without a column for the agent says nothing about any visitor.
+    has_agent = pl.col("format").is_in(WITHOUT_AGENT).fill_null(False).not_()
+    robots = are_robots(fields["agent"])
     return pl.concat([lines, fields], how="horizontal").with_columns(
-        page_view.fill_null(False).alias("page_view"), robots.alias("robot")
+        page_view.fill_null(False).alias("page_view"), (robots & has_agent).alias("robot")
     )
 
 

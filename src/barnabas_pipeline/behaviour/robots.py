@@ -1,10 +1,25 @@
-"""Recognises robots by the user agent alone, so that a hit's classification never changes later.
+"""Recognises robots by the user agent alone, so that an agent is always classified alike.
 
 Honest robots name themselves, usually with a contact address, and no browser leaves the field out.
-A robot that imitates a browser is counted as human.
+Words of our own recognise most; crawlerdetect, whose list many projects maintain, knows the others:
+libraries, health checks and previews by their names. Its patterns are applied to whole columns by
+Polars, because Python's regular expressions need a millisecond for each agent. A robot that
+imitates a browser is counted as human.
 """
 
 from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final, NamedTuple
+
+import polars as pl
+from crawlerdetect.providers.crawlers import (  # type: ignore[import-untyped]
+    data as crawlers,
+)
+from crawlerdetect.providers.exclusions import (  # type: ignore[import-untyped]
+    data as exclusions,
+)
 
 _TOKENS = (
     # The names that they give themselves.
@@ -36,19 +51,99 @@ _TOKENS = (
     "okhttp",
     "httpclient",
     "scrapy",
+    # Health checks and tools that the list does not know.
+    "prometheus",
+    "blackbox",
+    "health check",
+    "health-check",
+    "healthcheck",
+    "/health",
+    "envoy/hc",
+    "datadog",
+    "grafana",
+    "cloudfront",
+    "azuretrafficmanager",
+    "insomnia",
+    "jmeter",
+    "deno/",
+    "bun/",
     # Only a robot gives web masters a page about itself, or an address to write to.
     "http:",
     "https:",
     "www.",
     "@",
 )
+# The whole agent of Node's own client.
+_NAMES = ("node",)
 # A phone with "bot" in its name.
 _NO_ROBOT = "cubot"
 
+MOST_KEPT: Final = 65_536
+"""The number of agents that are remembered."""
+_ESCAPE: Final = re.compile(r"\\([^A-Za-z0-9])")
+_OTHER_SYNTAX: Final = re.compile(r"[][.^$*+?{}|()\\]")
+_LOOK_AHEAD: Final = re.compile(r"\(\?[!=][^)]*\)")
+
+
+class _List(NamedTuple):
+    """The patterns of crawlerdetect, in the form that Polars searches fastest."""
+
+    words: list[str]
+    patterns: str
+    ordinary: str  # parts of browsers' agents, which are removed first
+
 
 def is_robot(agent: str | None) -> bool:
-    """Return whether the agent is a program: it is missing or contains a word typical of robots."""
-    if agent is None:
-        return True
+    """Return whether the agent is a program: it is missing, or names itself as one."""
+    return bool(are_robots(pl.Series([agent], dtype=pl.String))[0])
+
+
+def are_robots(agents: pl.Series) -> pl.Series:
+    """Return whether each agent is a program, in a column without nulls."""
+    distinct, known = agents.drop_nulls().unique(), _memo()
+    if len(known) + len(distinct) > MOST_KEPT:
+        known.clear()
+    new = [agent for agent in distinct if agent not in known]
+    unnamed = [agent for agent in new if not _names_itself(agent)]
+    known.update(dict.fromkeys(new, True))
+    if unnamed:
+        known.update(zip(unnamed, are_listed(pl.Series(unnamed)), strict=True))
+    of_each = {agent: known[agent] for agent in distinct}
+    return agents.replace_strict(of_each, default=True, return_dtype=pl.Boolean)
+
+
+@cache
+def _memo() -> dict[str, bool]:
+    """Return the agents that were classified: batches of a service have mostly the same ones."""
+    return {}
+
+
+def _names_itself(agent: str) -> bool:
     name = agent.lower().replace(_NO_ROBOT, "")
-    return any(token in name for token in _TOKENS)
+    return name in _NAMES or any(token in name for token in _TOKENS)
+
+
+def are_listed(agents: pl.Series) -> pl.Series:
+    """Return whether the list of crawlerdetect has each agent."""
+    known = _list()
+    rest = pl.col("agent").str.replace_all(known.ordinary, "").str.strip_chars()
+    has_word = pl.col("rest").str.contains_any(known.words, ascii_case_insensitive=True)
+    return (
+        agents.to_frame("agent")
+        .select(rest.alias("rest"))
+        .select(has_word | pl.col("rest").str.contains(known.patterns))
+        .to_series()
+    )
+
+
+@cache
+def _list() -> _List:
+    words, patterns = [], []
+    for each in crawlers:
+        # Polars has no look-ahead; what a pattern excepts with it is a robot, too.
+        pattern = _LOOK_AHEAD.sub("", each)
+        if _OTHER_SYNTAX.search(_ESCAPE.sub("", pattern)):
+            patterns.append(pattern)
+        else:
+            words.append(_ESCAPE.sub(r"\1", pattern))
+    return _List(words, f"(?i)(?:{'|'.join(patterns)})", f"(?i)(?:{'|'.join(exclusions)})")

@@ -24,8 +24,12 @@ from barnabas_pipeline.instants import utc
 
 SILENCE_S: Final = 30 * 60
 
-DERIVED: Final = ("length_seconds", "bounce", "open")
-"""The columns that `derive` adds. `bounce` marks a session with one page."""
+DERIVED: Final = ("length_seconds", "bounce", "open", "automated")
+"""The columns that `derive` adds. `bounce` marks a session with one page, and `automated` those of
+a visitor that behaves like a robot."""
+
+_MANY_PAGES: Final = 30
+"""A visitor that views so many pages and never loads anything else is hardly a person."""
 
 _ORDER: Final = ("time", "partition", "offset")
 
@@ -92,7 +96,21 @@ def derive(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
         (end_s - pl.col("start").dt.epoch("s")).alias("length_seconds"),
         (pl.col("pages") == 1).alias("bounce"),
         (newest_s - end_s < SILENCE_S).alias("open"),
+        _is_automated().alias("automated"),
     )
+
+
+def _is_automated() -> pl.Expr:
+    """Return whether a session's visitor views many pages without ever loading an asset.
+
+    It applies only if most sessions of more than one page load assets: elsewhere another host
+    serves them. It follows from sums, so it does not depend on how sessions were joined.
+    """
+    visitor = ("client", "agent")
+    pages, hits = pl.col("pages").sum().over(visitor), pl.col("hits").sum().over(visitor)
+    has_more = (pages > 1) & ~pl.col("robot")
+    is_usual = 2 * ((hits > pages) & has_more).sum() > has_more.sum()
+    return (pages >= _MANY_PAGES) & (hits == pages) & is_usual & ~pl.col("robot")
 
 
 def _numbered(parts: pl.DataFrame) -> pl.DataFrame:

@@ -67,6 +67,12 @@ def _ranked(figures: Figures) -> Iterator[Sheet]:
     yield Sheet("systems", ("system", "visitors"), _pairs(rankings.systems))
     yield Sheet("devices", ("device", "visitors"), _pairs(rankings.devices))
     yield Sheet("robots", ("robot", "hits", "bytes"), rankings.robots)
+    like_robots = figures.automated
+    yield Sheet(
+        "like_robots",
+        ("visitors", "sessions", "page_views"),
+        [(like_robots.visitors, like_robots.sessions, like_robots.pages)],
+    )
     yield Sheet("errors", ("path", "hits"), _pairs(rankings.errors))
     yield Sheet("hosts", ("virtual_host", "hits", "bytes"), rankings.hosts)
     yield Sheet("methods", ("request", "hits"), _pairs(rankings.methods))

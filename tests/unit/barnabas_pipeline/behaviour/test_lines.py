@@ -191,3 +191,25 @@ def offsets(rows: pl.DataFrame) -> list[int]:
 
 def as_set(sessions: pl.DataFrame) -> set[str]:
     return {repr(row) for row in sessions.iter_rows()}
+
+
+def test_sp_2_a_visitor_that_loads_nothing_but_pages_behaves_like_a_robot() -> None:
+    """SP-2: if others load assets, too; and however its sessions were joined."""
+    pages = [line(clock=f"10:{i:02}:00", path=f"/{i}") for i in range(30)]
+    others = [
+        line(client=f"198.18.1.{visitor}", path=path)
+        for visitor in range(3)
+        for path in ("/", "/a", "/logo.png")
+    ]
+    rows = [record(text, i) for i, text in enumerate([*pages, *others])]
+    found = derive(join(pl.concat([sessions_of(rows[:20]), sessions_of(rows[20:])])), 0)
+    assert found.filter("automated")["client"].to_list() == ["198.18.0.1"]
+    assert not derive(sessions_of(rows[:29]), 0)["automated"].any(), "fewer pages"
+    assert not derive(sessions_of(rows[:30]), 0)["automated"].any(), "assets are elsewhere"
+
+
+def test_sp_2_a_format_without_agents_has_people() -> None:
+    """SP-2: only a missing agent where one belongs is a robot's."""
+    texts = [line().rsplit(b' "', 2)[0], line(agent="-")]
+    found = classified([record(text, i) for i, text in enumerate(texts)])
+    assert found.select("format", "robot").rows() == [("common", False), ("combined", True)]

@@ -34,7 +34,7 @@ _MOST_PLANS: Final = 10_000
 
 
 class Columns(NamedTuple):
-    """Holds the columns of `log_lines.SCHEMA` that an object fills; None for those it leaves out."""
+    """Holds the columns of `log_lines.SCHEMA` that an object fills; None for the rest."""
 
     format: str
     time_us: int | None = None

@@ -72,7 +72,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         log = self._logs.get(name)
         if log is not None:
             path = log.directory.path_of(name)
-            raise OSError(errno.EIO, f"it has a damaged log: {log.error}", str(path))
+            raise OSError(errno.EIO, f"the log is damaged: {log.error}", str(path))
 
     def are_in(self, directory: LogDirectory) -> bool:
         """Return whether this directory has a damaged log. It is then not marked clean."""

@@ -201,7 +201,7 @@ def test_history_is_left_with_a_line(here: Collection, caplog: pytest.LogCapture
     (here.directory / "app.log").write_bytes(b"2\n")
     with caplog.at_level(logging.WARNING):
         assert here.look() == [b"2"]
-    (said,) = [each for each in caplog.messages if "first look" in each]
+    (said,) = [each for each in caplog.messages if "first scan" in each]
     assert f"'{here.directory}/app*'" in said and "2 rotated files" in said
     caplog.clear()
     here.restart()

@@ -99,10 +99,10 @@ def test_what_every_broker_has_for_itself_cannot_be_given(key: str, tmp_path: Pa
     ("stored", "complaint"),
     [
         ("{", "is not JSON"),
-        ("[]", "describes no cluster"),
+        ("[]", "does not describe a cluster"),
         ('{"version": 2}', "has an unknown version: 2"),
-        ('{"version": 1, "zookeeper_port": "x"}', "describes no cluster"),
-        ('{"version": 1, "zookeeper_port": 1, "ports": [], "overrides": {}}', "describes no"),
+        ('{"version": 1, "zookeeper_port": "x"}', "does not describe a cluster"),
+        ('{"version": 1, "zookeeper_port": 1, "ports": [], "overrides": {}}', "does not describe"),
     ],
 )
 def test_a_file_that_is_not_ours_gets_a_complaint(

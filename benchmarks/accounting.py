@@ -41,5 +41,11 @@ def cpu_seconds(pid: int) -> float:
     return cpu(pid).total
 
 
+def scheduled_seconds(pid: int) -> float:
+    """What its threads have used so far, to the nanosecond, without those that have ended."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+
 def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES

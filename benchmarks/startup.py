@@ -2,16 +2,19 @@
 
     python -m benchmarks.startup [--starts N] [--partitions N] [--connections N] [--json FILE]
 
-Ready is from the start of the process to its ready line, seen from outside. An idle partition and
-an idle connection are differences of the resident memory, over many of them; connections have done
-ApiVersions and Metadata. The reopening runs with a soft limit of 1,024 open files, as most shells
-give it, after a clean stop.
+Ready is from the start of the process to its ready line, seen from outside. The CPU time until then
+is that of a new broker, over that of the smallest program with asyncio, started in turns. An idle
+partition and an idle connection are differences of the resident memory, over many of them;
+connections have done ApiVersions and Metadata. The reopening runs with a soft limit of 1,024 open
+files, as most shells give it, after a clean stop.
 """
 
 from __future__ import annotations
 
 import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,7 +22,7 @@ from pathlib import Path
 from barnabas.protocol.api import API_VERSIONS, METADATA
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
-from benchmarks.accounting import resident_bytes
+from benchmarks.accounting import resident_bytes, scheduled_seconds
 from benchmarks.client_work import create_topic
 from benchmarks.figures import Figure, parser_of, show
 from tests.kit.processes.broker_process import BrokerProcess, broker_process
@@ -31,6 +34,7 @@ TOPICS = 10
 OPEN_FILES = 1024
 REOPENED_PARTITIONS = 1000
 CREATED_AT_ONCE = 500
+BARE = "import asyncio; asyncio.run(asyncio.sleep(0))"
 
 
 def main() -> None:
@@ -47,7 +51,7 @@ def measure(starts: int, partitions: int, connections: int) -> list[Figure]:
     raise_open_files()
     reopened = min(partitions, REOPENED_PARTITIONS)
     with tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as name:
-        directories = [Path(name) / str(number) for number in range(4)]
+        directories = [Path(name) / str(number) for number in range(5)]
         for directory in directories:
             directory.mkdir()
         return [
@@ -55,6 +59,7 @@ def measure(starts: int, partitions: int, connections: int) -> list[Figure]:
             *idle_partitions(directories[1], partitions),
             *idle_connections(directories[2], connections),
             *reopening(directories[3], reopened),
+            ready_cpu(directories[4], starts),
         ]
 
 
@@ -73,6 +78,29 @@ def ready_and_resident(directory: Path, starts: int) -> list[Figure]:
         Figure("resident, empty", "MB", empty / MEGABYTE, command=COMMAND),
         Figure("resident, ten topics", "MB", with_topics / MEGABYTE, 45, command=COMMAND),
     ]
+
+
+def ready_cpu(directory: Path, starts: int) -> Figure:
+    """On a new directory each time, so that a start finds nothing to open."""
+    ours, bare = [], []
+    for number in range(starts):
+        bare.append(bare_cpu_seconds())
+        new = directory / str(number)
+        new.mkdir()
+        broker = BrokerProcess(new)
+        broker.start()
+        assert broker.process is not None
+        ours.append(scheduled_seconds(broker.process.pid))
+        stop(broker)
+    ratio = statistics.median(ours) / statistics.median(bare)
+    return Figure("CPU until ready, of an asyncio program", "x", ratio, 1.8, command=COMMAND)
+
+
+def bare_cpu_seconds() -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", BARE], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def restarted_ms(broker: BrokerProcess) -> float:

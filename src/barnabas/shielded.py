@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -52,8 +53,6 @@ def again(error: E) -> E:
     """Return a copy to raise: a single object raised by many would collect all their tracebacks and
     keep their frames alive.
     """
-    from copy import copy  # few errors are shared
-
     try:
         copied = copy(error)
     except Exception:  # an error of a user's class, which cannot be created from its own arguments

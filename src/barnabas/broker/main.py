@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.network.listeners import exposures
@@ -115,7 +116,8 @@ async def _load_ahead() -> None:
     """Load what the first producer and its topic need, before a client waits for it.
 
     The start does without, so that the broker is ready sooner. Other tasks run between the steps,
-    each of which takes a few milliseconds.
+    each of which takes a few milliseconds. A process that runs out of file descriptors can load
+    nothing, so what the controller needs in an emergency is loaded here, too.
     """
     import barnabas.records.control_records
 
@@ -127,6 +129,7 @@ async def _load_ahead() -> None:
     import barnabas.storage.recovery
 
     await asyncio.sleep(0)
+    import barnabas.broker.controller.log_ends
     import barnabas.broker.controller.topic_admin
     import barnabas.broker.partitions.replica
     import barnabas.replication.partition
@@ -205,7 +208,9 @@ async def _serve(
     notify(READY, os.environ)
     assert server.failure is not None
     server.failure.add_done_callback(lambda _: stopping.set())
-    await _load_ahead()
+    # Without a file descriptor, each is loaded when it is needed.
+    with suppress(OSError):
+        await _load_ahead()
     _keep_objects()
     # A request creates about thirty objects, so at the default threshold the collector would run
     # after every twenty requests and find nothing.

@@ -48,6 +48,8 @@ class Report(NamedTuple):
     summary: list[tuple[str, str]]
     """The figures in a few words, as pairs of label and text."""
     dead_letters: list[DeadLetters]
+    failure: str | None = None
+    """Why the run has failed although its records are valid."""
 
 
 class Application(NamedTuple):

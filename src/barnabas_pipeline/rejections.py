@@ -69,3 +69,18 @@ def complaint(accounts: Accounts, letters: Sequence[DeadLetters]) -> str | None:
     reasons = ", ".join(f"{lines:,} {reason}" for reason, lines in found.reasons)
     sample = f"; such as {found.place}: {found.sample}" if found.place else ""
     return f"none of {counted(found.of, 'record')} is valid: {reasons}{sample}"
+
+
+def nothing_known(entries: int, raw: int, samples: Sequence[tuple[str, str]]) -> str | None:
+    """Say why a run has failed whose entries are all of no known format (SP-2); returns None for
+    any other run.
+
+    `samples`: places and beginnings of such entries.
+    """
+    if not entries or raw < entries:
+        return None
+    shown = "".join(f"; such as {place}: {text}" for place, text in samples[:1])
+    return (
+        f"no known format fits any of {counted(entries, 'record')}{shown}; `barnabas formats list`"
+        " names the formats, and --formats adds your own"
+    )

@@ -21,7 +21,7 @@ from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json
 from barnabas.cli.progress import Progress
 from barnabas.errors import ConfigError
-from barnabas_pipeline.accounts import Accounts, DeadLetters
+from barnabas_pipeline.application import Report
 from barnabas_pipeline.file_pass import (
     STANDARD_INPUT,
     MemoryView,
@@ -31,7 +31,7 @@ from barnabas_pipeline.file_pass import (
     take_batch,
 )
 from barnabas_pipeline.page.page import PageOptions
-from barnabas_pipeline.rejections import complaint
+from barnabas_pipeline.rejections import complaint, nothing_known
 from barnabas_pipeline.summary import account
 from barnabas_pipeline.view import View
 from barnabas_pipeline.work import Definition
@@ -133,7 +133,7 @@ def _report(
     view = _process(files, pipeline, given["tables"], is_shown=not as_json)
     options = PageOptions(datetime.now().astimezone(), None, given["show_addresses"])
     try:
-        accounts, summary, letters = _write(kind, view, out, options)
+        accounts, summary, letters, failure = _write(kind, view, out, options)
     except OSError as error:
         raise ConfigError(f"cannot write {out}: {error.strerror or error}") from None
     if as_json:
@@ -150,6 +150,8 @@ def _report(
     # The page explains what was rejected; a script learns it from the exit code.
     if (why := complaint(accounts, letters)) is not None:
         raise ConfigError(f"{why}; {pipeline.expected}")
+    if failure is not None:
+        raise ConfigError(failure)
     return EXIT_OK
 
 
@@ -265,19 +267,18 @@ def _with_tables(directory: Path, pipeline: _Pipeline, records: Iterable[pa.Tabl
     return Snapshot(directory.absolute(), definition.layout)
 
 
-def _write(
-    kind: str, view: View, out: Path, options: PageOptions
-) -> tuple[Accounts, list[tuple[str, str]], list[DeadLetters]]:
+def _write(kind: str, view: View, out: Path, options: PageOptions) -> Report:
     if kind == _ACCESS:
         from barnabas_pipeline.behaviour import figures, headlines, report
 
         found = figures.read_figures(view, show_addresses=options.show_addresses)
         report.write_report(out, found, options)
-        return found.accounts, headlines.summary(found), found.dead_letters
+        return Report(found.accounts, headlines.summary(found), found.dead_letters)
     from barnabas_pipeline.logs import figures as log_figures
     from barnabas_pipeline.logs import headlines as log_headlines
     from barnabas_pipeline.logs import report as log_report
 
     seen = log_figures.read_figures(view, show_addresses=options.show_addresses)
     log_report.write_report(out, seen, options)
-    return seen.accounts, log_headlines.summary(seen), seen.dead_letters
+    failure = nothing_known(seen.lines, seen.raw_lines, seen.raw_samples)
+    return Report(seen.accounts, log_headlines.summary(seen), seen.dead_letters, failure)

@@ -236,7 +236,7 @@ class Run:
 
     def _conclude(self, before: Accounts, sent_lines: int | None) -> bool:
         with self._steps.meanwhile("report", "rendering"):
-            total, summary, letters = self._report()
+            total, summary, letters, failure = self._report()
         self._steps.show("", "")
         if before.read:
             self._steps.show("this run", account(total.minus(before)))
@@ -247,6 +247,8 @@ class Run:
         self._steps.show("report", str(self._workspace.report))
         if (why := complaint(total, letters)) is not None:
             raise ConfigError(f"{why}; {self._application.expected}")
+        if failure is not None:
+            raise ConfigError(failure)
         # A service is stopped with lines on their way, and other senders do not say how many lines
         # they sent.
         if self._options.is_service or sent_lines is None:

@@ -14,6 +14,7 @@ from barnabas_pipeline.logs.generator import write_logs
 from barnabas_pipeline.logs.headlines import summary
 from barnabas_pipeline.logs.report import write_report
 from barnabas_pipeline.page.page import PageOptions
+from barnabas_pipeline.rejections import nothing_known
 from barnabas_pipeline.view import View
 
 
@@ -42,4 +43,5 @@ def system_logs(formats: Path | None = None) -> Application:
 def _write_report(view: View, page: Path, options: PageOptions) -> Report:
     figures = read_figures(view, show_addresses=options.show_addresses)
     write_report(page, figures, options)
-    return Report(figures.accounts, summary(figures), figures.dead_letters)
+    failure = nothing_known(figures.lines, figures.raw_lines, figures.raw_samples)
+    return Report(figures.accounts, summary(figures), figures.dead_letters, failure)

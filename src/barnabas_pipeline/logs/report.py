@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from barnabas_formats.catalogue import catalogue
 from barnabas_pipeline.logs import pictures
 from barnabas_pipeline.logs.figures import Figures
 from barnabas_pipeline.logs.headlines import headlines
@@ -27,6 +28,7 @@ _PACKAGE: Final = "barnabas_pipeline.logs"
 _INCIDENTS: Final = 12
 _TEMPLATES: Final = 15
 _ROWS: Final = 12
+_EXAMPLES: Final = 3  # of raw entries
 _LONGEST: Final = 200  # characters of a template
 
 
@@ -54,6 +56,8 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
         "data": data,
         "sheets": made,
         "period": words.period(begin, end, nothing),
+        "formats": _formats(figures),
+        "raw_samples": figures.raw_samples[:_EXAMPLES],
         "systems": [(each, pictures.levels(each)) for each in systems],
         "styles": pictures.STYLES,
         "incidents": [_incident(each, figures) for each in figures.incidents[:_INCIDENTS]],
@@ -71,6 +75,13 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
         "ago": _long,
     }
     return page.render(_PACKAGE, "logs.html", options, values)
+
+
+def _formats(figures: Figures) -> list[tuple[str, str, int]]:
+    """Return the formats found, each as its name, its title and its entries; a user's own has no
+    title."""
+    titles = {each.name: each.title for each in catalogue("system")}
+    return [(each.name, titles.get(each.name, ""), each.lines) for each in figures.known_systems]
 
 
 def _incident(incident: Incident, figures: Figures) -> dict[str, object]:

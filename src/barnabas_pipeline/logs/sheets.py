@@ -54,6 +54,9 @@ def sheets(figures: Figures) -> list[Sheet]:
                 for count in each.by_level.items()
             ],
         ),
+        Sheet(
+            "formats", ("format", "lines"), [(each.name, each.lines) for each in figures.systems]
+        ),
         Sheet("templates", _OF_TEMPLATE, _templates(figures.templates[:_MOST])),
         Sheet("new_templates", _OF_TEMPLATE, _templates(figures.new_templates[:_MOST])),
         Sheet("bursts", _OF_BURST, _bursts(figures)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas_pipeline.accounts import Accounts, DeadLetters
-from barnabas_pipeline.rejections import complaint, many_rejected
+from barnabas_pipeline.rejections import complaint, many_rejected, nothing_known
 
 LETTERS = [
     DeadLetters("bad time", 3, [("access.log, line 7", "192.0.2.x - - [32/May")]),
@@ -30,3 +30,11 @@ def test_ux_4_a_run_of_which_nothing_is_valid_has_failed() -> None:
         "none of 4 records is valid: 3 bad time, 1 not UTF-8; such as access.log, line 7:"
         " 192.0.2.x - - [32/May"
     )
+
+
+def test_sp_2_a_run_whose_entries_have_no_known_format_has_failed() -> None:
+    assert nothing_known(0, 0, []) is None
+    assert nothing_known(5, 4, [("a.log, line 1", "x")]) is None
+    said = nothing_known(5, 5, [("a.log, line 1", "x"), ("a.log, line 2", "y")])
+    assert said is not None
+    assert said.startswith("no known format fits any of 5 records; such as a.log, line 1: x; ")

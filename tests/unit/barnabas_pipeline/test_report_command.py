@@ -53,6 +53,23 @@ def test_lg_5_system_logs_with_tables(capsys: pytest.CaptureFixture[str]) -> Non
     assert Path("page.html").exists()
 
 
+def test_sp_2_system_logs_that_no_format_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    log = written("notes.log", "one note\nanother\n")
+    assert main(["report", log, "--kind", "system"]) == 1
+    assert "no known format fits any of 2 records; such as notes.log, line 1: one note" in (
+        capsys.readouterr().err
+    )
+    assert Path("report.html").exists()
+
+
+def test_lg_3_records_are_joined_by_the_rules_of_formats(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = written("jobs.log", f"{ENTRY}\nshop.Declined: no\n\nDuring x:\n{ENTRY}\n")
+    assert main(["report", log]) == 0
+    assert "read 2 = valid 2" in capsys.readouterr().out
+
+
 def test_lg_5_the_tables_are_those_in_memory() -> None:
     """LG-5: the page is the same with tables and without."""
     log = written("access.log", f"{HIT}\nnonsense\n{HIT.replace('/a', '/b')}\n")

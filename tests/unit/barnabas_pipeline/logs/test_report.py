@@ -64,6 +64,15 @@ def test_sp_5_the_page_says_what_is_going_on(tables: Path) -> None:
         assert expected in page.text, expected
 
 
+def test_sp_2_the_page_counts_the_formats_found_and_shows_what_none_fits(tables: Path) -> None:
+    figures = read_figures(Snapshot(tables, LOGS))
+    page = Page(page_of(figures, OPTIONS))
+    assert "Formats found" in page.text
+    assert "Syslog: RFC 5424, RFC 3164 and rsyslog's files" in page.text
+    assert f"Raw entries: {figures.raw_lines:,}" in page.text
+    assert page_of(figures, OPTIONS).count('<div class="where">notes.txt') <= 3
+
+
 def test_nothing_of_a_log_is_code_and_no_address_or_path_is_whole(tables: Path) -> None:
     text = page_of(read_figures(Snapshot(tables, LOGS)), OPTIONS)
     assert HOSTILE not in text and HOSTILE in Page(text).text

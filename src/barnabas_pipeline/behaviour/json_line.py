@@ -49,7 +49,7 @@ _HOST_KEYS: Final = ("host", "http_host", "server_name")
 _UNITS_US: Final = ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0), (1e20, 1e-3))
 _EARLIEST: Final = 1e8
 _NUMBER: Final = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,9})?")
-_GO_DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|μs|ms|s|m|h)")
+_GO_DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ns|us|µs|μs|ms|s|m|h)")
 _GO_UNITS_US: Final = {
     "ns": 1e-3,
     "us": 1.0,

@@ -6,10 +6,14 @@ import json
 
 import polars as pl
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from barnabas_formats.catalogue import catalogue
 from barnabas_formats.format import Format, Sample
+from barnabas_pipeline.behaviour.access_line import parse_line
 from barnabas_pipeline.behaviour.access_lines import SCHEMA, matched_count, parse_lines, values
+from barnabas_pipeline.behaviour.line_parts import Fields
 
 ACCESS = catalogue("access")
 SAMPLES = [(of, sample) for of in ACCESS for sample in of.samples]
@@ -239,6 +243,64 @@ def test_sp_2_directives_are_neither_hits_nor_errors() -> None:
     lines = ("#Software: Microsoft Internet Information Services 10.0", "#Version: 1.0")
     lines += ("#Date: 2026-03-10 10:00:00", f"#Fields: {names}")
     assert parsed(*lines) == [{"format": "directive"}] * 4
+
+
+ODD_PIECES = st.sampled_from(
+    [
+        *(
+            " ",
+            '"',
+            "\\",
+            "[",
+            "]",
+            "{",
+            "}",
+            ",",
+            ":",
+            "-",
+            "-1",
+            "\t",
+            "\n",
+            "\r",
+            "0",
+            "é",
+            "٣",
+            "µ",
+        ),
+        *("1e99", "9" * 25, "Infinity", "NaN", "null", "true", "[[[[", "\\ud800", "\\u0000", "+"),
+        *("192.0.2.7:80", "::1", "2026-02-30", "99:99:99", "32/Mar/2026", "#Fields:", "us", "h"),
+    ]
+)
+
+
+@st.composite
+def odd_samples(draw: st.DrawFn) -> bytes:
+    """A sample with pieces put in or in the place of others."""
+    _, sample = draw(st.sampled_from(SAMPLES))
+    text = sample.line
+    for _ in range(draw(st.integers(0, 3))):
+        begin = draw(st.integers(0, len(text)))
+        end = min(len(text), begin + draw(st.integers(0, 6)))
+        text = text[:begin] + draw(st.one_of(ODD_PIECES, st.text(max_size=3))) + text[end:]
+    return text.encode()
+
+
+@given(st.lists(odd_samples(), min_size=1, max_size=20))
+@example(
+    [
+        b'{"ts":1773136800,"request":{"remote_ip":"::1","method":"G","uri":"/"},'
+        b'"status":200,"duration":"' + b"9" * 400 + b'h"}'
+    ]
+)
+def test_ux_4_no_line_is_too_odd_to_be_parsed(lines: list[bytes]) -> None:
+    """UX-4: fields or a reason; and both ways say the same."""
+    raw, cut = pl.Series(lines, dtype=pl.Binary), pl.Series([False] * len(lines))
+    for line, row in zip(lines, parse_lines(raw, cut).rows(), strict=True):
+        alone = parse_line(line)
+        if isinstance(alone, Fields):
+            assert row == (*alone, None)
+        else:
+            assert set(row) == {None, alone}
 
 
 def test_common_formats_go_the_fast_way() -> None:

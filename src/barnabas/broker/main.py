@@ -208,8 +208,7 @@ async def _serve(
     notify(READY, os.environ)
     assert server.failure is not None
     server.failure.add_done_callback(lambda _: stopping.set())
-    # Without a file descriptor, each is loaded when it is needed.
-    with suppress(OSError):
+    with suppress(OSError):  # out of descriptors: each is loaded when it is needed
         await _load_ahead()
     _keep_objects()
     # A request creates about thirty objects, so at the default threshold the collector would run

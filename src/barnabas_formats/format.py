@@ -138,3 +138,10 @@ def zone_named(zone: object) -> str:
         return ZoneInfo(zone).key  # type: ignore[arg-type]
     except (KeyError, ValueError, TypeError, OSError):
         raise ConfigError(f"{zone!r} is not a time zone, such as Europe/Vienna") from None
+
+
+def in_zone(formats: Sequence[Format], zone: str) -> tuple[Format, ...]:
+    """Return the formats with this zone for their times without an offset, unless they have one of
+    their own. Raises `ConfigError` if there is no such zone."""
+    zone = zone_named(zone)
+    return tuple(each._replace(zone=zone) if each.zone == "UTC" else each for each in formats)

@@ -78,7 +78,13 @@ def _parser() -> argparse.ArgumentParser:
             "--formats",
             type=Path,
             metavar="FILE",
-            help="more formats of log lines, for --pipeline logs; see docs/system-logs.md",
+            help="more formats of log lines, for --pipeline logs; see docs/formats.md",
+        )
+        command.add_argument(
+            "--zone",
+            metavar="ZONE",
+            help="of times without an offset, such as Europe/Vienna, for --pipeline logs"
+            " (default: UTC)",
         )
         command.add_argument(
             "--out", type=Path, default=Path("out"), help="output directory (default: out)"
@@ -215,11 +221,13 @@ def _application(given: argparse.Namespace) -> Application:
     if given.pipeline == "logs":
         from barnabas_pipeline.logs.application import system_logs
 
-        return system_logs(given.formats)
+        return system_logs(given.formats, given.zone or "UTC")
     from barnabas_pipeline.behaviour.application import user_behaviour
 
     if given.formats is not None:
         raise ConfigError("--formats is for --pipeline logs")
+    if given.zone is not None:
+        raise ConfigError("--zone is for --pipeline logs: an access log's times have an offset")
     return user_behaviour()
 
 

@@ -21,7 +21,7 @@ from barnabas.errors import ConfigError
 from barnabas.extras import install_line
 from barnabas.printable import printable
 from barnabas_formats.catalogue import catalogue
-from barnabas_formats.format import Format, zone_named
+from barnabas_formats.format import Format, in_zone
 from barnabas_formats.user_formats import own_format, read_formats
 
 _EXAMPLES: Final = 3
@@ -127,13 +127,13 @@ def try_(path: str, as_json: bool, **given: Any) -> int:
       barnabas formats try app.log --pattern '{time:%d.%m.%Y %H:%M:%S} {level} {message}'
     """
     try:
-        from barnabas_pipeline.trial import Trial, in_zone
+        from barnabas_pipeline.trial import Trial
     except ImportError as error:
         raise ConfigError(f"{error}: {install_line('pipeline')}") from None
     own = _own(given["file"], given["pattern"])
     known = catalogue()
     if (zone := given["zone"]) is not None:
-        own, known = in_zone(own, zone_named(zone)), in_zone(known, zone)
+        own, known = in_zone(own, zone), in_zone(known, zone)
     only = given["only"]
     trial = Trial(_kind(path, own, known, only), own, known, only)
     counts: Counter[str | None] = Counter()

@@ -68,6 +68,11 @@ class _Pipeline(NamedTuple):
     help="Formats of your own, which are tried before the built-in ones.",
 )
 @click.option(
+    "--zone",
+    metavar="ZONE",
+    help="The zone of times without an offset, such as Europe/Vienna. [default: UTC]",
+)
+@click.option(
     "-o",
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -129,7 +134,7 @@ def _report(
     began_s = time.monotonic()
     files = _files(paths)
     kind = kind or kind_of(files)
-    pipeline = _pipeline(kind, given["formats"])
+    pipeline = _pipeline(kind, given["formats"], given["zone"])
     view = _process(files, pipeline, given["tables"], is_shown=not as_json)
     options = PageOptions(datetime.now().astimezone(), None, given["show_addresses"])
     try:
@@ -201,12 +206,16 @@ def kind_of(files: list[str]) -> str:
     return _ACCESS if access and access >= system else _SYSTEM
 
 
-def _pipeline(kind: str, formats: Path | None) -> _Pipeline:
+def _pipeline(kind: str, formats: Path | None, zone: str | None) -> _Pipeline:
     if kind == _ACCESS:
         from barnabas_pipeline.behaviour.definition import Behaviour
 
         if formats is not None:
             raise click.UsageError("--formats is for system logs: --kind system")
+        if zone is not None:
+            raise click.UsageError(
+                "--zone is for system logs: an access log's times have an offset"
+            )
         return _Pipeline(
             Behaviour(),
             Origin("web-access"),
@@ -215,12 +224,13 @@ def _pipeline(kind: str, formats: Path | None) -> _Pipeline:
         )
     from barnabas_formats.catalogue import catalogue
     from barnabas_formats.continuation import RecordStart
+    from barnabas_formats.format import in_zone
     from barnabas_formats.user_formats import read_formats
     from barnabas_pipeline.logs.definition import SystemLogs
 
     own = read_formats(formats) if formats is not None else ()
     return _Pipeline(
-        SystemLogs((*own, *catalogue(_SYSTEM))),
+        SystemLogs(in_zone((*own, *catalogue(_SYSTEM)), zone or "UTC")),
         Origin("system-logs", socket.gethostname(), RecordStart(own)),
         "records",
         "lines of text are expected, and formats whose times are possible",

@@ -85,9 +85,3 @@ def _shown(line: Line, found: dict[str, object]) -> dict[str, object]:
     if found["format"] == RAW:
         return {"format": RAW, "message": text}
     return found
-
-
-def in_zone(formats: Sequence[Format], zone: str) -> tuple[Format, ...]:
-    """Return the formats with this zone for their times without an offset, unless they have their
-    own."""
-    return tuple(each._replace(zone=zone) if each.zone == "UTC" else each for each in formats)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from barnabas_formats.catalogue import catalogue
+from barnabas_formats.format import in_zone
 from barnabas_formats.user_formats import read_formats
 from barnabas_pipeline.application import Application, Report
 from barnabas_pipeline.logs.collecting import check_input, collecting
@@ -18,15 +19,15 @@ from barnabas_pipeline.rejections import nothing_known
 from barnabas_pipeline.view import View
 
 
-def system_logs(formats: Path | None = None) -> Application:
+def system_logs(formats: Path | None = None, zone: str = "UTC") -> Application:
     """Return the pipeline. `formats`: a file of the user's formats, tried before the built-in
-    formats.
+    formats. `zone`: of times without an offset, in formats without a zone of their own.
 
-    Raises `ConfigError` or `OSError` if that file is invalid.
+    Raises `ConfigError` or `OSError` if that file or the zone is invalid.
     """
     own = read_formats(formats) if formats is not None else ()
     return Application(
-        definition=SystemLogs((*own, *catalogue("system"))),
+        definition=SystemLogs(in_zone((*own, *catalogue("system")), zone)),
         title="barnabas system logs",
         topic="system-logs",
         partitions=3,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.errors import ConfigError
-from barnabas_formats.format import read_format
+from barnabas_formats.format import Format, in_zone, read_format
 
 HEAD = 'title = "t"\nsource = "https://example.org"\n'
 
@@ -46,3 +46,10 @@ def test_ux_4_what_is_wrong_with_a_file(tmp_path: Path, content: str, what: str)
         read_format(path, "system")
     assert what in str(raised.value)
     assert str(path) in str(raised.value)
+
+
+def test_a_zone_for_formats_without_one() -> None:
+    own = [Format("a"), Format("b", zone="Asia/Tokyo")]
+    assert [each.zone for each in in_zone(own, "Europe/Vienna")] == ["Europe/Vienna", "Asia/Tokyo"]
+    with pytest.raises(ConfigError, match="'Mars' is not a time zone"):
+        in_zone(own, "Mars")

@@ -62,6 +62,16 @@ def test_sp_2_system_logs_that_no_format_fits(capsys: pytest.CaptureFixture[str]
     assert Path("report.html").exists()
 
 
+def test_the_zone_of_system_logs(capsys: pytest.CaptureFixture[str]) -> None:
+    log = written("jobs.log", f"{ENTRY}\n")
+    assert main(["report", log, "--zone", "Europe/Vienna", "--tables", "tables"]) == 0
+    entries = Snapshot(Path("tables").absolute(), LOGS).frame("entries")
+    assert f"{entries['time'][0]:%H:%M}" == "09:00"
+    assert main(["report", log, "--zone", "Mars"]) == 1
+    assert "'Mars' is not a time zone" in capsys.readouterr().err
+    assert main(["report", written("access.log", HIT), "--zone", "UTC"]) == 2
+
+
 def test_lg_3_records_are_joined_by_the_rules_of_formats(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

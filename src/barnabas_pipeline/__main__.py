@@ -20,6 +20,7 @@ from barnabas.extras import install_line
 from barnabas_pipeline.stop import Stop
 
 if TYPE_CHECKING:
+    from barnabas_pipeline.alerts.rules import Rules
     from barnabas_pipeline.application import Application
 
 _DESCRIPTION = """\
@@ -117,6 +118,12 @@ def _add_to_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--seed", type=int, default=1926, help="of the generated input")
     run.add_argument("--master", default="local[*]", help="Spark's master (default: local[*])")
     run.add_argument("--service", action="store_true", help="run until Ctrl-C")
+    run.add_argument(
+        "--alerts",
+        type=Path,
+        metavar="FILE",
+        help="rules of alerts, which are evaluated after each report; see docs/alerts.md",
+    )
     brokers = run.add_mutually_exclusive_group()
     brokers.add_argument(
         "--port", type=_port, default=0, help="the broker's port (default: a free one)"
@@ -157,6 +164,7 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
         show_addresses=given.show_addresses,
         is_fed_by_others=given.no_input,
         client_options=_client_options(given),
+        alerts=_rules(given.alerts),
     )
     if given.no_input and (given.input or not given.bootstrap_servers):
         raise ConfigError("--no-input needs --bootstrap-servers, and excludes --input")
@@ -179,6 +187,14 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
                 what = f"Spark: {_essence(str(error))} (see {workspace.spark_log})"
                 raise ConfigError(what) from error
             raise
+
+
+def _rules(path: Path | None) -> Rules | None:
+    if path is None:
+        return None
+    from barnabas_pipeline.alerts.rules import read_rules
+
+    return read_rules(path)
 
 
 def _client_options(given: argparse.Namespace) -> dict[str, str]:

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,8 @@ from barnabas.client.sync.producer import SyncAdmin
 from barnabas.counted import counted
 from barnabas.errors import ConfigError, TopicAlreadyExists
 from barnabas_pipeline.accounts import Accounts, read_accounts
+from barnabas_pipeline.alerts.rules import Rules
+from barnabas_pipeline.alerts.watch import Watch
 from barnabas_pipeline.application import Application, Collecting, Report, Source
 from barnabas_pipeline.job import Job
 from barnabas_pipeline.page.page import PageOptions
@@ -61,6 +63,7 @@ class Options(NamedTuple):
     is_fed_by_others: bool = False  # nothing is collected here: others send to the topic
     client_options: Mapping[str, str] = {}
     """The options of every client of the cluster, under Kafka's names."""
+    alerts: Rules | None = None
 
 
 class Run:
@@ -74,6 +77,9 @@ class Run:
         self._workspace = workspace
         self._stop = stop
         self._steps = Steps(sys.stdout)
+        self._watch: Watch | None = None
+        if options.alerts is not None:
+            self._watch = Watch(options.alerts, workspace.tables, application.definition.name)
 
     def run(self) -> bool:
         """Run it; returns whether every line is accounted for.
@@ -207,20 +213,27 @@ class Run:
         self._steps.show("service", f"follows {what}; Ctrl-C ends it")
         report_at_s = 0.0
         reported = Accounts()
+        is_complete = True
         while not self._stop.wait(_POLL_S):
             collecting.poll()
             if not query.isActive:
                 query.awaitTermination()  # raises its error
                 return
             accounts = self._accounts()
-            if accounts != reported and time.monotonic() >= report_at_s:
-                began_s = time.monotonic()
-                self._report(refresh_s=_REPORT_EVERY_S)
-                reported = accounts
-                # At most a fifth of the time goes into rendering.
-                took_s = time.monotonic() - began_s
-                report_at_s = time.monotonic() + max(_REPORT_EVERY_S, 4 * took_s)
-                self._steps.show("report", f"{account(accounts)}  ({took_s:.1f} s)")
+            # What a sink did not take is sent again, also without new lines.
+            if time.monotonic() < report_at_s or (accounts == reported and is_complete):
+                continue
+            is_complete = self._alert()
+            if accounts == reported:
+                report_at_s = time.monotonic() + _REPORT_EVERY_S
+                continue
+            began_s = time.monotonic()
+            self._report(refresh_s=_REPORT_EVERY_S)
+            reported = accounts
+            # At most a fifth of the time goes into rendering.
+            took_s = time.monotonic() - began_s
+            report_at_s = time.monotonic() + max(_REPORT_EVERY_S, 4 * took_s)
+            self._steps.show("report", f"{account(accounts)}  ({took_s:.1f} s)")
         _end(query)
 
     def _accounts(self) -> Accounts:
@@ -234,9 +247,22 @@ class Run:
         options = PageOptions(now, refresh_s, self._options.show_addresses)
         return self._application.write_report(self._snapshot(), self._workspace.report, options)
 
+    def _alert(self) -> bool:
+        """Send what is due of the alerts; returns whether nothing is left to send."""
+        snapshot = self._snapshot()
+        if self._watch is None or snapshot.control is None:
+            return True
+        found = self._watch.follow(snapshot, datetime.now(UTC))
+        firing = sum(each.incident.end is None for each in found.known)
+        if found.sent or found.failures:
+            text = f"{counted(firing, 'incident')} firing, {counted(found.sent, 'notice')} sent"
+            self._steps.show("alerts", "; ".join((text, *found.failures)))
+        return found.is_complete
+
     def _conclude(self, before: Accounts, sent_lines: int | None) -> bool:
         with self._steps.meanwhile("report", "rendering"):
             total, summary, letters, failure = self._report()
+        self._alert()
         self._steps.show("", "")
         if before.read:
             self._steps.show("this run", account(total.minus(before)))

@@ -1,0 +1,85 @@
+"""Decides what is sent: each incident once to each sink, and once more when it is over. Pure.
+
+known before + found ─▶ known after ─▶ due: an incident, a sink, firing or resolved
+                             ▲                            │
+                             └──────── after_sending ─────┘
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from barnabas_pipeline.alerts.incidents import Incident
+from barnabas_pipeline.alerts.rules import Rules
+
+_log = logging.getLogger(__name__)
+
+FIRING: Final = "firing"
+RESOLVED: Final = "resolved"
+MOST_KNOWN: Final = 10_000
+"""The number of incidents that are remembered; of more, the oldest are dropped."""
+
+
+class Known(NamedTuple):
+    """An incident, and the last status that was sent to each sink."""
+
+    incident: Incident
+    sent: Mapping[str, str] = {}
+
+    def after_sending(self, sink: str, status: str) -> Known:
+        return self._replace(sent={**self.sent, sink: status})
+
+    def due(self, sink: str) -> str | None:
+        """Return the status that is to be sent to a sink, or None."""
+        sent = self.sent.get(sink)
+        # An incident that began and ended between two evaluations is sent as firing, too: it is
+        # news. One that late lines have continued is news again.
+        if sent is None or (sent == RESOLVED and self.incident.end is None):
+            return FIRING
+        return RESOLVED if sent == FIRING and self.incident.end is not None else None
+
+
+def recipients(known: Known, rules: Rules) -> tuple[str, ...]:
+    """Return the sinks of an incident's alert.
+
+    After an alert was removed from the file, those that have heard of the incident learn its end.
+    """
+    for rule in rules.alerts:
+        if rule.name == known.incident.alert:
+            return rule.sinks
+    return tuple(each.name for each in rules.sinks if each.name in known.sent)
+
+
+def update(
+    known: Sequence[Known], found: Sequence[Incident], rules: Rules, now: datetime
+) -> list[Known]:
+    """Return what is known after an evaluation that has found these incidents."""
+    of_subject: dict[tuple[str, str], list[Known]] = {}
+    for each in known:
+        of_subject.setdefault((each.incident.alert, each.incident.subject), []).append(each)
+    result = []
+    for incident in found:
+        before = of_subject.get((incident.alert, incident.subject), [])
+        same = next((each for each in before if incident.is_of(each.incident)), None)
+        if same is None:
+            result.append(Known(incident))
+            continue
+        before.remove(same)
+        # It keeps its identity, also if late lines have moved its start.
+        result.append(same._replace(incident=incident._replace(start=same.incident.start)))
+    for each in (each for some in of_subject.values() for each in some):
+        ended = each
+        if each.incident.end is None:
+            ended = each._replace(incident=each.incident._replace(end=now))
+        # Older ones are not found again, so what is not due to any sink can be forgotten.
+        is_due = any(ended.due(sink) is not None for sink in recipients(ended, rules))
+        is_recent = ended.incident.end is not None and ended.incident.end >= now - rules.lookback
+        if is_due or is_recent:
+            result.append(ended)
+    result.sort(key=lambda each: (each.incident.start, each.incident.id))
+    if len(result) > MOST_KNOWN:
+        _log.warning("%d incidents: the oldest are forgotten", len(result))
+    return result[-MOST_KNOWN:]

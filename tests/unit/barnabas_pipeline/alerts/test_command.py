@@ -1,0 +1,107 @@
+"""`barnabas alerts check` as its users type it (LG-4, UX-4)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.main import main
+
+RULES = """
+[[alert]]
+name = "errors"
+kind = "rate"
+level = ["ERROR", "FATAL"]
+threshold = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def tables_of(*minutes: int, level: str = "ERROR") -> None:
+    """The tables of a log with a line in each of these minutes."""
+    lines = [
+        f"2026-03-10 10:{minute:02}:00,000 {level} [main] jobs.Nightly: Job {minute} failed\n"
+        for minute in minutes
+    ]
+    Path("jobs.log").write_text("".join(lines), "utf-8")
+    assert main(["report", "jobs.log", "--kind", "system", "--tables", "tables"]) == 0
+
+
+def check(*more: str, rules: str = RULES, tables: str = "tables") -> int:
+    Path("rules.toml").write_text(rules, "utf-8")
+    return main(["alerts", "check", "--rules", "rules.toml", "--tables", tables, *more])
+
+
+def test_lg_4_an_alert_that_is_firing(capsys: pytest.CaptureFixture[str]) -> None:
+    """LG-4: the exit code is 3, and the lines are shown."""
+    tables_of(1, 2, 3)
+    capsys.readouterr()
+    assert check() == 3
+    out = capsys.readouterr().out
+    assert "FIRING errors: 3 lines of level ERROR, FATAL in 5 minutes (threshold 3)" in out
+    assert "| jobs.log, line 3: 2026-03-10 10:03:00 ERROR jobs.Nightly Job 3 failed" in out
+    assert out.endswith("1 incident firing, 0 over\n")
+
+
+def test_lg_4_none_is_firing(capsys: pytest.CaptureFixture[str]) -> None:
+    tables_of(1, 2)
+    assert check() == 0
+    assert capsys.readouterr().out.endswith("0 incidents firing, 0 over\n")
+
+
+def test_lg_4_one_is_over(capsys: pytest.CaptureFixture[str]) -> None:
+    tables_of(1, 2, 3, 40)
+    assert check() == 0
+    out = capsys.readouterr().out
+    assert "2026-03-10 10:03:00 to 2026-03-10 10:06:00 UTC" in out
+    assert out.endswith("0 incidents firing, 1 over\n")
+
+
+def test_lg_4_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    tables_of(1, 2, 3)
+    capsys.readouterr()
+    assert check("--json") == 3
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["status"], found["alert"], found["ends_at"]) == ("firing", "errors", None)
+    assert found["starts_at"] == "2026-03-10T10:03:00.000Z"
+    assert len(found["lines"]) == 3
+
+
+def test_lg_4_what_cannot_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    """LG-4: the exit code is 1, and no secret is shown."""
+    tables_of(1, 2, 3)
+    sink = '[sink.x]\nkind = "webhook"\nurl = "http://127.0.0.1:9/SECRET?key=SECRET"\n'
+    assert check("--send", rules=RULES + sink) == 1
+    shown = capsys.readouterr()
+    assert "sink 'x': http://127.0.0.1:9/...: Connection refused" in shown.err
+    assert "0 notices sent" in shown.out
+    assert "SECRET" not in shown.err + shown.out
+
+
+@pytest.mark.parametrize(
+    ("rules", "tables", "message"),
+    [
+        (RULES.replace("treshold", ""), "empty", "there are no tables in "),
+        (RULES.replace("threshold", "treshold"), "tables", "did you mean threshold?"),
+        (RULES.replace("rate", "error_share"), "tables", "alert 'errors': 'level' is unknown"),
+        (
+            '[[alert]]\nname = "e"\nkind = "error_share"\nshare = 0.1\n',
+            "tables",
+            "alert 'e': error_share is for access logs",
+        ),
+    ],
+)
+def test_ux_4_what_cannot_be_checked(
+    rules: str, tables: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """UX-4: what, where, and what to do."""
+    Path("empty").mkdir()
+    tables_of(1)
+    assert check(rules=rules, tables=tables) == 1
+    assert message in capsys.readouterr().err

@@ -1,0 +1,88 @@
+"""The file of rules, and what is wrong with one (LG-4, UX-4)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from barnabas.errors import ConfigError
+from barnabas_pipeline.alerts.rules import Rules, read_rules
+
+SINK = '[sink.team]\nkind = "webhook"\nurl = "http://127.0.0.1/"\n'
+RATE = '[[alert]]\nname = "errors"\nkind = "rate"\nlevel = "ERROR"\nthreshold = 5\n'
+
+
+def rules(text: str, directory: Path) -> Rules:
+    path = directory / "rules.toml"
+    path.write_text(text, "utf-8")
+    return read_rules(path)
+
+
+def test_lg_4_defaults(tmp_path: Path) -> None:
+    """LG-4: an alert without sinks goes to all of them."""
+    found = rules(RATE + '[[alert]]\nname = "quiet"\nkind = "silence"\n' + SINK, tmp_path)
+    errors, quiet = found.alerts
+    assert (errors.levels, errors.threshold, errors.sinks) == (("ERROR",), 5, ("team",))
+    assert errors.window == timedelta(minutes=5) and not errors.hold
+    assert quiet.hold == timedelta(minutes=10)
+    assert found.lookback == timedelta(days=1)
+    assert found.sinks[0].options == {"url": "http://127.0.0.1/"}
+
+
+def test_lg_4_keys_of_an_alert(tmp_path: Path) -> None:
+    text = f'lookback = "2h"\n{RATE}window = "1h"\nfor = "3m"\nformat = "log4j"\nsinks = ["team"]\n'
+    found = rules(text + SINK, tmp_path)
+    (errors,) = found.alerts
+    assert (errors.window, errors.hold) == (timedelta(hours=1), timedelta(minutes=3))
+    assert (errors.format, found.lookback) == ("log4j", timedelta(hours=2))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = [", "rules.toml: "),
+        ("", "rules.toml: it must have a list of [[alert]], of at most 1,000"),
+        ("alert = [1]", "rules.toml: it must have a list of [[alert]]"),
+        (RATE + "[[sink]]\n", "rules.toml: a sink is a table with a name, such as [sink.team]"),
+        (f'lookbak = "1d"\n{RATE}', "'lookbak' is unknown; did you mean lookback?"),
+        (f"lookback = 5\n{RATE}", "rules.toml: lookback: minutes, hours or days are expected"),
+        ('[[alert]]\nname = "a"\nkind = "rates"\n', "alert 'a': kind: 'rates' is unknown; did you"),
+        ('[[alert]]\nkind = "zzz"\n', "alert 1: kind: 'zzz' is unknown; rate, new_template"),
+        (RATE + 'windw = "5m"\n', "alert 'errors': 'windw' is unknown; did you mean window?"),
+        (RATE + 'window = "5"\n', "alert 'errors': window: minutes, hours or days are expected"),
+        (RATE + 'window = "0m"\n', "alert 'errors': window: minutes, hours or days are expected"),
+        (RATE + 'window = "9999d"\n', "alert 'errors': window: a year is the longest"),
+        (RATE + 'sinks = ["taem"]\n' + SINK, "'taem' is unknown; did you mean team?"),
+        (RATE + 'sinks = ["team"]\n', "sinks: 'team' is unknown; there is no [sink.NAME]"),
+        (RATE + 'template = "x"\n', "alert 'errors': a rate has either a level or a template"),
+        (RATE + RATE, "the name 'errors' is that of two alerts"),
+        (RATE.replace("5", "0"), "alert 'errors': threshold: a whole number from 1 on"),
+        (RATE.replace("5", "true"), "alert 'errors': threshold: a whole number from 1 on"),
+        (RATE.replace("threshold = 5\n", ""), "alert 'errors': threshold is missing"),
+        (RATE.replace("ERROR", "EROR"), "level: 'EROR' is unknown; did you mean ERROR?"),
+        ('[[alert]]\nname = "e"\nkind = "error_share"\nshare = 5\n', "a share is above 0, and at"),
+        (RATE + '[sink.team]\nkind = "webhok"\n', "sink 'team': kind: 'webhok' is unknown; did"),
+        (RATE + '[sink.team]\nkind = "webhook"\n', "sink 'team': url is missing"),
+        (RATE + SINK + 'tokn_env = "X"\n', "'tokn_env' is unknown; did you mean token_env?"),
+        (
+            RATE + '[sink.m]\nkind = "mail"\nhost = "h"\nfrom = "f"\nto = "t"\nport = 99999\n',
+            "sink 'm': port: a port is between 1 and 65535",
+        ),
+        (
+            RATE + '[sink.m]\nkind = "mail"\nhost = "h"\nfrom = "f"\nto = []\n',
+            "sink 'm': to: it is empty",
+        ),
+        (
+            RATE + '[sink.m]\nkind = "mail"\nhost = "a\\nb"\nfrom = "f"\nto = "t"\n',
+            "sink 'm': host: text is expected",
+        ),
+    ],
+)
+def test_ux_4_what_is_wrong(text: str, message: str, tmp_path: Path) -> None:
+    """UX-4: the file, the alert, the key, and the nearest name."""
+    with pytest.raises(ConfigError) as caught:
+        rules(text, tmp_path)
+    assert str(tmp_path / "rules.toml") in str(caught.value)
+    assert message in str(caught.value)

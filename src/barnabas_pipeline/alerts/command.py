@@ -14,6 +14,7 @@ from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json as as_json_option
 from barnabas.counted import counted
 from barnabas.errors import BarnabasError, ConfigError
+from barnabas.printable import printable
 from barnabas_pipeline.alerts.conditions import check_kinds, find_incidents
 from barnabas_pipeline.alerts.incidents import Incident, Line, lines_of
 from barnabas_pipeline.alerts.notices import FIRING, RESOLVED
@@ -24,6 +25,8 @@ from barnabas_pipeline.layout import Layout
 from barnabas_pipeline.snapshot import Snapshot
 
 EXIT_FIRING: Final = 3
+_WITH_LINES: Final = 200
+"""The number of incidents whose lines are looked for, the firing ones first."""
 
 
 @command_group(name="alerts")
@@ -90,7 +93,11 @@ def check(rules: Path, tables: Path, send: bool, as_json: bool) -> int:
         now = time_of(snapshot, clock)
         found = [] if now is None else find_incidents(snapshot, wanted, now)
     firing = sum(each.end is None for each in found)
-    shown = [(each, lines_of(each, snapshot)) for each in found]
+    found.sort(key=lambda each: each.end is not None)
+    shown = [
+        (each, lines_of(each, snapshot) if number < _WITH_LINES else [])
+        for number, each in enumerate(found)
+    ]
     if as_json:
         rows = [Notice(each, _status(each), lines).as_dict() for each, lines in shown]
         click.echo(json.dumps(rows, indent=2))
@@ -129,8 +136,8 @@ def _print(shown: list[tuple[Incident, list[Line]]]) -> None:
         began = each.start.strftime("%Y-%m-%d %H:%M:%S")
         end = "" if each.end is None else each.end.strftime(" to %Y-%m-%d %H:%M:%S")
         # The summary has text of logs, which may be anything.
-        summary = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in each.summary)
-        click.echo(f"{'FIRING' if each.end is None else 'over':<7}{each.alert}: {summary}")
+        what = printable(each.summary)
+        click.echo(f"{'FIRING' if each.end is None else 'over':<7}{each.alert}: {what}")
         click.echo(f"       {began}{end} UTC, incident {each.id}")
         for line in lines:
-            click.echo(f"       | {line.place + ': ' if line.place else ''}{line.text}")
+            click.echo(f"       | {printable(line.place) + ': ' if line.place else ''}{line.text}")

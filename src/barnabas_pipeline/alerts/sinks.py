@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
-from email.utils import make_msgid
+from email.utils import make_msgid, parseaddr
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from barnabas.errors import BarnabasError, ConfigError, in_one_line
+from barnabas.printable import printable
 from barnabas_pipeline.alerts.incidents import Incident, Line
 from barnabas_pipeline.alerts.notices import FIRING, RESOLVED
 from barnabas_pipeline.alerts.rules import SinkOptions
@@ -32,6 +33,8 @@ TIMEOUT_S: Final = 10.0
 _READ_BYTES: Final = 65_536
 # Alertmanager ends an alert after five minutes unless it is sent again, or has an end.
 _OPEN: Final = timedelta(days=365)
+# An incident that is over is shown this long, if no later evaluation sends its end.
+_SHOWN: Final = timedelta(minutes=10)
 
 
 class SinkFailed(BarnabasError):
@@ -106,7 +109,7 @@ class Webhook(Sink):
         try:
             request = Request(url, json.dumps(body).encode(), own, method="POST")
             with _OPENER.open(request, timeout=TIMEOUT_S) as response:
-                response.read(_READ_BYTES)
+                response.read1(_READ_BYTES)  # once: a body may come drop by drop
         except HTTPError as error:
             error.close()
             raise SinkFailed(f"{_masked(url)} answered {error.code}") from None
@@ -130,7 +133,10 @@ def _alert(notice: Notice, now: datetime) -> dict[str, Any]:
     each = notice.incident
     # Alertmanager refuses an end before the start, and takes an end in the future for firing.
     start = min(each.start, now)
-    end = now + _OPEN if notice.status == FIRING else max(start, min(each.end or now, now))
+    if notice.status == FIRING:
+        end = now + (_OPEN if each.end is None else _SHOWN)
+    else:
+        end = max(start, min(each.end or now, now))
     return {
         "startsAt": _rfc3339(start),
         "endsAt": _rfc3339(end),
@@ -161,6 +167,9 @@ class Mail(Sink):
             raise ConfigError("user and password_env, or password_file, belong together")
         if self._user is not None and not self._is_encrypted:
             raise ConfigError("a password is only sent with starttls = true")
+        for address in (self._from, *self._to):
+            if "@" not in parseaddr(address)[1]:
+                raise ConfigError(f"{address!r} is no mail address")
 
     def send(self, notice: Notice) -> None:
         message = self._message(notice)
@@ -188,9 +197,10 @@ class Mail(Sink):
     def _message(self, notice: Notice) -> EmailMessage:
         each = notice.incident
         message = EmailMessage()
-        mark = "" if notice.status == FIRING else f" ({RESOLVED})"
-        message["Subject"] = f"[barnabas] {each.alert}: {each.subject}{mark}"
         message["From"], message["To"] = self._from, ", ".join(self._to)
+        mark = "" if notice.status == FIRING else f" ({RESOLVED})"
+        # A component or a file may have any name, and a header has one line.
+        message["Subject"] = printable(f"[barnabas] {each.alert}: {each.subject}{mark}")
         message["Date"] = datetime.now(UTC)
         first = f"<{each.id}@barnabas.invalid>"
         if notice.status == FIRING:
@@ -201,7 +211,7 @@ class Mail(Sink):
         end = "" if each.end is None else f"\nended    {_rfc3339(each.end)}"
         lines = "\n".join(f"{line.place}\n  {line.text}".strip() for line in notice.lines)
         message.set_content(
-            f"{each.summary}\n\nstarted  {_rfc3339(each.start)}{end}\n"
+            f"{printable(each.summary)}\n\nstarted  {_rfc3339(each.start)}{end}\n"
             f"incident {each.id}\n\n{lines}\n"
         )
         return message

@@ -61,8 +61,10 @@ class Watch:
         with self._locked():
             known = load_state(self._tables)
             if (now := time_of(snapshot, clock)) is not None:
-                known = update(known, find_incidents(snapshot, self._rules, now), self._rules, now)
-                save_state(self._tables, known)
+                found = find_incidents(snapshot, self._rules, now)
+                before, known = known, update(known, found, self._rules, now)
+                if known != before:
+                    save_state(self._tables, known)
             return self._send(known, snapshot)
 
     def follow(self, snapshot: Snapshot, clock: datetime) -> Evaluation:

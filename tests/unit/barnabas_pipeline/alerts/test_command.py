@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from barnabas.cli.main import main
+from tests.kit.alert_receivers import web_receiver
 
+CHECKOUT = Path(__file__).parents[4]
 RULES = """
 [[alert]]
 name = "errors"
@@ -105,3 +108,35 @@ def test_ux_4_what_cannot_be_checked(
     tables_of(1)
     assert check(rules=rules, tables=tables) == 1
     assert message in capsys.readouterr().err
+
+
+def test_lg_4_the_rules_of_the_page(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LG-4: the file in docs/alerts.md, as it stands there, over a log with all it looks for."""
+    page = (CHECKOUT / "docs" / "alerts.md").read_text("utf-8")
+    (rules,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    lines = [f"09:{minute:02}:00,000 INFO [main] jobs.Mailer: Mail sent" for minute in range(20)]
+    lines += [
+        f"10:{minute:02}:00,000 INFO [main] jobs.Run: Job {minute} done" for minute in range(50)
+    ]
+    lines += [f"10:50:{i:02},000 ERROR [main] jobs.Nightly: Job {i} failed" for i in range(50)]
+    guesses = [
+        f"2026-03-10T10:51:{i:02}.000000+00:00 gate sshd[7]: {what} password for root from"
+        " 192.0.2.7 port 9 ssh2\n"
+        for i, what in enumerate(["Failed"] * 5 + ["Accepted"])
+    ]
+    Path("logs").mkdir()
+    Path("logs/jobs.log").write_text("".join(f"2026-03-10 {each}\n" for each in lines))
+    Path("logs/auth.log").write_text("".join(guesses))
+    Path("logs/bad.log").write_bytes(b"\xff\n" * 100)
+    assert main(["report", "logs", "--kind", "system", "--tables", "tables"]) == 0
+    capsys.readouterr()
+    with web_receiver() as receiver:
+        monkeypatch.setenv("TEAM_HOOK", f"{receiver.url}/hook")
+        rules = rules.replace("http://127.0.0.1:9093", receiver.url)
+        assert check("--send", "--json", rules=rules) == 3
+    found = {each["alert"] for each in json.loads(capsys.readouterr().out)}
+    assert found == set(re.findall(r'^name = "(.*)"', rules, re.MULTILINE))
+    paths = {each.path for each in receiver.posts}
+    assert paths == {"/hook", "/api/v2/alerts"}

@@ -101,6 +101,15 @@ def test_lg_4_a_clock_that_is_ahead() -> None:
     assert datetime.fromisoformat(alert["endsAt"]) <= datetime.now(UTC)
 
 
+def test_lg_4_an_incident_that_is_over_when_it_is_first_sent() -> None:
+    """LG-4: Alertmanager shows it for a while, and not for a year if none sends its end."""
+    with web_receiver() as receiver:
+        sink("alertmanager", url=receiver.url).send(Notice(OVER, FIRING, LINES))
+    ((alert,),) = [each.body for each in receiver.posts]
+    end = datetime.fromisoformat(alert["endsAt"])
+    assert datetime.now(UTC) < end < datetime.now(UTC) + timedelta(hours=1)
+
+
 def test_lg_4_secrets_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text("secret\n")
     with web_receiver() as receiver:
@@ -129,11 +138,12 @@ def test_lg_4_a_webhook_that_refuses(status: int) -> None:
         ("webhook", {"url": "http://me:secret@host/"}, "url: it must have no password"),
         ("webhook", {"url_env": "NO_SUCH"}, "url_env: the environment has no NO_SUCH"),
         ("webhook", {"url_file": "/no/such"}, "No such file or directory: '/no/such'"),
+        ("mail", {"from": "Me <me>"}, "'Me <me>' is no mail address"),
         ("mail", {"user": "me"}, "user and password_env, or password_file, belong together"),
     ],
 )
 def test_ux_4_options_that_are_wrong(kind: str, options: dict[str, str], message: str) -> None:
-    given = {"host": "h", "from": "f", "to": ("t",), **options}
+    given = {"host": "h", "from": "f@h", "to": ("Me <t@h>",), **options}
     with pytest.raises(ConfigError) as caught:
         sink(kind, **given)
     assert message in str(caught.value)
@@ -168,6 +178,14 @@ def test_lg_4_mail(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None
     text = first.get_content()
     assert "5 lines of level ERROR" in text
     assert "app.log, line 7\n  ERROR Job 7 failed – again" in text.replace("\r\n", "\n")
+
+
+def test_lg_4_a_subject_of_several_lines() -> None:
+    """A file may have any name, and a header has one line."""
+    with mail_receiver() as receiver:
+        mail = sink("mail", **MAIL, port=receiver.port, starttls=False)
+        mail.send(NOTICE._replace(incident=INCIDENT._replace(subject="file a\nBcc: b@c")))
+    assert receiver.mails[0]["Subject"] == r"[barnabas] errors: file a\nBcc: b@c"
 
 
 def test_lg_4_a_wrong_password(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from barnabas_pipeline.accounts import Accounts, read_accounts
 from barnabas_pipeline.logs.definition import LOGS
 from barnabas_pipeline.logs.generator import write_logs
 from barnabas_pipeline.snapshot import Snapshot
+from tests.kit.alert_receivers import web_receiver
 from tests.pipeline.run_command import PATIENCE_S, Command, running_command
 
 pytestmark = pytest.mark.slow
@@ -148,6 +149,32 @@ def test_sp_4_a_service_follows_the_files_and_ends_on_sigterm(command: Command) 
     entries = Snapshot(command.out / "tables", LOGS).frame("entries")
     errors_of = entries.filter((entries["level"] == "ERROR") & (entries["format"] != "log4j"))
     assert errors_of["message"].sort().to_list() == ["failed", "the index is gone"]
+
+
+def test_lg_4_an_alert_is_sent_once_though_the_service_is_killed(
+    command: Command, tmp_path: Path
+) -> None:
+    """LG-4: firing from the service, resolved from the run after kill -9, each once."""
+    rules = tmp_path / "rules.toml"
+    command.log.mkdir()
+    log = command.log / "search.log"
+    with web_receiver() as receiver:
+        rules.write_text(
+            '[[alert]]\nname = "errors"\nkind = "rate"\nlevel = "ERROR"\nthreshold = 2\n'
+            f'[sink.team]\nkind = "webhook"\nurl = "{receiver.url}"\n'
+        )
+        log.write_text("2026-03-12 19:00:00,000 ERROR search.query the index is gone\n" * 2)
+        process = command.start("--pipeline", "logs", "--service", "--alerts", str(rules))
+        command.until(lambda: bool(receiver.posts) and (command.out / "report.html").exists())
+        process.kill()
+        process.communicate(timeout=PATIENCE_S)
+        with log.open("a") as file:
+            file.write("2026-03-12 19:30:00,000 INFO search.query it is back\n")
+        output = ended(command, "--alerts", str(rules))
+        assert "0 incidents firing, 1 notice sent" in output
+    assert [each.body["status"] for each in receiver.posts] == ["firing", "resolved"]
+    assert len({each.body["id"] for each in receiver.posts}) == 1
+    assert receiver.posts[0].body["lines"][0]["text"].endswith("the index is gone")
 
 
 def test_sp_2_what_others_collect_on_many_machines(command: Command, tmp_path: Path) -> None:

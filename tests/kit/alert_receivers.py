@@ -136,7 +136,7 @@ class _MailHandler(socketserver.BaseRequestHandler):
 
 @contextmanager
 def web_receiver() -> Iterator[WebReceiver]:
-    with WebReceiver() as server, _served(server):
+    with WebReceiver() as server, _serving(server):
         yield server
 
 
@@ -144,12 +144,12 @@ def web_receiver() -> Iterator[WebReceiver]:
 def mail_receiver(
     tls: ssl.SSLContext | None = None, credentials: tuple[str, str] | None = None
 ) -> Iterator[MailReceiver]:
-    with MailReceiver(tls, credentials) as server, _served(server):
+    with MailReceiver(tls, credentials) as server, _serving(server):
         yield server
 
 
 @contextmanager
-def _served(server: socketserver.BaseServer) -> Iterator[None]:
+def _serving(server: socketserver.BaseServer) -> Iterator[None]:
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:

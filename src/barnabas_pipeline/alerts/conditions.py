@@ -184,20 +184,20 @@ def _runs(
         end = int(times[i + 1])
         each = _Run(int(times[i]), end, int(lines[i]), int(of[i]))
         if runs and runs[-1].end == each.start:
-            runs[-1] = _joined(runs[-1], each)
+            runs[-1] = _union(runs[-1], each)
         else:
             runs.append(each)
     held = [each for each in runs if (min(each.end, present) - each.start) * MINUTE >= at.rule.hold]
     joined: list[_Run] = []
     for each in held:
         if joined and each.start - joined[-1].end < window:
-            joined[-1] = _joined(joined[-1], each)
+            joined[-1] = _union(joined[-1], each)
         else:
             joined.append(each)
     return joined
 
 
-def _joined(first: _Run, then: _Run) -> _Run:
+def _union(first: _Run, then: _Run) -> _Run:
     worst = max(first, then, key=lambda each: (each.most / max(each.of, 1), each.most))
     return _Run(first.start, then.end, worst.most, worst.of)
 
@@ -299,7 +299,7 @@ def _break_ins(view: View, rule: Rule, now: datetime) -> list[Incident]:
                 f"{each.address} guessed passwords ({counted(each.failures, 'failure')}) and got"
                 f" in to {hosts} as {users}"
             )
-            example = Example("entries", None, (), each.address, begin - 5 * MINUTE, end + _SECOND)
+            example = Example("entries", None, (), each.address, begin, end + _SECOND)
             found.append(
                 _event(_At(rule, now), f"address {each.address}", (begin, end), summary, example)
             )

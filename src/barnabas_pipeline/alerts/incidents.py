@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ class Example(NamedTuple):
     table: str
     column: str | None = None
     values: tuple[str, ...] = ()
-    containing: str | None = None  # in the message
+    containing: str | None = None  # a word of the message
     since: datetime | None = None
     until: datetime | None = None  # excluding
 
@@ -73,7 +74,9 @@ def lines_of(incident: Incident, snapshot: Snapshot) -> list[Line]:
     if wanted.until is not None:
         conditions.append(pc.field("time") < wanted.until)
     if wanted.containing is not None:
-        conditions.append(pc.match_substring(pc.field("message"), wanted.containing))
+        # An address is not the beginning of a longer one.
+        word = f"(^|[^0-9A-Za-z.:]){re.escape(wanted.containing)}([^0-9A-Za-z]|$)"
+        conditions.append(pc.match_substring_regex(pc.field("message"), word))
     condition = conditions[0]
     for each in conditions[1:]:
         condition = condition & each

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 FIRING: Final = "firing"
 RESOLVED: Final = "resolved"
 MOST_KNOWN: Final = 10_000
-"""The number of incidents that are remembered; of more, the oldest are dropped."""
+"""The number of incidents that are remembered; more are left out until some are forgotten."""
 
 
 class Known(NamedTuple):
@@ -60,12 +60,12 @@ def update(
     of_subject: dict[tuple[str, str], list[Known]] = {}
     for each in known:
         of_subject.setdefault((each.incident.alert, each.incident.subject), []).append(each)
-    result = []
+    result, new = [], []
     for incident in found:
         before = of_subject.get((incident.alert, incident.subject), [])
         same = next((each for each in before if incident.is_of(each.incident)), None)
         if same is None:
-            result.append(Known(incident))
+            new.append(Known(incident))
             continue
         before.remove(same)
         # It keeps its identity, also if late lines have moved its start.
@@ -79,7 +79,9 @@ def update(
         is_recent = ended.incident.end is not None and ended.incident.end >= now - rules.lookback
         if is_due or is_recent:
             result.append(ended)
-    result.sort(key=lambda each: (each.incident.start, each.incident.id))
-    if len(result) > MOST_KNOWN:
-        _log.warning("%d incidents: the oldest are forgotten", len(result))
-    return result[-MOST_KNOWN:]
+    # Not the known ones: they would be found again, and sent again.
+    room = max(0, MOST_KNOWN - len(result))
+    if len(new) > room:
+        _log.warning("more than %d incidents: %d are left out", MOST_KNOWN, len(new) - room)
+    result += new[:room]
+    return sorted(result, key=lambda each: (each.incident.start, each.incident.id))

@@ -112,13 +112,13 @@ class Webhook(Sink):
                 response.read1(_READ_BYTES)  # once: a body may come drop by drop
         except HTTPError as error:
             error.close()
-            raise SinkFailed(f"{_masked(url)} answered {error.code}") from None
+            raise SinkFailed(f"{_without_secrets(url)} answered {error.code}") from None
         except URLError as error:
-            raise SinkFailed(f"{_masked(url)}: {in_one_line_of(error.reason)}") from None
+            raise SinkFailed(f"{_without_secrets(url)}: {_reason(error.reason)}") from None
         except http.client.InvalidURL:  # its text has the URL
-            raise SinkFailed(f"{_masked(url)}: the URL is invalid") from None
+            raise SinkFailed(f"{_without_secrets(url)}: the URL is invalid") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise SinkFailed(f"{_masked(url)}: {type(error).__name__}") from None
+            raise SinkFailed(f"{_without_secrets(url)}: {type(error).__name__}") from None
 
 
 class Alertmanager(Webhook):
@@ -186,7 +186,7 @@ class Mail(Sink):
         except smtplib.SMTPRecipientsRefused as error:
             raise SinkFailed(f"{self._where} refused {', '.join(error.recipients)}") from None
         except (OSError, smtplib.SMTPException, ValueError) as error:
-            raise SinkFailed(f"{self._where}: {in_one_line_of(error)}") from None
+            raise SinkFailed(f"{self._where}: {_reason(error)}") from None
         if refused:
             raise SentInPart(f"{self._where} refused {', '.join(refused)}")
 
@@ -296,13 +296,13 @@ def _http_url(url: str | None) -> str:
     return url
 
 
-def _masked(url: str) -> str:
+def _without_secrets(url: str) -> str:
     """Return a URL without what may be secret: the path of a webhook is one."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}/..."
 
 
-def in_one_line_of(reason: object) -> str:
+def _reason(reason: object) -> str:
     """Return a system's reason for a failure."""
     text = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
     return " ".join(text.split()) or type(reason).__name__

@@ -40,6 +40,8 @@ def test_lg_4_lines_of_system_logs(tmp_path: Path) -> None:
     assert found[0] == "app.log, line 12: 2026-03-12 09:05:00 ERROR jobs.Run from 192.0.2.5"
     late = of_level._replace(until=START + 6 * MINUTE, containing="192.0.2.5")
     assert len(texts(tmp_path, LOGS, late)) == 1
+    address = Example("entries", containing="192.0.2.1")
+    assert len(texts(tmp_path, LOGS, address)) == 2, "and not those of 192.0.2.10 to 19"
     rejected = Example("dead_letters", "file", ("/logs/app.log",))
     assert texts(tmp_path, LOGS, rejected) == ["app.log, line 41: the line is not UTF-8: \\xff"]
 

@@ -95,7 +95,9 @@ def test_lg_4_old_ones_are_forgotten_unless_due() -> None:
 
 def test_lg_4_memory_is_bounded() -> None:
     many = [incident(0, subject=str(number)) for number in range(MOST_KNOWN + 1)]
-    assert len(evaluated([], *many)) == MOST_KNOWN
+    known = sent(evaluated([], *many))
+    assert len(known) == MOST_KNOWN
+    assert evaluated(known, *reversed(many)) == known, "none is sent again"
 
 
 def test_lg_4_an_alert_that_was_removed() -> None:

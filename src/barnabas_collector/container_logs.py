@@ -241,7 +241,7 @@ class ContainerReader:
 
     def portions(self) -> Iterator[list[Line]]:
         for lines in self._reader.portions():
-            if records := self._join(self._parts.join(lines)):
+            if records := self._join(self._parts.join(list(lines))):
                 yield records
 
     def take_waiting(self) -> list[Line]:

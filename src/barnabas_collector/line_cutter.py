@@ -8,7 +8,10 @@ a hole before a line is skipped, and a hole within a line ends the line. Pure.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, count, repeat
+from operator import add
+from typing import Final, NamedTuple, overload
 
 from barnabas.records.record import Headers
 from barnabas_collector.file_holes import AT_START_BYTES, START, WITHIN_BYTES
@@ -38,6 +41,42 @@ class Line(NamedTuple):
         return self._replace(text=text[:MAX_LINE_BYTES], size_bytes=len(text) + lost_bytes)
 
 
+class LineBlock(Sequence[Line]):
+    """Consecutive whole lines, as columns: a `Line` for each of them would take as long to make as
+    all the rest of collecting it. A line is made when it is asked for."""
+
+    __slots__ = ("number", "positions", "sizes", "texts")
+
+    def __init__(self, position: int, number: int, texts: list[bytes], sizes: list[int]) -> None:
+        self.number = number  # of the first line
+        self.texts = texts
+        self.sizes = sizes
+        # Each position, and the one after the last line.
+        self.positions = list(accumulate(map(add, sizes, repeat(1)), initial=position))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __iter__(self) -> Iterator[Line]:
+        return map(Line, self.positions, count(self.number), self.texts, self.sizes)
+
+    @overload
+    def __getitem__(self, at: int) -> Line: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Line]: ...
+
+    def __getitem__(self, at: int | slice) -> Line | list[Line]:
+        return list(self)[at]
+
+
+def size_and_cuts(lines: Sequence[Line]) -> tuple[int, int]:
+    """Return the size of the lines, and how many of them were cut."""
+    if isinstance(lines, LineBlock):
+        return sum(lines.sizes), 0
+    return sum(line.size_bytes for line in lines), sum(line.is_cut for line in lines)
+
+
 class LineCutter:
     """Splits bytes into lines; `position` and `number` belong to the next line returned."""
 
@@ -56,6 +95,26 @@ class LineCutter:
         if self._nuls or START in more or more.endswith(b"\0"):
             return self._cut_with_nuls(more)
         return self._cut_text(more)
+
+    def block(self, more: bytes) -> Sequence[Line]:
+        """Return the lines that end in the next bytes, as `cut` does, in a block if possible."""
+        if self._passed_bytes or self._nuls or START in more or more.endswith(b"\0"):
+            return self.cut(more)
+        texts = more.split(b"\n")
+        rest = texts.pop()
+        if not texts:
+            self._keep(rest)
+            return ()
+        texts[0] = self._rest + texts[0]
+        sizes = list(map(len, texts))
+        if max(sizes) > MAX_LINE_BYTES:
+            return self.cut(more)
+        block = LineBlock(self.position, self.number, texts, sizes)
+        self.position = block.positions[-1]
+        self.number += len(texts)
+        self._rest = b""
+        self._keep(rest)
+        return block
 
     def _cut_text(self, more: bytes) -> list[Line]:
         first, *others = more.split(b"\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from barnabas_collector.file_holes import WITHIN_BYTES, next_data
@@ -23,10 +23,10 @@ class LineReader(LineCutter):
         self._file = file
         self._go_to(position)
 
-    def portions(self) -> Iterator[list[Line]]:
+    def portions(self) -> Iterator[Sequence[Line]]:
         """Yield whole lines up to the present end of the file, about a megabyte at a time."""
         while read := self._file.read(_READ_BYTES):
-            if lines := self.cut(read):
+            if lines := self.block(read):
                 yield lines
             # The text of a compressed file has no holes that could be skipped.
             if self._nuls >= WITHIN_BYTES and isinstance(self._file, io.FileIO):

@@ -8,7 +8,7 @@ looks but read again from its beginning.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Protocol
 
 from barnabas.errors import ConfigError
@@ -33,7 +33,7 @@ class Reader(Protocol):
     @property
     def number(self) -> int: ...
 
-    def portions(self) -> Iterator[list[Line]]: ...
+    def portions(self) -> Iterator[Sequence[Line]]: ...
 
     def take_waiting(self) -> list[Line]:
         """Remove and return whole records that were waiting for more lines, which will not come."""
@@ -70,7 +70,7 @@ class RecordReader:
 
     def portions(self) -> Iterator[list[Line]]:
         for lines in self._reader.portions():
-            if records := self._joiner.join(lines):
+            if records := self._joiner.join(list(lines)):
                 yield records
 
     def take_waiting(self) -> list[Line]:

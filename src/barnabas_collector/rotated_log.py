@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,7 +44,7 @@ class Portion(NamedTuple):
     """Consecutive lines of one file. Save `progress` once they have been sent."""
 
     progress: FileProgress
-    lines: list[Line]
+    lines: Sequence[Line]
     more: Headers = ()  # headers of all lines of the log
 
 
@@ -259,7 +259,7 @@ class RotatedLog:
             self._files.save(progress._replace(is_complete=True))
 
     def _portion(
-        self, file: LogFile, before: FileProgress, after: FileProgress, lines: list[Line]
+        self, file: LogFile, before: FileProgress, after: FileProgress, lines: Sequence[Line]
     ) -> Portion:
         """Save what identifies the file in case its lines are sent and the process is then killed.
 

@@ -41,6 +41,7 @@ from barnabas_collector.encoding import MAX_BATCH_BYTES, LineEncoder
 from barnabas_collector.forgetting import Forgetting
 from barnabas_collector.headers import HOST
 from barnabas_collector.journal import Journal
+from barnabas_collector.line_cutter import size_and_cuts
 from barnabas_collector.log_paths import LogPaths
 from barnabas_collector.positions import POSITIONS_TOPIC, Positions
 from barnabas_collector.positions_topic import PositionsReader, prepare_positions_topic
@@ -218,9 +219,8 @@ class _Shipper:
             await producer.send_batch(place, batch)
         # `_commit` sends it in the transaction of these lines: both are committed, or neither.
         self._positions.save(progress)
-        size_bytes = sum(line.size_bytes for line in lines)
+        size_bytes, cut = size_and_cuts(lines)
         self._metrics.on_read(len(lines), size_bytes)
-        cut = sum(line.is_cut for line in lines)
         self._open = self._open.plus(Shipped(len(lines), size_bytes, cut, 1))
 
     async def _send_entries(self, producer: Producer, journal: Journal) -> None:

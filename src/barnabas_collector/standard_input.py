@@ -7,14 +7,14 @@ import contextlib
 import os
 import select
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from barnabas.errors import ConfigError
 from barnabas_collector.bundle import Bundle, Origin
 from barnabas_collector.headers import CUT, HOST
 from barnabas_collector.inbox import Inbox
-from barnabas_collector.line_cutter import Line, LineCutter
+from barnabas_collector.line_cutter import Line, LineBlock, LineCutter
 from barnabas_collector.record_joiner import RecordJoiner
 from barnabas_collector.rotated_log import SETTLED_S
 from barnabas_collector.shipment import Shipment
@@ -79,8 +79,9 @@ class StandardInput:
     def _patience_s(self) -> float | None:
         return SETTLED_S if self._joiner is not None and self._joiner.first else None
 
-    def _cut(self, read: bytes) -> list[Line]:
-        return self._join(self._cutter.cut(read))
+    def _cut(self, read: bytes) -> Sequence[Line]:
+        lines = self._cutter.block(read)
+        return lines if self._joiner is None else self._joiner.join(list(lines))
 
     def _last(self) -> list[Line]:
         return self._join(self._cutter.last()) + self._take_waiting()
@@ -91,7 +92,10 @@ class StandardInput:
     def _take_waiting(self) -> list[Line]:
         return [] if self._joiner is None else self._joiner.take()
 
-    def _bundles(self, lines: list[Line]) -> Iterator[Bundle]:
+    def _bundles(self, lines: Sequence[Line]) -> Iterator[Bundle]:
+        if isinstance(lines, LineBlock):
+            yield Bundle(self._origin, lines.texts)
+            return
         texts: list[bytes] = []
         for line in lines:
             if line.is_cut:

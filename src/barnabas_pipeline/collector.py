@@ -27,7 +27,7 @@ from barnabas.client.sync.producer import SyncProducer
 from barnabas.errors import BarnabasError
 from barnabas_collector.file_progress import FileProgress
 from barnabas_collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
-from barnabas_collector.line_cutter import Line
+from barnabas_collector.line_cutter import Line, size_and_cuts
 from barnabas_collector.registry import Registry
 from barnabas_collector.rotated_log import QUIET_S, Portion, RotatedLog
 
@@ -108,12 +108,7 @@ class Collector:
             deliveries = self._producer.send_many(records)
             self._await(deliveries)
             self.registry.save(progress)
-            sent = Collected(
-                len(lines),
-                sum(line.size_bytes for line in lines),
-                sum(line.is_cut for line in lines),
-            )
-            total = total.plus(sent)
+            total = total.plus(Collected(len(lines), *size_and_cuts(lines)))
         return total
 
     def _partitions_of(self, file_id: str) -> int:
@@ -179,7 +174,7 @@ class Follower:
 
 
 def _records(
-    topic: str, partitions: int, progress: FileProgress, lines: list[Line]
+    topic: str, partitions: int, progress: FileProgress, lines: Iterable[Line]
 ) -> Iterator[ProducerRecord]:
     of_file = (
         (FILE, progress.path.encode("utf-8", "replace")),

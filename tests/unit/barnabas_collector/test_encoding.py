@@ -10,7 +10,7 @@ from barnabas.records.compression import LZ4, NONE
 from barnabas.records.record import iterate_records
 from barnabas_collector.encoding import MAX_BATCH_BYTES, LineEncoder
 from barnabas_collector.file_progress import new_file
-from barnabas_collector.line_cutter import Line
+from barnabas_collector.line_cutter import Line, LineBlock
 
 NOW_MS = 1_700_000_000_000
 PROGRESS = new_file("/var/log/a.log", b"first\n", 0)
@@ -58,3 +58,33 @@ def test_many_and_long_lines_are_several_batches() -> None:
     assert sum(read_header(batch).record_count for batch in batches) == len(lines)
     values = [each.value for batch in batches for each in iterate_records(batch)]
     assert values == [line.text for line in lines]
+
+
+def block_of(position: int, number: int, sizes: list[int]) -> LineBlock:
+    return LineBlock(position, number, [b"x" * size for size in sizes], sizes)
+
+
+@given(
+    st.sampled_from([0, 7, 95, 9_990, 99_999_999_990, 2**50]),
+    st.sampled_from([1, 8, 95, 99_990, 2**40]),
+    st.lists(st.sampled_from([0, 1, 60, 63, 64, 65, 200, 8_191, 8_192]), min_size=1, max_size=90),
+    st.none() | st.binary(max_size=20),
+)
+def test_lg_2_a_block_is_encoded_as_its_lines_are(
+    position: int, number: int, sizes: list[int], key: bytes | None
+) -> None:
+    """Whatever the lengths of the numbers, which change within it."""
+    block = block_of(position, number, sizes)
+    encoder = LineEncoder(PROGRESS, key, [("host", b"h")])
+    assert [*encoder.batches(block, NOW_MS)] == [*encoder.batches(list(block), NOW_MS)]
+
+
+def test_lg_2_a_large_block_is_several_batches() -> None:
+    for sizes in ([60] * 40_000, [262_144] * 9, [0] * 20_000, [262_144, *[5] * 9_000]):
+        block = block_of(90, 90, sizes)
+        batches = [*LineEncoder(PROGRESS, b"key").batches(block, NOW_MS)]
+        assert all(len(batch) < MAX_BATCH_BYTES + 263_000 for batch in batches)
+        records = [each for batch in batches for each in iterate_records(batch)]
+        assert [each.value for each in records] == block.texts
+        numbers = [int(dict(each.headers)["file.line"] or b"") for each in records]
+        assert numbers == [*range(90, 90 + len(sizes))]

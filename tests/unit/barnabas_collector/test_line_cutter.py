@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from barnabas_collector.line_cutter import MAX_LINE_BYTES, LineCutter
+from barnabas_collector.line_cutter import MAX_LINE_BYTES, LineCutter, size_and_cuts
 
 BLOCK = b"\0" * 4096
 
@@ -49,3 +51,21 @@ def test_a_hole_at_the_end_may_still_be_filled() -> None:
 def test_a_hole_after_a_cut_line_ends_it() -> None:
     found, _ = cut(b"x" * (MAX_LINE_BYTES + 1) + BLOCK + b"next\n", 1 << 20)
     assert found == [(0, b"x" * MAX_LINE_BYTES), (MAX_LINE_BYTES + 1 + 4096, b"next")]
+
+
+PIECES = [b"a", b"\n", b"\0", b"x" * 100, b"\n\n", BLOCK, b"y" * (MAX_LINE_BYTES - 1), b"line\n"]
+
+
+@given(st.lists(st.lists(st.sampled_from(PIECES), max_size=6).map(b"".join), max_size=6))
+def test_a_block_has_the_lines_that_are_cut(reads: list[bytes]) -> None:
+    cutting, blocking = LineCutter(7, 3), LineCutter(7, 3)
+    for read in reads:
+        block = blocking.block(read)
+        lines = cutting.cut(read)
+        assert [*block] == lines and len(block) == len(lines)
+        assert [block[at] for at in range(len(block))] == lines
+        assert [*block[1:]] == lines[1:]
+        assert size_and_cuts(block) == size_and_cuts(lines)
+        assert (blocking.position, blocking.number) == (cutting.position, cutting.number)
+        assert blocking.unfinished_bytes == cutting.unfinished_bytes
+    assert blocking.last() == cutting.last()

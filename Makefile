@@ -66,8 +66,9 @@ run: $(VENV)/run.stamp
 		$(if $(filter-out 0,$(SERVICE)),--service) \
 		$(if $(SERVERS),--bootstrap-servers '$(SERVERS)')
 
-# Units, properties and house rules; all else starts processes, and waits for them: more of it than
-# there are cores, file by file, longest first.
+# Units, properties and house rules are the quick tests; all others start processes. Many of both wait
+# more than they compute, so there are more workers than cores; each takes one file at a time, the
+# longest first.
 QUICK := tests/tidy tests/unit tests/property
 OTHERS := $(filter-out $(QUICK),$(patsubst %/,%,$(wildcard tests/*/)))
 BY_FILE := -n 4 --dist loadfile --no-loadscope-reorder
@@ -79,16 +80,13 @@ SECURED_PART := \
 	$(addprefix tests/integration/test_,secured_suites.py kill.py moving_coordinators.py) \
 	$(addprefix tests/conformance/test_,topics.py mixed_group.py transactions_java.py)
 
-# Each says at once all that is wrong: a red part does not keep the next one from running.
-ALL_SHARES = $(MAKE) --no-print-directory --keep-going -j6 --output-sync=target EFFORT=full $(SHARES)
-
+# A red part does not keep the next one from running: one run shows all that is wrong.
 test: $(VENV)/dev.stamp
-	@$(ALL_SHARES); status=$$?; \
+	@$(QUICK_TESTS); status=$$?; \
 	$(BIN)/python -m pytest $(BY_FILE) -m 'not slow and not soak' $(OTHERS) && exit $$status
 
 test-all: $(VENV)/dev.stamp
-	@$(BIN)/python -m pytest $(BY_FILE) -m 'slow and not soak' $(OTHERS) \
-		$(shell grep -rl --include='test_*.py' mark.slow $(QUICK)); status=$$?; \
+	@$(BIN)/python -m pytest $(BY_FILE) -m 'slow and not soak' tests; status=$$?; \
 	$(SECURED) $(SECURED_PART) && exit $$status
 
 # What the quick tests write is in memory where there is a gigabyte for it: half of their time in the
@@ -96,22 +94,14 @@ test-all: $(VENV)/dev.stamp
 IN_MEMORY = $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $$4 }')" -gt 1000000 \
 	2>/dev/null && echo TMPDIR=/dev/shm)
 
-# The quick tests in shares, each of which collects its own tests and nothing else. Those of the
-# broker wait more than they compute, so they are four, and the others compute meanwhile.
-SHARES := quick-rules quick-units quick-handlers quick-broker-rooms quick-broker-controller \
-	quick-broker-partitions
-CONTROLLER_ROOMS := controller coordinator replication
-PARTITION_ROOMS := partitions network fetching
-quick-rules: SHARE := tests/tidy tests/property
-quick-units: SHARE := tests/unit --ignore tests/unit/broker
-quick-handlers: SHARE := tests/unit/broker/handlers
-quick-broker-controller: SHARE := $(addprefix tests/unit/broker/,$(CONTROLLER_ROOMS))
-quick-broker-partitions: SHARE := $(addprefix tests/unit/broker/,$(PARTITION_ROOMS))
-quick-broker-rooms: SHARE := tests/unit/broker --ignore tests/unit/broker/handlers \
-	$(addprefix --ignore tests/unit/broker/,$(CONTROLLER_ROOMS) $(PARTITION_ROOMS))
+# Python keeps what it has compiled even where the environment forbids it: all the tests anew are
+# ten seconds, each time.
+QUICK_TESTS = PYTHONDONTWRITEBYTECODE= $(IN_MEMORY) \
+	$(BIN)/python -m pytest -q $(BY_FILE) -m 'not slow and not soak' \
+	-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1 $(QUICK)
 
 check: $(VENV)/dev.stamp
-	@$(MAKE) --no-print-directory -j7 --output-sync=target lint $(SHARES)
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint quick
 
 # Without a cache: a kept one does not see that a module which was missing has come.
 lint: $(VENV)/dev.stamp
@@ -129,14 +119,7 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 
 quick: $(VENV)/dev.stamp
-	@$(MAKE) --no-print-directory -j6 --output-sync=target $(SHARES)
-
-# Python keeps what it has compiled even where the environment forbids it: all the tests anew are
-# ten seconds, each time.
-.PHONY: $(SHARES)
-$(SHARES): $(VENV)/dev.stamp
-	$(if $(EFFORT),,BARNABAS_QUICK=1) PYTHONDONTWRITEBYTECODE= $(IN_MEMORY) \
-		$(BIN)/python -m pytest -q -m 'not slow and not soak' -o tmp_path_retention_policy=failed -o tmp_path_retention_count=1 $(SHARE)
+	BARNABAS_QUICK=1 $(QUICK_TESTS)
 
 sim: $(VENV)/dev.stamp
 	@$(BIN)/python -m simulation$(if $(filter 2 alone,$(TIER)),.whole)$(if $(filter alone,$(TIER)),.alone) \

@@ -56,19 +56,17 @@ def pytest_lines(target: str) -> list[list[str]]:
     return [shlex.split(words) for words in calls]
 
 
-def test_each_quick_test_is_in_one_share() -> None:
-    def has(words: list[str], file: Path) -> bool:
-        ignored = {words[at + 1] for at, word in enumerate(words) if word == "--ignore"}
-        folders = {str(each) for each in file.parents}
-        named = {word for word in words if word.startswith("tests/")} - ignored
-        return bool(folders & named) and not folders & ignored
-
-    shares = pytest_lines("quick")
-    quick = [Path("tests", folder) for folder in ("tidy", "unit", "property")]
-    files = [path.relative_to(ROOT) for each in quick for path in (ROOT / each).rglob("test_*.py")]
-    counts = {str(file): sum(has(words, file) for words in shares) for file in files}
-    assert len(counts) > len(shares) > 1
-    assert {file: count for file, count in counts.items() if count != 1} == {}
+def test_every_folder_of_tests_runs_once() -> None:
+    """The quick ones first; which tests of a folder run is decided by their markers."""
+    calls = [words for words in pytest_lines("test") if "not slow and not soak" in words]
+    named = [word for words in calls for word in words if word.startswith("tests/")]
+    folders = {path.relative_to(ROOT).parts[1] for path in (ROOT / "tests").glob("*/**/test_*.py")}
+    assert len(named) == len(set(named))
+    assert folders <= {Path(word).name for word in named}
+    (quick,) = pytest_lines("quick")
+    assert quick[-3:] == ["tests/tidy", "tests/unit", "tests/property"]
+    (slow,) = [words for words in pytest_lines("test-all") if "slow and not soak" in words]
+    assert slow[-1] == "tests"
 
 
 def test_the_secured_suites_are_chosen_by_their_marker() -> None:

@@ -61,14 +61,19 @@ def are_many(lines: int, of: int) -> bool:
     return lines > _MANY * of
 
 
-def complaint(accounts: Accounts, letters: Sequence[DeadLetters]) -> str | None:
-    """Say why a run without any valid record has failed; returns None for any other run."""
+def complaint(
+    accounts: Accounts, letters: Sequence[DeadLetters], what: str = "record"
+) -> str | None:
+    """Say why a run without any valid record has failed; returns None for any other run.
+
+    `what`: what a record is to the reader, such as a line.
+    """
     found = many_rejected(accounts, letters)
     if found is None or accounts.valid:
         return None
     reasons = ", ".join(f"{lines:,} {reason}" for reason, lines in found.reasons)
     sample = f"; such as {found.place}: {found.sample}" if found.place else ""
-    return f"none of {counted(found.of, 'record')} is valid: {reasons}{sample}"
+    return f"none of {counted(found.of, what)} is valid: {reasons}{sample}"
 
 
 def nothing_known(entries: int, raw: int, samples: Sequence[tuple[str, str]]) -> str | None:

@@ -153,7 +153,8 @@ def _report(
     if not accounts.read:
         raise ConfigError(f"there is no line in {', '.join(files)}")
     # The page explains what was rejected; a script learns it from the exit code.
-    if (why := complaint(accounts, letters)) is not None:
+    what = pipeline.counted.removesuffix("s")
+    if (why := complaint(accounts, letters, what)) is not None:
         raise ConfigError(f"{why}; {pipeline.expected}")
     if failure is not None:
         raise ConfigError(failure)

@@ -271,7 +271,8 @@ class Run:
             self._steps.show(label, text)
         self._steps.show("tables", str(self._workspace.tables))
         self._steps.show("report", str(self._workspace.report))
-        if (why := complaint(total, letters)) is not None:
+        what = self._application.counted.removesuffix("s")
+        if (why := complaint(total, letters, what)) is not None:
             raise ConfigError(f"{why}; {self._application.expected}")
         if failure is not None:
             raise ConfigError(failure)

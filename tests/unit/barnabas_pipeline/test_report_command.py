@@ -125,7 +125,7 @@ def test_several_files_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
         (["missing.log"], 1, "cannot read missing.log: there is no such file or directory"),
         (["empty"], 1, "there is no file in empty"),
         (["nothing.log"], 1, "there is no line in nothing.log"),
-        (["bad.log", "--kind", "access"], 1, "none of 2 records is valid: 2 not an access log"),
+        (["bad.log", "--kind", "access"], 1, "none of 2 lines is valid: 2 not an access log"),
         (["bad.log", "--kind", "access", "--formats", "f.toml"], 2, "--kind system"),
         (["good.log", "--tables", "full"], 1, "full is not empty: --tables needs a new directory"),
         (["good.log", "-o", "nowhere/page.html"], 1, "nowhere"),

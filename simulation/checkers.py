@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster import layout
 from barnabas.cluster.controller_requests import IsrProposal
-from barnabas.cluster.image import NO_LEADER, PartitionImage
+from barnabas.cluster.image import NO_LEADER
 from barnabas.cluster.layout import TRANSACTION_TOPIC, StateNode
 from barnabas.cluster.nodes import DELETE, Effect, Tree
 from barnabas.types import TopicPartition
@@ -24,8 +24,8 @@ from simulation.transaction_checks import TransactionChecks
 
 if TYPE_CHECKING:
     from simulation.cluster import Cluster
-    from simulation.hosted import Hosted
     from simulation.sim_broker import SimBroker
+    from simulation.sim_replica import SimReplica
 
 
 class Checks:
@@ -68,9 +68,9 @@ class Checks:
         """Return the history of the topic that currently has the name."""
         return self._history(name, self._cluster.topics.get(name.topic, b""))
 
-    def of(self, hosted: Hosted) -> History:
+    def of(self, replica: SimReplica) -> History:
         """Return the history of the replica's topic; another topic may by now have its name."""
-        return self._history(hosted.name, hosted.log.topic_id)
+        return self._history(replica.topic_partition, replica.log.topic_id)
 
     def _history(self, name: TopicPartition, topic_id: bytes) -> History:
         history = self.histories.get((topic_id, name))
@@ -100,35 +100,28 @@ class Checks:
         self._broker_epochs[broker.broker_id] = broker.epoch
         self._registered_doubtful[broker.broker_id] = broker.disk.may_have_lost
 
-    def opened(self, hosted: Hosted) -> None:
+    def opened(self, replica: SimReplica) -> None:
         """Judge what a replica finds on its disk when its life begins."""
-        watermark = hosted.partition.high_watermark
-        self._in_log(hosted, watermark)
-        self._watermarks[hosted.broker.broker_id, hosted.name] = watermark
-        history = self.of(hosted)
+        watermark = replica.partition.high_watermark
+        self._in_log(replica, watermark)
+        self._watermarks[replica.broker.broker_id, replica.topic_partition] = watermark
+        history = self.of(replica)
         if not history.resets and not history.is_forked:
             end = min(watermark, len(history.committed))
-            missing = history.first_missing(hosted.log, 0, end)
+            missing = history.first_missing(replica.log, 0, end)
             self.judge(
                 "log matching",
                 missing is None,
                 "{} on broker {} starts without {}",
-                hosted.name,
-                hosted.broker.broker_id,
+                replica.topic_partition,
+                replica.broker.broker_id,
                 missing,
             )
 
-    def closed(self, hosted: Hosted) -> None:
-        self._watermarks.pop((hosted.broker.broker_id, hosted.name), None)
-
-    def died(self, broker: SimBroker) -> None:
-        for hosted in broker.hosted.values():
-            self.closed(hosted)
-
     # --- logs ------------------------------------------------------------------------------------
 
-    def appended(self, hosted: Hosted, count: int = 1) -> None:
-        log, history = hosted.log, self.of(hosted)
+    def appended(self, replica: SimReplica, count: int) -> None:
+        log, history = replica.log, self.of(replica)
         epoch = log.entries[-count - 1].epoch if len(log.entries) > count else -1
         for place in range(len(log.entries) - count, len(log.entries)):
             entry = log.entries[place]
@@ -136,8 +129,8 @@ class Checks:
                 "dense",
                 entry.offset == log.base + place and entry.epoch >= epoch,
                 "{} on broker {} has {} at offset {} after epoch {}",
-                hosted.name,
-                hosted.broker.broker_id,
+                replica.topic_partition,
+                replica.broker.broker_id,
                 entry,
                 log.base + place,
                 epoch,
@@ -146,96 +139,100 @@ class Checks:
             if history.is_second:
                 self.topics.is_in(history, entry)
 
-    def truncated(self, hosted: Hosted, offset: int, gone: Sequence[Entry]) -> None:
-        history = self.of(hosted)
+    def truncated(self, replica: SimReplica, offset: int, gone: Sequence[Entry]) -> None:
+        history = self.of(replica)
         committed = history.committed
         for entry in () if history.is_forked else gone:
             self.judge(
                 "truncation",
                 entry.offset >= len(committed) or committed[entry.offset] != entry,
                 "{} on broker {} is cut to {}, and {} was committed",
-                hosted.name,
-                hosted.broker.broker_id,
+                replica.topic_partition,
+                replica.broker.broker_id,
                 offset,
                 entry,
             )
-        self._in_log(hosted, hosted.partition.high_watermark)
-        self._watermarks[hosted.broker.broker_id, hosted.name] = hosted.partition.high_watermark
+        self._in_log(replica, replica.partition.high_watermark)
+        self._watermarks[replica.broker.broker_id, replica.topic_partition] = (
+            replica.partition.high_watermark
+        )
         if gone:
             self._cluster.world.tell(
                 "broker {} cuts {} to {}: {} records",
-                hosted.broker.broker_id,
-                hosted.name,
+                replica.broker.broker_id,
+                replica.topic_partition,
                 offset,
                 len(gone),
             )
 
-    def deleted(self, hosted: Hosted) -> None:
+    def deleted(self, replica: SimReplica) -> None:
         """Record that a leader has deleted the records below its log's start."""
-        history = self.of(hosted)
-        history.deleted_below = max(history.deleted_below, hosted.log.log_start_offset)
+        history = self.of(replica)
+        history.deleted_below = max(history.deleted_below, replica.log.log_start_offset)
 
-    def started_at(self, hosted: Hosted, offset: int) -> None:
-        self._watermarks[hosted.broker.broker_id, hosted.name] = hosted.partition.high_watermark
+    def started_at(self, replica: SimReplica, offset: int) -> None:
+        self._watermarks[replica.broker.broker_id, replica.topic_partition] = (
+            replica.partition.high_watermark
+        )
         self._cluster.world.tell(
-            "broker {} restarts {} at {}", hosted.broker.broker_id, hosted.name, offset
+            "broker {} restarts {} at {}", replica.broker.broker_id, replica.topic_partition, offset
         )
 
-    def _in_log(self, hosted: Hosted, watermark: int) -> None:
+    def _in_log(self, replica: SimReplica, watermark: int) -> None:
         self.judge(
             "hw in log",
-            watermark <= hosted.log.log_end_offset,
+            watermark <= replica.log.log_end_offset,
             "{} on broker {}: HW {}, log end {}",
-            hosted.name,
-            hosted.broker.broker_id,
+            replica.topic_partition,
+            replica.broker.broker_id,
             watermark,
-            hosted.log.log_end_offset,
+            replica.log.log_end_offset,
         )
 
     # --- leaders ---------------------------------------------------------------------------------
 
-    def led(self, hosted: Hosted, state: PartitionImage) -> None:
-        history, broker_id = self.of(hosted), hosted.broker.broker_id
-        epoch = state.leader_epoch
+    def led(self, replica: SimReplica) -> None:
+        history, broker_id = self.of(replica), replica.broker.broker_id
+        epoch = replica.partition.leader_epoch
         leader = history.leaders.get(epoch, broker_id)
         self.judge(
             "one leader",
             leader == broker_id,
             "{} is led in epoch {} by {} and by {}",
-            hosted.name,
+            replica.topic_partition,
             epoch,
             leader,
             broker_id,
         )
-        if epoch in history.leaders and not hosted.log.has_lost:
+        if epoch in history.leaders and not replica.log.has_lost:
             return
         newest = history.newest_epoch
         history.leaders[epoch] = broker_id
-        history.starts[epoch] = hosted.log.log_end_offset
+        history.starts[epoch] = replica.log.log_end_offset
         self._cluster.world.tell(
             "broker {} leads {} in epoch {} from {}, ISR {}",
             broker_id,
-            hosted.name,
+            replica.topic_partition,
             epoch,
-            hosted.log.log_end_offset,
-            state.isr,
+            replica.log.log_end_offset,
+            replica.partition.isr,
         )
         if epoch < newest:
             return  # the request came late; others already lead
         if not history.is_forked:
-            self._complete(hosted, history, epoch)
-            self._regained(hosted, history)
+            self._complete(replica, history, epoch)
+            self._regained(replica, history)
 
-    def _complete(self, hosted: Hosted, history: History, epoch: int) -> None:
+    def _complete(self, replica: SimReplica, history: History, epoch: int) -> None:
         """Judge that the leader of the newest epoch has every record that may not be lost."""
-        end = hosted.log.log_end_offset
-        missing = history.first_missing(hosted.log, 0, len(history.committed))
+        end = replica.log.log_end_offset
+        missing = history.first_missing(replica.log, 0, len(history.committed))
         self.judge(
             "leader completeness",
-            missing is None or self._is_legal(hosted, missing),
+            missing is None or self._is_legal(replica, missing),
             "{} is led by broker {} in epoch {}, which lacks offset {} of {} committed",
-            hosted.name,
-            hosted.broker.broker_id,
+            replica.topic_partition,
+            replica.broker.broker_id,
             epoch,
             missing,
             len(history.committed),
@@ -244,27 +241,27 @@ class Checks:
             return
         count = history.lose(end if missing is None else min(missing, end), epoch)
         self._cluster.world.tell(
-            "{}: {} records are lost, as was to be expected", hosted.name, count
+            "{}: {} records are lost, as was to be expected", replica.topic_partition, count
         )
 
-    def _regained(self, hosted: Hosted, history: History) -> None:
+    def _regained(self, replica: SimReplica, history: History) -> None:
         """Commit lost records again if a leader has had them below its HW all the time."""
-        known, watermark = len(history.committed), hosted.partition.high_watermark
+        known, watermark = len(history.committed), replica.partition.high_watermark
         if watermark > known:
-            self._committed(hosted, history, known, watermark)
+            self._committed(replica, history, known, watermark)
 
-    def _is_legal(self, hosted: Hosted, offset: int) -> bool:
+    def _is_legal(self, replica: SimReplica, offset: int) -> bool:
         """Return whether losing this record breaks no promise."""
-        history, options = self.of(hosted), self._cluster.options
+        history, options = self.of(replica), self._cluster.options
         entry = history.committed[offset]
-        if self._is_unclean_allowed and hosted.log.has_lost:
+        if self._is_unclean_allowed and replica.log.has_lost:
             return True
         holders = [
             broker_id
             for broker_id, disk in self._cluster.disks.items()
             # A replica that has been moved away may still have it, but is not asked.
-            if broker_id in self.topics.replicas_of(hosted.name)
-            and _holds(disk.logs.get(hosted.name), history.topic_id, entry)
+            if broker_id in self.topics.replicas_of(replica.topic_partition)
+            and _holds(disk.logs.get(replica.topic_partition), history.topic_id, entry)
         ]
         if not holders:
             return True
@@ -272,64 +269,64 @@ class Checks:
         isr = () if history.previous is None else history.previous.isr
         return (
             options.min_insync_replicas == 1
-            and hosted.log.has_lost
+            and replica.log.has_lost
             and not any(holder in isr for holder in holders)
         )
 
-    def advanced(self, hosted: Hosted) -> None:
+    def advanced(self, replica: SimReplica) -> None:
         """Judge a replica whose HW has risen."""
-        partition, log = hosted.partition, hosted.log
-        history, broker_id = self.of(hosted), hosted.broker.broker_id
+        partition, log = replica.partition, replica.log
+        history, broker_id = self.of(replica), replica.broker.broker_id
         watermark = partition.high_watermark
-        before = self._watermarks.get((broker_id, hosted.name), 0)
-        self._in_log(hosted, watermark)
+        before = self._watermarks.get((broker_id, replica.topic_partition), 0)
+        self._in_log(replica, watermark)
         self.judge(
             "hw monotonic",
             watermark >= before,
             "{} on broker {}: HW {} after {}",
-            hosted.name,
+            replica.topic_partition,
             broker_id,
             watermark,
             before,
         )
-        self._watermarks[broker_id, hosted.name] = watermark
+        self._watermarks[broker_id, replica.topic_partition] = watermark
         if partition.is_leader:
-            self._maximal(hosted, history)
+            self._maximal(replica, history)
         if history.is_forked or partition.leader_epoch < history.reset_epoch:
             return
         known = len(history.committed)
         if partition.is_leader and watermark > known:
-            self._committed(hosted, history, known, watermark)
+            self._committed(replica, history, known, watermark)
         end = min(watermark, len(history.committed))
         missing = history.first_missing(log, before, end)
         self.judge(
             "log matching",
             missing is None and watermark <= len(history.committed),
             "{} on broker {} has HW {} of {} committed, and another record at {}",
-            hosted.name,
+            replica.topic_partition,
             broker_id,
             watermark,
             known,
             missing,
         )
 
-    def _committed(self, hosted: Hosted, history: History, start: int, end: int) -> None:
+    def _committed(self, replica: SimReplica, history: History, start: int, end: int) -> None:
         """Judge records that a leader has made visible: every replica that can be, or was,
         elected has them."""
-        log, broker_id = hosted.log, hosted.broker.broker_id
+        log, broker_id = replica.log, replica.broker.broker_id
         entries = log.entries[max(start - log.base, 0) : end - log.base]
         wrong = history.commit(
             history.deleted_again(log.base) + entries,
             has_epochs_again=self.transactions.is_suspended,
         )
-        self.judge("idempotence", wrong is None, "{}: {}", hosted.name, wrong)
-        if hosted.name.topic == TRANSACTION_TOPIC:
+        self.judge("idempotence", wrong is None, "{}: {}", replica.topic_partition, wrong)
+        if replica.topic_partition.topic == TRANSACTION_TOPIC:
             self.transactions.committed(history.committed[start:end])
         self.judge(
             "dense",
             len(history.committed) == end,
             "{}: broker {} commits up to {} without what was before its {}",
-            hosted.name,
+            replica.topic_partition,
             broker_id,
             end,
             log.base,
@@ -358,8 +355,8 @@ class Checks:
             missing,
         )
 
-    def _maximal(self, hosted: Hosted, history: History) -> None:
-        stored, partition = history.stored, hosted.partition
+    def _maximal(self, replica: SimReplica, history: History) -> None:
+        stored, partition = history.stored, replica.partition
         if stored is None or not partition.is_leader:
             return
         if stored.leader_epoch == partition.leader_epoch:
@@ -368,28 +365,28 @@ class Checks:
                 "maximal isr",
                 all(member in maximal for member in stored.isr),
                 "{}: broker {} waits for {}, stored is {}",
-                hosted.name,
-                hosted.broker.broker_id,
+                replica.topic_partition,
+                replica.broker.broker_id,
                 maximal,
                 stored.isr,
             )
 
-    def proposed(self, hosted: Hosted, proposal: IsrProposal) -> None:
-        partition, history = hosted.partition, self.of(hosted)
+    def proposed(self, replica: SimReplica, proposal: IsrProposal) -> None:
+        partition, history = replica.partition, self.of(replica)
         isr = tuple(member.broker_id for member in proposal.isr)
         self._cluster.world.tell(
             "broker {} proposes ISR {} for {} instead of {}, HW {}",
-            hosted.broker.broker_id,
+            replica.broker.broker_id,
             isr,
-            hosted.name,
+            replica.topic_partition,
             partition.isr,
             partition.high_watermark,
         )
-        self._maximal(hosted, history)
+        self._maximal(replica, history)
         epochs = {member.broker_id: member.broker_epoch for member in proposal.isr}
         least = max(partition.high_watermark, history.starts.get(partition.leader_epoch, 0))
         for member in isr:
-            log = self._cluster.disks[member].logs.get(hosted.name)
+            log = self._cluster.disks[member].logs.get(replica.topic_partition)
             if member in partition.isr or log is None or log.has_lost:
                 continue
             if epochs[member] != self._broker_epochs[member]:
@@ -398,7 +395,7 @@ class Checks:
                 "expansion",
                 log.log_end_offset >= least,
                 "{}: broker {} is to join at {}, below {}",
-                hosted.name,
+                replica.topic_partition,
                 member,
                 log.log_end_offset,
                 least,
@@ -475,9 +472,10 @@ class Checks:
                 before.isr,
             )
         self._joined(history, state, before, is_leaders=is_leaders)
-        leader = self._cluster.brokers.get(state.leader)
-        if leader is not None and name in leader.hosted:
-            self._maximal(leader.hosted[name], history)
+        broker = self._cluster.brokers.get(state.leader)
+        leader = None if broker is None else broker.hosted.get(name)
+        if leader is not None:
+            self._maximal(leader, history)
 
     def _joined(
         self, history: History, state: StateNode, before: StateNode, *, is_leaders: bool
@@ -519,23 +517,23 @@ class Checks:
 
     # --- clients ---------------------------------------------------------------------------------
 
-    def promised(self, hosted: Hosted, offset: int) -> None:
+    def promised(self, replica: SimReplica, offset: int) -> None:
         """Judge an answer of a leader to a producer that asked for acks=all."""
         self.promises += 1
-        history = self.of(hosted)
-        if history.is_forked or hosted.partition.leader_epoch < history.reset_epoch:
+        history = self.of(replica)
+        if history.is_forked or replica.partition.leader_epoch < history.reset_epoch:
             return
-        if offset < hosted.log.base:
+        log, committed = replica.log, history.committed
+        if offset < log.base:
             return  # committed, but deleted since
-        entry = hosted.log.entries[offset - hosted.log.base]
-        committed = history.committed
+        entry = None if offset >= log.log_end_offset else log.entries[offset - log.base]
         self.judge(
             "promise",
             offset < len(committed) and committed[offset] == entry,
             "{}: broker {} acknowledges {}, committed are {}",
-            hosted.name,
-            hosted.broker.broker_id,
-            entry,
+            replica.topic_partition,
+            replica.broker.broker_id,
+            entry or offset,
             len(committed),
         )
 

@@ -14,7 +14,7 @@ from simulation.disk import Disk
 from simulation.metadata import Ensemble
 from simulation.network import Network
 from simulation.options import Options
-from simulation.sim_broker import CLUSTER_ID, SimBroker
+from simulation.sim_broker import CLUSTER_ID, SimBroker, broker_config
 from simulation.topic_configs import MIN_ISR, TopicConfigs
 from simulation.world import World
 
@@ -28,8 +28,8 @@ class Cluster:
     """Everything in a run except the clients."""
 
     __slots__ = (
-        "_producer_ids", "_topics_made", "brokers", "checks", "configs", "disks", "ensemble",
-        "machines", "network", "options", "topics", "world",
+        "_producer_ids", "_topics_made", "broker_configs", "brokers", "checks", "configs", "disks",
+        "ensemble", "machines", "network", "options", "topics", "world",
     )  # fmt: skip
 
     def __init__(self, options: Options, machines: Machines) -> None:
@@ -41,6 +41,10 @@ class Cluster:
         self.ensemble = Ensemble(self.world, self.checks)
         ids = range(1, options.brokers + 1)
         self.disks = {broker_id: Disk() for broker_id in ids}
+        self.broker_configs = {
+            each: broker_config(each, options.min_insync_replicas, options.lag_time_max_ms)
+            for each in ids
+        }
         self.brokers: dict[int, SimBroker] = {}  # the running brokers
         self.topics: dict[str, bytes] = {}
         self.configs = TopicConfigs(self.ensemble)
@@ -156,13 +160,13 @@ class Cluster:
         """Return whether all replicas are running and every partition has a leader with all
         replicas in its ISR."""
         led = [
-            hosted
+            replica
             for broker in self.brokers.values()
-            for hosted in broker.hosted.values()
-            if hosted.partition.is_leader
+            for replica in broker.replicas
+            if replica.partition.is_leader
         ]
         whole = {
-            each.name
+            each.topic_partition
             for each in led
             if sorted(each.partition.isr) == sorted(each.partition.replicas)
         }
@@ -178,7 +182,8 @@ class Cluster:
         broker.loop.put_away()
         broker.session.silent()
         self.brokers.pop(broker.broker_id, None)
-        self.checks.died(broker)
+        for log in broker.disk.logs.values():
+            log.drop_staged()
         self.network.gone(broker.broker_id)
 
     def pause(self, broker_id: int, for_ms: int) -> None:

@@ -1,6 +1,6 @@
 """The coordinators of a simulated broker: the real shards on the partitions that it leads.
 
-Shards, loading and machine are a real broker's; what they use of a replica is in `state_replica`.
+Shards, loading and machine are a real broker's, and so are the replicas.
 Before the first record of a transaction a partition's leader asks the coordinator (KIP-890, part
 1); a marker that arrives meanwhile invalidates the answer, as in `verifier`.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.coordinator.pending_reply import ShardOutcome
 from barnabas.broker.coordinator.shard import Shard, ShardContext
 from barnabas.broker.coordinator.shards import Shards
+from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.coordinator.decision import Decision, Markers, Now
 from barnabas.coordinator.groups import Caller, Groups
@@ -40,7 +41,6 @@ from barnabas.records.compression import NONE
 from barnabas.storage.producers import NO_OFFSET
 from barnabas.types import TopicPartition
 from simulation.network import Reply
-from simulation.state_replica import StateReplica
 from simulation.wire import (
     AskCoordinator,
     AskGroup,
@@ -53,8 +53,9 @@ from simulation.wire import (
 )
 
 if TYPE_CHECKING:
-    from simulation.hosted import Hosted
+    from barnabas.broker.partitions.replica import Replica
     from simulation.sim_broker import SimBroker
+    from simulation.sim_replica import SimReplica
 
 _VERSION = 4  # of InitProducerId and EndTxn: with PRODUCER_FENCED
 _CALL_TIMEOUT_MS = 1000
@@ -135,10 +136,6 @@ class MarkerWriting:
             self._broker.loop.call(shard.carry_out, decision)
 
 
-def _write_nothing() -> None:
-    """Do nothing: a simulated log is written when it is appended to."""
-
-
 class Refusal:
     """Says why a shard has not asked its machine, or could not keep the machine's decision."""
 
@@ -158,7 +155,7 @@ class _Guard:
     __slots__ = ()
 
 
-class Coordinators:
+class Coordinators(ReplicaListener):
     """All coordinators of one broker, and its leaders' requests to other brokers' coordinators."""
 
     __slots__ = ("_broker", "_groups", "_guards", "_transactions")
@@ -169,7 +166,7 @@ class Coordinators:
         world, options = broker.cluster.world, broker.cluster.options
         context = ShardContext(
             world,
-            _write_nothing,
+            broker.replicas.write_soon,
             None,
             NONE,
             _ANSWER_TIMEOUT_MS,
@@ -195,32 +192,30 @@ class Coordinators:
 
     # --- partitions that come and go -------------------------------------------------------------
 
-    def on_leading(self, hosted: Hosted) -> None:
+    def on_leading(self, replica: Replica) -> None:
         """Start coordinating: this broker leads a partition in a new epoch."""
-        shards = self._shards_of(hosted)
+        shards = self._shards_of(replica)
         if shards is not None:
-            self._broker.loop.call(shards.take, StateReplica(hosted))
+            shards.take(replica)
 
-    def on_left(self, hosted: Hosted) -> None:
+    def on_left(self, replica: Replica) -> None:
         """Stop coordinating: this broker no longer leads a partition, or cannot reach it."""
-        shards = self._shards_of(hosted)
+        name, shards = replica.topic_partition, self._shards_of(replica)
         if shards is not None:
-            self._broker.loop.call(shards.drop, hosted.name.partition)
+            shards.drop(name.partition)
         if self._guards:
-            for key in [key for key in self._guards if key[0] == hosted.name]:
+            for key in [key for key in self._guards if key[0] == name]:
                 del self._guards[key]
 
-    def _shards_of(self, hosted: Hosted) -> Shards[Groups] | Shards[Transactions] | None:
-        if hosted.name.topic == GROUP_TOPIC:
+    def _shards_of(self, replica: Replica) -> Shards[Groups] | Shards[Transactions] | None:
+        topic = replica.topic_partition.topic
+        if topic == GROUP_TOPIC:
             return self._groups
-        return self._transactions if hosted.name.topic == TRANSACTION_TOPIC else None
+        return self._transactions if topic == TRANSACTION_TOPIC else None
 
     # --- what members ask ------------------------------------------------------------------------
 
     def group_asked(self, asked: AskGroup, reply: Reply) -> None:
-        self._broker.loop.call(self._ask_group, asked, reply)
-
-    def _ask_group(self, asked: AskGroup, reply: Reply) -> None:
         request, new_id = asked.request, self._broker.cluster.world.uuid().hex()
 
         def decide(machine: Groups, ticket: int, now: Now) -> Decision:
@@ -257,10 +252,6 @@ class Coordinators:
         ):
             reply(Coordinated(UnknownTopicOrPartition.code))
             return
-        self._broker.loop.call(self._ask_shard, asked, reply)
-
-    def _ask_shard(self, asked: AskCoordinator, reply: Reply) -> None:
-        request = asked.request
 
         def decide(machine: Transactions, ticket: int, now: Now) -> Decision:
             if isinstance(request, InitProducerIdRequest):
@@ -288,21 +279,20 @@ class Coordinators:
         codes = machine.verify(request.transactional_id, *request.owner, [name])
         reply(Verified(codes[name]))
 
-    def produce(self, hosted: Hosted, request: Produce, reply: Reply) -> None:
+    def produce(self, replica: SimReplica, request: Produce, reply: Reply) -> None:
         """Handle a record of a transaction: append it if its coordinator expects it."""
-        if self.is_open(hosted, request):
-            hosted.produce(request, reply)
+        if self.is_open(replica, request):
+            self._broker.serving.append(replica, request, reply)
         else:
-            broker = self._broker
-            broker.cluster.world.start(broker.life, self._verified(hosted, request, reply))
+            self._broker.loop.start(self._verified(replica, request, reply))
 
-    async def _verified(self, hosted: Hosted, request: Produce, reply: Reply) -> None:
-        broker, name = self._broker, hosted.name
+    async def _verified(self, replica: SimReplica, request: Produce, reply: Reply) -> None:
+        broker, name = self._broker, replica.topic_partition
         key = (name, request.producer)
         guard = self._guards[key] = _Guard()
         answer = await self._ask(request)
-        if broker.hosted.get(name) is not hosted or self._guards.get(key) is not guard:
-            if not self.is_open(hosted, request):
+        if not broker.replicas.hosts(replica) or self._guards.get(key) is not guard:
+            if not self.is_open(replica, request):
                 reply(Produced(NotEnoughReplicas.code))
                 return
         else:
@@ -310,8 +300,8 @@ class Coordinators:
             if answer is None or answer.error_code:
                 reply(Produced(NotEnoughReplicas.code if answer is None else answer.error_code))
                 return
-        if broker.hosted.get(name) is hosted:
-            hosted.produce(request, reply)
+        if broker.replicas.hosts(replica):
+            broker.serving.append(replica, request, reply)
         else:
             reply(Produced(NotEnoughReplicas.code))
 
@@ -335,10 +325,10 @@ class Coordinators:
         answer: Verified | None = await connection.call(question, _CALL_TIMEOUT_MS)
         return answer
 
-    def is_open(self, hosted: Hosted, request: Produce) -> bool:
+    def is_open(self, replica: SimReplica, request: Produce) -> bool:
         """Return whether the log itself is the proof, because the producer has an open
         transaction in it."""
-        known = hosted.log.producers.get(request.producer)
+        known = replica.log.producers.get(request.producer)
         return (
             known is not None
             and known.epoch == request.producer_epoch

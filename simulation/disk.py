@@ -1,20 +1,36 @@
 """The disk of a broker's machine: logs of entries, and the small files next to them.
 
-A log is a list of entries of which a prefix is flushed. A killed process loses nothing, because the
-page cache belongs to the machine; a machine that loses power keeps the flushed prefix and any part
-of the rest. The epochs use the log's own class, without its file.
+A log is a list of entries of which a prefix is flushed. A killed process loses nothing that it has
+written, because the page cache belongs to the machine; a machine that loses power keeps the flushed
+prefix and any part of the rest. The epochs use the log's own class, without its file.
+
+To a broker's replica a log of entries is a `storage.log.Log`: a replica hands on what it is given
+without looking at it, so an entry takes the place of a batch's bytes. Only what the coordinators
+write comes as bytes, and becomes an entry here.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple, cast
 
+from barnabas.config import LogConfig
 from barnabas.coordinator.records import KeyValue
-from barnabas.records.batch import TRANSACTIONAL, BatchHeader
+from barnabas.errors import OutOfOrderSequenceNumber
+from barnabas.records.batch import (
+    TRANSACTIONAL,
+    BatchHeader,
+    assign_in_place,
+    iterate_batches,
+)
+from barnabas.records.compression import NONE
 from barnabas.records.control_records import ABORT, COMMIT, Marker
+from barnabas.records.record import BatchBuilder, records_of
+from barnabas.storage.append_result import AppendResult
+from barnabas.storage.batch_validation import Limits, admit_marker
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import Files
 from barnabas.storage.producers import Producers
@@ -22,6 +38,8 @@ from barnabas.storage.transaction_index import Aborted, AbortedTransaction
 from barnabas.types import TopicPartition
 
 NO_PRODUCER = -1
+_NO_TIME = -1
+_BATCHES_AT_ONCE = 20
 
 PLAIN, IN_TRANSACTION, COMMITS, ABORTS, STATE = range(5)
 """The kinds of entry: a record, a record in a transaction, a commit, an abort, and a
@@ -53,28 +71,55 @@ class _Epochs(LeaderEpochs):
         super().__init__(cast(Files, None), Path(), is_lost=True)
 
 
+class Slice(NamedTuple):
+    """A few batches, in the form that a broker's file would have."""
+
+    data: bytes
+
+    def read(self) -> bytes:
+        return self.data
+
+    def release(self) -> None:
+        """Do nothing: there is no file."""
+
+
 class SimLog:
     """One replica's log. `entries[i]` has the offset `base + i`."""
 
     __slots__ = (
+        "_disk",
         "aborted",
         "base",
+        "config",
         "entries",
         "epochs",
         "flushed",
         "has_lost",
         "log_start_offset",
         "producers",
+        "staged",
         "topic_id",
+        "topic_partition",
+        "unjudged",
     )
 
-    def __init__(self, topic_id: bytes) -> None:
+    limits = Limits.of(LogConfig())
+    directory = Path("a simulated disk")
+    is_failed = False
+    unsettled = None  # a cut is on disk at once
+
+    def __init__(self, topic_partition: TopicPartition, topic_id: bytes, disk: Disk) -> None:
+        self.topic_partition = topic_partition
         self.topic_id = topic_id
+        self._disk = disk
+        self.config = LogConfig()
         self.base = 0
         self.log_start_offset = 0
         self.entries: list[Entry] = []
         self.epochs = _Epochs()
         self.flushed = 0  # an offset
+        self.staged = 0  # the last entries, which a killed process does not write any more
+        self.unjudged = 0  # the last entries, of which the checkers do not know yet
         self.has_lost = False  # a power cut took entries, and the controller does not know it yet
         self.producers = Producers()
         self.aborted: list[Aborted] = []
@@ -90,23 +135,114 @@ class SimLog:
     def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
-    def append(self, entry: Entry) -> int:
-        """Append as a leader: the offset is the next one."""
+    # --- append ----------------------------------------------------------------------------------
+
+    def assign_leader_epoch(self, leader_epoch: int) -> None:
+        self.epochs.assign(leader_epoch, self.log_end_offset)
+
+    def append(
+        self, entry: Entry, leader_epoch: int, wall_ms: int = 0, is_unseen: bool = False
+    ) -> AppendResult:
+        """Stage a producer's entry at the next offset, unless it is there already.
+
+        An unknown producer must begin at 0. This is stricter than a broker, so that a gap is never
+        mistaken for the result of retention.
+        """
+        self._check_space()
+        if entry.producer != NO_PRODUCER:
+            same = self.producers.check(header_of(entry))
+            if same is not None:
+                offset = same.base_offset
+                return AppendResult(offset, offset, _NO_TIME, self.log_start_offset, 0, True)
+            known = self.producers.get(entry.producer)
+            if entry.sequence and (known is None or known.epoch != entry.producer_epoch):
+                raise OutOfOrderSequenceNumber(f"{entry.sequence} of a producer that is not known")
+        return self._stage(entry, leader_epoch)
+
+    def append_own(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
+        """Stage a coordinator's batch, which takes one offset and has one record."""
+        self._check_space()
+        payload = tuple(
+            [
+                KeyValue(record.key or b"", record.value)
+                for position, header in iterate_batches(records)
+                for record in records_of(records, position, header)
+            ]
+        )
+        assert len(payload) == 1, payload
+        return self._stage(Entry(0, 0, NO_PRODUCER, 0, 0, 0, STATE, payload), leader_epoch)
+
+    def append_control(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
+        """Stage a transaction's marker."""
+        self._check_space()
+        header, marker = admit_marker(records)
+        producer_id, producer_epoch = header.producer_id, header.producer_epoch
+        self.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch)
+        kind = COMMITS if marker.type == COMMIT else ABORTS
+        entry = Entry(0, 0, producer_id, marker.coordinator_epoch, 0, producer_epoch, kind)
+        return self._stage(entry, leader_epoch)
+
+    def _stage(self, entry: Entry, leader_epoch: int) -> AppendResult:
         offset = self.log_end_offset
-        self.append_entries([entry._replace(offset=offset)])
-        return offset
+        self._add(entry._replace(offset=offset, epoch=leader_epoch))
+        return AppendResult(offset, offset, _NO_TIME, self.log_start_offset, 1, False)
 
-    def append_entries(self, entries: Sequence[Entry]) -> None:
-        """Append as a follower: the entries already have their offsets and epochs."""
+    def append_as_follower(
+        self, entries: Sequence[Entry], wall_ms: int = 0, high_watermark: int = -1
+    ) -> int:
+        """Stage the leader's entries, which have their offsets and epochs."""
+        self._check_space()
         for entry in entries:
-            if self.epochs.latest != entry.epoch:
-                self.epochs.assign(entry.epoch, entry.offset)
-            self.entries.append(entry)
-            self._note(entry)
+            self._add(entry)
+        return len(entries)
 
-    def read(self, offset: int, end: int, limit: int) -> list[Entry]:
+    def _add(self, entry: Entry) -> None:
+        if self.epochs.latest != entry.epoch:
+            self.epochs.assign(entry.epoch, entry.offset)
+        self.entries.append(entry)
+        self.staged += 1
+        self.unjudged += 1
+        self._note(entry)
+
+    def _check_space(self) -> None:
+        if self._disk.is_full:
+            raise OSError(errno.ENOSPC, "there is no space left on it")
+
+    def write_staged(self) -> None:
+        self.staged = 0
+
+    def drop_staged(self) -> None:
+        """Lose what the process has not written when it is killed."""
+        if self.staged:
+            self.truncate(self.log_end_offset - self.staged)
+
+    def due_flush(self, now_ms: int) -> bool:
+        """Return False: no topic asks for flushes."""
+        return False
+
+    @property
+    def segments(self) -> tuple[SimLog]:
+        return (self,)
+
+    def need_descriptors(self) -> None:
+        """Do nothing: there are no files."""
+
+    # --- read ------------------------------------------------------------------------------------
+
+    def entries_in(self, offset: int, end: int, limit: int) -> list[Entry]:
+        """Return at most so many entries of this range; like a log, write what is staged first."""
+        self.staged = 0
         first = offset - self.base
         return self.entries[first : min(first + limit, end - self.base)]
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> list[Slice]:
+        """Return a coordinator's entries as batches."""
+        return [
+            Slice(_batch(each)) for each in self.entries_in(offset, end_offset, _BATCHES_AT_ONCE)
+        ]
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        return max(self.producers.stable_below(high_watermark), self.log_start_offset)
 
     def aborted_in(self, start: int, end: int) -> tuple[AbortedTransaction, ...]:
         """Return the transactions in this range that a reader of committed records skips."""
@@ -116,6 +252,8 @@ class SimLog:
             if each.first_offset < end and each.last_offset >= start
         )
 
+    # --- shorten ---------------------------------------------------------------------------------
+
     def truncate(self, offset: int) -> list[Entry]:
         """End the log at this offset; returns the removed entries."""
         keep = max(offset - self.base, 0)
@@ -123,6 +261,8 @@ class SimLog:
         del self.entries[keep:]
         self.epochs.truncate_from_end(offset)
         self.flushed = min(self.flushed, offset)
+        self.staged = max(self.staged - len(gone), 0)
+        self.unjudged = max(self.unjudged - len(gone), 0)
         if gone:
             self.forget_producers()
             for entry in self.entries:
@@ -140,8 +280,8 @@ class SimLog:
         self.base = self.log_start_offset = self.flushed = offset
         self.epochs.truncate_from_end(0)
 
-    def raise_start(self, offset: int) -> None:
-        """Delete the entries below this offset."""
+    def raise_log_start(self, offset: int) -> None:
+        """Delete the entries below this offset, and immediately from the disk as well."""
         gone = max(0, min(offset - self.base, len(self.entries)))
         if gone:
             del self.entries[:gone]
@@ -180,6 +320,15 @@ class SimLog:
                 )
         else:
             self.producers.apply(header_of(entry), entry.offset, 0)
+
+
+def _batch(entry: Entry) -> bytes:
+    builder = BatchBuilder(NONE)
+    for key, value in entry.payload:
+        builder.append(0, key, value)
+    batch = bytearray(builder.build())
+    assign_in_place(batch, 0, entry.offset, entry.epoch)
+    return bytes(batch)
 
 
 def header_of(entry: Entry) -> BatchHeader:

@@ -205,11 +205,13 @@ class Faults:
         cluster, kind = self._cluster, fault.kind
         if kind == "delete records":
             broker = cluster.brokers.get(fault.first)
-            for hosted in () if broker is None else broker.hosted.values():
-                if hosted.partition.is_leader and hosted.name.topic not in INTERNAL_TOPICS:
+            if broker is None:
+                return
+            for name, replica in broker.hosted.items():
+                if replica.partition.is_leader and name.topic not in INTERNAL_TOPICS:
                     self.done += 1
-                    cluster.world.tell("broker {} deletes records of {}", fault.first, hosted.name)
-                    hosted.delete_records()
+                    cluster.world.tell("broker {} deletes records of {}", fault.first, name)
+                    broker.loop.call(replica.delete_records)
             return
         broker = cluster.controller
         if broker is None:

@@ -37,12 +37,12 @@ class LifeLoop(asyncio.AbstractEventLoop):
         """Run a coroutine, beginning at the present instant."""
         self.create_task(work)
 
-    def call(self, action: Callable[..., object], *values: object) -> None:
-        """Call the action now, as if it were a callback of this loop."""
+    def call(self, action: Callable[..., T], *values: object) -> T:
+        """Call the action now, as if it were a callback of this loop, and return its result."""
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(self)
         try:
-            action(*values)
+            return action(*values)
         finally:
             asyncio._set_running_loop(before)
 

@@ -10,8 +10,10 @@ from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.transactions import Transactions
 from barnabas.replication.follower import Follower
 from barnabas.replication.partition import Partition
-from simulation.disk import SimLog
+from barnabas.types import TopicPartition
+from simulation.disk import Disk, SimLog
 from simulation.sim_broker import SimBroker
+from simulation.sim_replica import SimReplica
 from simulation.transactional import TransactionalProducer
 from simulation.workload import Producer
 
@@ -21,8 +23,9 @@ class Machines(NamedTuple):
 
     partition: Callable[..., Partition] = Partition
     follower: Callable[..., Follower] = Follower
+    replica: Callable[..., SimReplica] = SimReplica
     controller: Callable[..., Controller] = Controller
-    log: Callable[[bytes], SimLog] = SimLog
+    log: Callable[[TopicPartition, bytes, Disk], SimLog] = SimLog
     broker: Callable[..., SimBroker] = SimBroker
     producer: Callable[..., Producer] = Producer
     transactions: Callable[..., Transactions] = Transactions

@@ -74,3 +74,22 @@ class SimPeers:
                 may_be_late=purpose != CONTROLLER or own.cluster.machines.has_late_control,
             )
         return SimChannel(self._connections[key], broker, timeout_ms)
+
+
+class SimLinks:
+    """Occasional requests to other brokers, as a broker's `PeerLinks` makes them."""
+
+    __slots__ = ("_broker",)
+
+    def __init__(self, broker: SimBroker) -> None:
+        self._broker = broker
+
+    async def ask(
+        self, broker_id: int, api: Api, request: Message, timeout_ms: int, at_most: int
+    ) -> Message:
+        """Return a broker's answer. Raises ConnectionLost."""
+        broker = self._broker.image.brokers.get(broker_id)
+        if broker is None:
+            raise ConnectionLost(f"broker {broker_id} is not registered at the moment")
+        channel = await self._broker.peers.connect(broker, "broker", timeout_ms)
+        return await channel.send(api, request, channel.version(api, at_most))

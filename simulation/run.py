@@ -209,7 +209,7 @@ def _missing_of(cluster: Cluster, name: TopicPartition) -> str | None:
                 f"{hosted.partition.high_watermark}, its leader {stored.leader} at {end}"
             )
         start = max(hosted.log.base, leader.log.base)
-        if hosted.log.read(start, end, end) != leader.log.read(start, end, end):
+        if hosted.log.entries_in(start, end, end) != leader.log.entries_in(start, end, end):
             return f"broker {replica} has other records than its leader {stored.leader}"
     if not history.is_forked and history.first_missing(leader.log, 0, end) is not None:
         return f"its leader {stored.leader} lacks committed records"

@@ -7,6 +7,7 @@ the broker that is the controller passes them on to its term.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from barnabas.cluster import config_changes, layout
@@ -66,11 +67,6 @@ class ConfigWatch:
         if self._has_changed:
             self._tell_all()
 
-    def min_isr(self, topic: str) -> int:
-        return int(
-            self._configs[topic].get(MIN_ISR, self._broker.cluster.options.min_insync_replicas)
-        )
-
     def _changed(self) -> None:
         """Read all configs after a change, because notifications are deleted after a while."""
         self._broker.session.watch(config_changes.CHANGES, self._changed)
@@ -87,8 +83,15 @@ class ConfigWatch:
             self._broker.loop.start(self._tell_controller(topic))
 
     def _apply(self) -> None:
-        for name, hosted in self._broker.hosted.items():
-            hosted.partition.configure(self.min_isr(name.topic))
+        """Apply the topics' configs to their logs, and to those that arrive here later."""
+        view, replicas = self._broker.view, self._broker.replicas
+        topics = {
+            name: topic._replace(config=self._configs[name])
+            for name, topic in view.image.topics.items()
+        }
+        view.update(view.image._replace(topics=MappingProxyType(topics)))
+        for name in dict.fromkeys(replica.topic_partition.topic for replica in replicas):
+            replicas.update_topic_config(name, self._configs[name])
 
     async def _tell_controller(self, topic: str) -> None:
         try:

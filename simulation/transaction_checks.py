@@ -178,7 +178,7 @@ class TransactionChecks:
             assert stored is not None
             log = self._cluster.brokers[stored.leader].hosted[name].log
             end = log.producers.stable_below(log.log_end_offset)
-            entries = log.read(log.base, end, len(log.entries))
+            entries = log.entries_in(log.base, end, len(log.entries))
             seen.update(
                 entry.value for entry in committed_of(entries, log.aborted_in(log.base, end))
             )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
 from barnabas.cluster.image import ClusterImage
 from barnabas.coordinator.transaction import Owner
 from barnabas.protocol.api import Api
@@ -127,21 +125,6 @@ class ApiRequest(NamedTuple):
     version: int
 
 
-class ControlAnswer(NamedTuple):
-    """A broker's answer to a controller: an error, or one error for each partition."""
-
-    error_code: int
-    codes: Mapping[TopicPartition, int] = {}
-
-
-class ProposeToController(NamedTuple):
-    """AlterPartition with one partition. Answer: IsrAnswer."""
-
-    broker_id: int
-    broker_epoch: int
-    proposal: IsrProposal
-
-
 class ShutdownRequest(NamedTuple):
     """ControlledShutdown. Answer: ShutdownAnswer."""
 
@@ -210,7 +193,6 @@ Request = (
     | AskMetadata
     | Fetch
     | ApiRequest
-    | ProposeToController
     | ShutdownRequest
     | AskCoordinator
     | AskGroup
@@ -225,7 +207,6 @@ Answer = (
     | Metadata
     | FetchAnswer
     | Message
-    | IsrAnswer
     | ShutdownAnswer
     | Coordinated
     | Verified

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from barnabas.cluster.image import BrokerImage
@@ -11,6 +12,7 @@ from barnabas.coordinator.decision import NOTHING, Decision, Now
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.offsets import Offsets
 from barnabas.coordinator.transactions import Transactions
+from barnabas.errors import KafkaError
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.replication.follower import Append, Fetched, FetchFrom, Follower, Step
 from barnabas.replication.partition import Effect, Partition, ProposeIsr
@@ -18,6 +20,7 @@ from barnabas.types import TopicPartition
 from simulation.disk import SimLog
 from simulation.machines import Machines
 from simulation.sim_broker import SimBroker
+from simulation.sim_replica import SimReplica
 from simulation.transactional import TransactionalProducer
 from simulation.workload import Producer
 
@@ -49,6 +52,31 @@ class UnfencedLeader(Partition):
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
         """Any epoch is accepted."""
+
+
+class ReplicaThatDoesNotWait(SimReplica):
+    """Answers producers before the in-sync replicas have their records."""
+
+    __slots__ = ()
+
+    def wait_for(self, offset: int, *, is_strict: bool = False) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.set_result(None)
+        return future
+
+
+class ReplicaThatTrustsItsWatermark(SimReplica):
+    """Cuts its log to its high watermark before it follows another leader (KIP-101)."""
+
+    __slots__ = ()
+
+    def on_stopped(self, reason: KafkaError | None = None) -> None:
+        super().on_stopped(reason)
+        if self.partition.is_leader:
+            return
+        gone = self.log.truncate(self.high_watermark)
+        self.partition.on_truncated(self.log.log_end_offset)
+        self.broker.cluster.checks.truncated(self, self.log.log_end_offset, gone)
 
 
 class CarelessFollower(Follower):
@@ -166,6 +194,7 @@ class ProducerWithoutDoubts(TransactionalProducer):
 PLANTED = {
     "leader": Machines(partition=HastyLeader),
     "follower": Machines(follower=CarelessFollower),
+    "replica": Machines(replica=ReplicaThatDoesNotWait),
     "controller": Machines(controller=TrustingController),
     "log": Machines(log=ForgetfulLog),
     "coordinator": Machines(transactions=ForgetfulCoordinator),

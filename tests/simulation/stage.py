@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from barnabas.types import TopicPartition
 from simulation.cluster import Cluster
 from simulation.disk import Entry, SimLog
-from simulation.hosted import Hosted
 from simulation.machines import Machines
 from simulation.options import Options
 from simulation.run import what_is_missing
+from simulation.sim_replica import SimReplica
+from simulation.wire import AskLatest, Bounds, Fetch, FetchedPart, Produce, Produced
 from simulation.workload import Counts, Producer
 
 NAME = TopicPartition("t0", 0)
@@ -82,8 +84,11 @@ class Stage:
         assert stored is not None
         return stored.leader, stored.isr
 
-    def hosted(self, broker_id: int) -> Hosted:
+    def hosted(self, broker_id: int) -> SimReplica:
         return self.cluster.brokers[broker_id].hosted[NAME]
+
+    def bounds(self, broker_id: int, question: AskLatest) -> Bounds:
+        return self.cluster.brokers[broker_id].serving.bounds(question)
 
     def log(self, broker_id: int) -> SimLog:
         """On the disk, whether the broker runs or not."""
@@ -141,6 +146,19 @@ class Stage:
 
         self.cluster.world.start(producer.life, send(self._values))
         return outcome
+
+    def append(self, broker_id: int, request: Produce) -> list[Produced]:
+        """A producer's request arrives; the list gets the answer."""
+        answers: list[Produced] = []
+        self.cluster.brokers[broker_id].receive(request, answers.append)
+        return answers
+
+    def fetch(self, broker_id: int, request: Fetch, *, is_first: bool = True) -> FetchedPart:
+        """The answer to a follower's request for one partition, which does not wait."""
+        broker = self.cluster.brokers[broker_id]
+        return broker.loop.call(partial(broker.serving.fetched, is_first=is_first), request).parts[
+            0
+        ]
 
     def write(self, acks: int = -1, count: int = 1) -> Sequence[bool]:
         """Send so many values, one after the other, and wait for what comes of each."""

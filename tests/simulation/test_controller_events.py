@@ -67,7 +67,7 @@ def test_a_config_that_is_altered_reaches_the_controller_and_the_leader() -> Non
     stage.cluster.kill(3)
     stage.until(lambda: stage.stored[1] == (1, 2))
     assert stage.write() == [False]
-    assert stage.hosted(1).name == NAME
+    assert stage.hosted(1).topic_partition == NAME
 
 
 def test_a_config_that_the_controller_is_not_notified_of_is_seen(

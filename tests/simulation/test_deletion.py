@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from barnabas.broker.partitions.replicas import Replicas
 from barnabas.cluster import layout
 from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
 from barnabas.errors import InconsistentTopicId
-from barnabas.types import TopicPartition
 from simulation.rules import Violation
-from simulation.sim_broker import SimBroker
+from simulation.serving import Serving
 from simulation.wire import Produce, Produced
 from tests.simulation.stage import NAME, Stage
 
@@ -111,12 +111,7 @@ def test_a_replica_that_is_out_of_reach_is_not_called_deleted(
 ) -> None:
     """Without the refusal the topic's nodes go, and the broker keeps its records."""
 
-    def unasked(self: SimBroker, name: TopicPartition, delete: bool) -> int:
-        self.offline.discard(name)
-        return 0 if self.disk.has_failed else stop_replica(self, name, delete)
-
-    stop_replica = SimBroker.stop_replica
-    monkeypatch.setattr(SimBroker, "stop_replica", unasked)
+    monkeypatch.setattr(Replicas, "is_offline", lambda self, name: False)
     _breaks("leftovers", lambda: the_disk_of_a_replica_has_failed(is_known=False))
 
 
@@ -138,7 +133,7 @@ def test_a_record_of_the_first_does_not_get_into_the_second() -> None:
 
 
 def test_a_record_of_the_first_is_seen_in_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SimBroker, "_hosted", lambda self, name, topic_id: self.hosted.get(name))
+    monkeypatch.setattr(Serving, "is_namesake", lambda self, replica, topic_id: False)
     _breaks("namesake", a_record_comes_late)
 
 
@@ -148,7 +143,8 @@ def another_topic_has_the_name_on_broker_2() -> Stage:
     stage.write()
     _delete(stage)
     stage.until(lambda: not stage.cluster.has_topic("t0"))
-    stage.cluster.disks[2].logs[NAME] = stage.cluster.machines.log(FIRST)
+    disk = stage.cluster.disks[2]
+    disk.logs[NAME] = stage.cluster.machines.log(NAME, FIRST, disk)
     stage.cluster.create_topic("t0")
     return stage
 
@@ -166,6 +162,6 @@ def test_a_log_of_this_registration_is_no_stray() -> None:
     broker = stage.cluster.brokers[2]
     hosted = broker.hosted[NAME]
     state = PartitionState(NAME, SECOND, PartitionImage(1, 9, (1, 2), (1, 2), 9, 1), {}, False)
-    answer = broker.carry_out(LeaderAndIsr(1, 99, (state,)))
-    assert answer.codes == {NAME: InconsistentTopicId.code}
+    codes = broker.loop.call(broker.control.carry_out, LeaderAndIsr(1, 99, (state,)))
+    assert codes == {NAME: InconsistentTopicId.code}
     assert broker.hosted[NAME] is hosted

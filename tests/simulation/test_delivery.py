@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
+from barnabas.broker.replication.followed import Followed
 from barnabas.replication.follower import Append, FetchFrom
-from simulation.hosted import Hosted
+from simulation.sim_replica import SimReplica
 from simulation.wire import Fetch, FetchedPart, Produce, Produced, Wanted
 from tests.simulation.stage import CLIENT, NAME, Stage
 
@@ -91,22 +94,20 @@ def test_dl_4_two_of_three_in_sync_may_fail() -> None:
     assert stage.values(3) == [1, 2, 3, 4]
 
 
-def _produce(leader: Hosted, answers: list[Produced]) -> None:
-    leader.produce(Produce(NAME, TOPIC_ID, 1, -1, 0, 7), answers.append)
+def _produce(stage: Stage) -> list[Produced]:
+    return stage.append(1, Produce(NAME, TOPIC_ID, 1, -1, 0, 7))
 
 
-def _fetch(leader: Hosted, sent: FetchFrom, *, is_first: bool = True) -> FetchedPart:
-    request = Fetch(2, -1, (Wanted(NAME, TOPIC_ID, sent),), 0)
-    return leader.fetched(request, request.wanted[0], is_first=is_first)
+def _fetch(stage: Stage, sent: FetchFrom, *, is_first: bool = True) -> FetchedPart:
+    return stage.fetch(1, Fetch(2, -1, (Wanted(NAME, TOPIC_ID, sent),), 0), is_first=is_first)
 
 
-def _take(follower: Hosted, sent: FetchFrom, part: FetchedPart) -> None:
-    assert follower.follower.on_answer(sent, part.got) == Append()
-    follower.log.append_entries(part.entries)
-    follower.handle(list(follower.follower.on_appended(part.got)))
+def _take(followed: Followed, sent: FetchFrom, part: FetchedPart) -> None:
+    step = followed.on_answer(sent, part.got, cast(memoryview, part.entries), 0)
+    assert type(step) is Append
 
 
-def _state(leader: Hosted, follower: Hosted) -> tuple[int, int, int, int, int]:
+def _state(leader: SimReplica, follower: SimReplica) -> tuple[int, int, int, int, int]:
     """Leader's LEO, remote LEO, leader's HW, follower's LEO, follower's HW."""
     return (
         leader.partition.log_end_offset,
@@ -125,25 +126,25 @@ def test_re_4_5_6_watermarks_step_by_step(is_parked: bool) -> None:
     stage.cut(1, 2)
     leader, follower = stage.hosted(1), stage.hosted(2)
     assert _state(leader, follower) == (0, 0, 0, 0, 0)
-    sent = follower.follower.fetch_from()
-    answers: list[Produced] = []
+    followed = stage.cluster.brokers[2].fetchers.followed(NAME)
+    sent = followed.fetch_from()
     if is_parked:
-        assert _fetch(leader, sent).entries == ()
-        _produce(leader, answers)
+        assert _fetch(stage, sent).entries == ()
+        answers = _produce(stage)
         assert _state(leader, follower) == (1, 0, 0, 0, 0)
-        part = _fetch(leader, sent, is_first=False)
+        part = _fetch(stage, sent, is_first=False)
     else:
-        _produce(leader, answers)
+        answers = _produce(stage)
         assert _state(leader, follower) == (1, 0, 0, 0, 0)
-        part = _fetch(leader, sent)
+        part = _fetch(stage, sent)
     assert answers == [Produced(0, 0)]
     assert (len(part.entries), part.got.high_watermark) == (1, 0)
-    _take(follower, sent, part)
+    _take(followed, sent, part)
     assert _state(leader, follower) == (1, 0, 0, 1, 0)
-    sent = follower.follower.fetch_from()
+    sent = followed.fetch_from()
     assert sent.offset == 1
-    part = _fetch(leader, sent)
+    part = _fetch(stage, sent)
     assert (len(part.entries), part.got.high_watermark) == (0, 1)
     assert _state(leader, follower) == (1, 1, 1, 1, 0)
-    _take(follower, sent, part)
+    _take(followed, sent, part)
     assert _state(leader, follower) == (1, 1, 1, 1, 1)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from barnabas.types import TopicPartition
 from simulation.disk import Disk, Entry, SimLog
 
+NAME = TopicPartition("t", 0)
+
 
 def _log(*epochs: int) -> SimLog:
-    log = SimLog(bytes(16))
+    log = SimLog(NAME, bytes(16), Disk())
     for number, epoch in enumerate(epochs):
-        log.append(Entry(-1, epoch, 7, number, 100 + number))
+        log.append(Entry(-1, -1, 7, number, 100 + number), epoch)
     return log
 
 
@@ -36,8 +40,37 @@ def test_cutting_forgets_records_epochs_and_producers() -> None:
     known = log.producers.get(7)
     assert known is not None
     assert [batch.base_sequence for batch in known.batches] == [0, 1]
-    log.append_entries([Entry(2, 6, -1, 0, 1)])
+    log.append_as_follower([Entry(2, 6, -1, 0, 1)])
     assert log.epoch_end_offset(0) == (0, 2)
+
+
+def test_a_killed_process_has_not_written_what_was_staged() -> None:
+    log = _log(0, 0)
+    log.write_staged()
+    log.append(Entry(-1, -1, 7, 2, 102), 0)
+    log.drop_staged()
+    assert log.log_end_offset == 2
+    log.append(Entry(-1, -1, 7, 2, 102), 0)
+    assert log.entries_in(2, 3, 1)[0].value == 102  # a follower has read it from the file
+    log.drop_staged()
+    assert log.log_end_offset == 3
+
+
+def test_a_batch_that_is_sent_again_is_in_the_log_once() -> None:
+    log = _log(0, 0)
+    again = log.append(Entry(-1, -1, 7, 1, 101), 0)
+    assert (again.base_offset, again.is_duplicate, log.log_end_offset) == (1, True, 2)
+
+
+def test_a_full_disk_takes_nothing() -> None:
+    disk = Disk()
+    log = SimLog(NAME, bytes(16), disk)
+    disk.is_full = True
+    with pytest.raises(OSError, match="no space"):
+        log.append(Entry(-1, -1, 7, 0, 1), 0)
+    with pytest.raises(OSError, match="no space"):
+        log.append_as_follower([Entry(0, 0, 7, 0, 1)])
+    assert log.log_end_offset == 0
 
 
 def test_power_takes_no_more_than_what_was_not_flushed() -> None:
@@ -54,10 +87,10 @@ def test_power_takes_no_more_than_what_was_not_flushed() -> None:
 
 def test_what_is_deleted_moves_the_start_and_not_the_end() -> None:
     log = _log(0, 0, 2, 2)
-    log.raise_start(3)
+    log.raise_log_start(3)
     assert (log.base, log.log_start_offset, log.log_end_offset) == (3, 3, 4)
-    assert log.read(3, 4, 10)[0].offset == 3
-    log.raise_start(4)
+    assert log.entries_in(3, 4, 10)[0].offset == 3
+    log.raise_log_start(4)
     assert (log.log_end_offset, log.latest_epoch) == (4, 2)
     log.start_at(9)
     assert (log.log_start_offset, log.log_end_offset, log.latest_epoch) == (9, 9, -1)
@@ -67,7 +100,7 @@ def test_power_leaves_the_epoch_of_deleted_records() -> None:
     """As recovery does: else a log that missed them would count as the longer one."""
     for seed in range(10):
         log = _log(0, 0, 2, 2, 5)
-        log.raise_start(5)
+        log.raise_log_start(5)
         log.flushed = 3
         assert log.lose_power(Random(seed)) == 0
         assert (log.log_end_offset, log.epochs.entries) == (5, ((5, 5),))
@@ -78,7 +111,7 @@ def test_power_leaves_the_epoch_of_deleted_records() -> None:
 
 def test_a_disk_says_that_it_may_have_lost() -> None:
     disk = Disk()
-    disk.logs[TopicPartition("t", 0)] = _log(0, 0)
+    disk.logs[NAME] = _log(0, 0)
     assert not disk.may_have_lost
     disk.lose_power(Random(1))
     assert disk.may_have_lost

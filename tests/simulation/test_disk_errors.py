@@ -49,11 +49,9 @@ def test_a_broker_without_its_directory_answers_so() -> None:
     stage.write()
     broker = stage.cluster.brokers[1]
     broker.fail_disk("it cannot be read")
-    answers: list[Produced] = []
     assert NAME not in broker.hosted
-    assert broker._missing(NAME) == KafkaStorageError.code
-    broker.receive(Produce(NAME, TOPIC_ID, 1, -1, 0, 9), answers.append)
-    assert answers[0].error_code
+    answers = stage.append(1, Produce(NAME, TOPIC_ID, 1, -1, 0, 9))
+    assert answers == [Produced(KafkaStorageError.code)]
     stage.until_led_by(2)
     assert stage.values(1) == [1], "the disk has it still, once it is repaired"
 
@@ -77,9 +75,7 @@ def test_what_a_full_disk_refuses_is_not_acknowledged() -> None:
     stage = Stage(3, min_isr=2)
     assert stage.write() == [True]
     stage.cluster.disks[1].is_full = True
-    leader = stage.hosted(1)
-    answers: list[Produced] = []
-    leader.produce(Produce(NAME, TOPIC_ID, -1, -1, 0, 77), answers.append)
+    answers = stage.append(1, Produce(NAME, TOPIC_ID, -1, -1, 0, 77))
     assert answers == [Produced(KafkaStorageError.code)]
     assert stage.cluster.disks[1].has_failed
     stage.until_led_by(2)

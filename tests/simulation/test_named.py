@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from barnabas.broker.controller import event_loop
-from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.store import Operation
 from barnabas.controller.decision import split
 from barnabas.errors import (
@@ -20,15 +19,16 @@ from barnabas.errors import (
 )
 from barnabas.replication import follower
 from barnabas.replication.follower import Aligned, EpochEnd, FetchFrom, OwnLog
-from simulation.hosted import Hosted
 from simulation.machines import Machines
 from simulation.rules import Violation
 from simulation.run import what_is_missing
+from simulation.serving import Serving
 from simulation.wire import AskLatest, Fetch, Wanted
 from tests.simulation.planted import (
     BrokerThatIsSoonTrusted,
     CarelessFollower,
     ControllerThatSeesNoBounce,
+    ReplicaThatTrustsItsWatermark,
     TrustingController,
     UnfencedLeader,
 )
@@ -63,17 +63,9 @@ def test_kip_101a_a_follower_keeps_what_is_above_its_stale_watermark() -> None:
     assert stage.values(2) == stage.values(3) == [1, 2, 3]
 
 
-def test_kip_101a_is_seen_without_its_guard(monkeypatch: pytest.MonkeyPatch) -> None:
-    follow = Hosted.follow
-
-    def cut_and_follow(self: Hosted, state: PartitionImage) -> None:
-        follow(self, state)
-        gone = self.log.truncate(self.partition.high_watermark)
-        self.partition.on_truncated(self.log.log_end_offset)
-        self.broker.cluster.checks.truncated(self, self.log.log_end_offset, gone)
-
-    monkeypatch.setattr(Hosted, "follow", cut_and_follow)
-    breaks("truncation", leader_changes_while_watermarks_are_stale, Machines())
+def test_kip_101a_is_seen_without_its_guard() -> None:
+    machines = Machines(replica=ReplicaThatTrustsItsWatermark)
+    breaks("truncation", leader_changes_while_watermarks_are_stale, machines)
 
 
 def two_records_at_one_offset(machines: Machines) -> Stage:
@@ -160,9 +152,9 @@ def a_zombie_is_asked(machines: Machines) -> int:
         stage.write(acks=1)  # a client may yet ask the zombie
     epoch = stage.hosted(2).partition.leader_epoch
     question = AskLatest(NAME, TOPIC_ID, epoch)
-    known = stage.hosted(2).bounds(question)
+    known = stage.bounds(2, question)
     assert known.error_code == 0
-    answer = stage.hosted(1).bounds(question)
+    answer = stage.bounds(1, question)
     if not answer.error_code:
         stage.cluster.checks.latest(NAME, known.latest, answer.latest)
     return answer.error_code
@@ -190,8 +182,7 @@ def a_fetch_of_an_older_epoch(machines: Machines) -> list[int]:
         sent = FetchFrom(2, -1, 0, 0)
         epoch = stage.cluster.brokers[replica].epoch
         request = Fetch(replica, epoch, (Wanted(NAME, TOPIC_ID, sent),), 0)
-        part = stage.hosted(1).fetched(request, request.wanted[0], is_first=True)
-        codes.append(part.got.error_code)
+        codes.append(stage.fetch(1, request).got.error_code)
     return codes
 
 
@@ -335,18 +326,18 @@ def a_new_leader_is_asked_at_once() -> int:
     stage = Stage(2, min_isr=2)
     assert stage.write(count=3) == [True] * 3
     epoch = stage.hosted(1).partition.leader_epoch
-    known = stage.hosted(1).bounds(AskLatest(NAME, TOPIC_ID, epoch))
+    known = stage.bounds(1, AskLatest(NAME, TOPIC_ID, epoch))
     assert known.latest == 3
     stage.cluster.brokers[1].session.expire()
     stage.cut(1)
     stage.until_led_by(2)
     assert stage.hosted(2).partition.high_watermark < 3
-    answer = stage.hosted(2).bounds(AskLatest(NAME, TOPIC_ID, -1))
+    answer = stage.bounds(2, AskLatest(NAME, TOPIC_ID, -1))
     if not answer.error_code:
         stage.cluster.checks.latest(NAME, known.latest, answer.latest)
     stage.heal()
     stage.until_well()
-    assert stage.hosted(2).bounds(AskLatest(NAME, TOPIC_ID, -1)).latest == 3
+    assert stage.bounds(2, AskLatest(NAME, TOPIC_ID, -1)).latest == 3
     return answer.error_code
 
 
@@ -355,7 +346,7 @@ def test_hw_regression_is_hidden_from_clients() -> None:
 
 
 def test_hw_regression_is_seen_without_its_guard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Hosted, "is_latest_uncertain", lambda self: False)
+    monkeypatch.setattr(Serving, "is_latest_uncertain", lambda self, replica: False)
     breaks("hw monotonic", lambda machines: a_new_leader_is_asked_at_once(), Machines())
 
 

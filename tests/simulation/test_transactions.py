@@ -266,7 +266,7 @@ def test_hanging_transaction_what_comes_after_the_marker_is_refused() -> None:
 
 
 def test_hanging_transaction_is_seen_without_its_guard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Coordinators, "is_open", lambda self, hosted, request: True)
+    monkeypatch.setattr(Coordinators, "is_open", lambda self, replica, request: True)
     play = a_record_arrives_after_the_marker()
     assert "a transaction hangs" in str(what_is_missing(play.cluster))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from barnabas.broker.context import Context
 from barnabas.broker.inter_broker.alter_partition_wire import isr_response, proposals_of
 from barnabas.broker.outcome import Outcome
@@ -12,15 +14,20 @@ from barnabas.protocol.messages.alter_partition import (
     AlterPartitionResponse,
 )
 
+if TYPE_CHECKING:
+    from barnabas.broker.controller.runner import ControllerRunner
+
 
 def handle(context: Context, request: AlterPartitionRequest) -> Outcome:
     if not is_broker(context):
         return AlterPartitionResponse(error_code=ClusterAuthorizationFailed.code)
-    return _alter(context, request)
+    return alter(context.node.controller, request, context.version)
 
 
-async def _alter(context: Context, request: AlterPartitionRequest) -> AlterPartitionResponse:
-    controller = context.node.controller
+async def alter(
+    controller: ControllerRunner, request: AlterPartitionRequest, version: int
+) -> AlterPartitionResponse:
+    """Return the controller's answer, or the error that refuses the whole request."""
     try:
         image = controller.image
         sender = image.brokers.get(request.broker_id)
@@ -28,10 +35,10 @@ async def _alter(context: Context, request: AlterPartitionRequest) -> AlterParti
         # sender counted its followers may have lost its end since.
         if sender is None or sender.epoch != request.broker_epoch:
             return AlterPartitionResponse(error_code=StaleBrokerEpoch.code)
-        proposals = proposals_of(request, context.version, image)
+        proposals = proposals_of(request, version, image)
         answers = await controller.alter_partitions(
             request.broker_id, request.broker_epoch, proposals
         )
     except KafkaError as error:
         return AlterPartitionResponse(error_code=error.code)
-    return isr_response(request, context.version, image, answers)
+    return isr_response(request, version, image, answers)

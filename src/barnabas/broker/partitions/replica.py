@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.errors import KafkaError, NotEnoughReplicasAfterAppend, NotLeaderOrFollower
-from barnabas.replication.partition import Advance, Effect
+from barnabas.replication.partition import Advance, Effect, Partition
 from barnabas.shielded import shielded
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from barnabas.clock import Clock
     from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
     from barnabas.replication.follower_state import FollowerFetch
-    from barnabas.replication.partition import Partition
     from barnabas.storage.append_result import AppendResult
     from barnabas.storage.log import Log
     from barnabas.types import TopicPartition
@@ -471,3 +470,14 @@ class Replica:
         # higher watermark. This wakes no session (RE-7, KAFKA-9952).
         if self._followers is not None:
             self._followers.notify(0)
+
+
+class ReplicaClasses(NamedTuple):
+    """The classes of hosted partitions; a simulation watches its own, and plants bugs in them."""
+
+    partition: Callable[..., Partition] = Partition
+    replica: Callable[[Log, Partition, ReplicaHost], Replica] = Replica
+
+
+OWN_CLASSES = ReplicaClasses()
+"""A broker creates these."""

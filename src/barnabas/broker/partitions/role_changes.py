@@ -34,7 +34,7 @@ from barnabas.storage.directory import DirectoryError
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.partitions.replica import Replica, ReplicaHost
+    from barnabas.broker.partitions.replica import Replica, ReplicaClasses, ReplicaHost
     from barnabas.broker.partitions.replica_listener import ReplicaListener
 
 _log = logging.getLogger(__name__)
@@ -117,6 +117,7 @@ class RoleChanges:
 
     __slots__ = (
         "_changes",
+        "_classes",
         "_failures",
         "_has_unread",
         "_host_parts",
@@ -129,7 +130,7 @@ class RoleChanges:
         "line",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (the last one is an option)
         self,
         replicas: Replicas,
         failures: DirectoryFailures,
@@ -137,8 +138,10 @@ class RoleChanges:
         listeners: Sequence[ReplicaListener],
         unplaced: UnplacedLogs,
         keep_objects: Callable[[], None],
+        classes: ReplicaClasses | None = None,
     ) -> None:
         self._replicas = replicas
+        self._classes = classes
         self._failures = failures
         self._removal = failures.removal
         self._proposals = proposals
@@ -333,8 +336,7 @@ class RoleChanges:
         log = store.logs.get(name)
         try:
             # Loaded with the first partition; that, too, needs a file descriptor.
-            from barnabas.broker.partitions.replica import Replica, ReplicaHost
-            from barnabas.replication.partition import Partition
+            from barnabas.broker.partitions.replica import OWN_CLASSES, ReplicaHost
 
             if log is None:
                 log = store.make(name, state.topic_id, config, is_new=state.is_new)
@@ -350,7 +352,8 @@ class RoleChanges:
         # The checkpoint may be older than a deletion at the log's start, or newer than an end lost
         # in a crash; between the two, the watermark cannot rise too far (RE-12).
         checkpointed = store.high_watermarks.get(name, 0)
-        partition = Partition(
+        classes = self._classes or OWN_CLASSES
+        partition = classes.partition(
             name,
             replicas.view.broker_id,
             min_insync_replicas=config.min_insync_replicas,
@@ -362,7 +365,7 @@ class RoleChanges:
             self._host_parts = ReplicaHost(
                 replicas.dirty, replicas.clock, self._proposals, self._failures, replicas.traffic
             )
-        replica = Replica(log, partition, self._host_parts)
+        replica = classes.replica(log, partition, self._host_parts)
         replicas.add(replica)
         return replica
 

@@ -7,7 +7,7 @@ before it, so its machine only learns of records that are in the file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,7 +61,13 @@ class Followed:
         "topic_id",
     )
 
-    def __init__(self, replica: Replica, parts: FetcherParts) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        parts: FetcherParts,
+        new_follower: Callable[..., Follower] = Follower,
+    ) -> None:
+        """`new_follower` creates its machine; a simulation plants bugs in it."""
         self.replica = replica
         self.topic_id = replica.log.topic_id or NO_TOPIC_ID
         self.lag_records = 0
@@ -70,7 +76,7 @@ class Followed:
         self._has_been_level = parts.view.broker_id in replica.partition.isr  # at the last answer
         self._replicas = parts.replicas
         self._throttles = parts.throttles
-        self._follower = Follower(
+        self._follower = new_follower(
             replica.partition,
             replica.log,
             backoff_ms=parts.config.int("replica.fetch.backoff.ms"),
@@ -85,21 +91,24 @@ class Followed:
         `Wait` and `FetchBounds` are left to the fetcher. Raises CorruptData or KafkaError if
         records cannot be appended, and OSError if the log has failed.
         """
-        records = data.records
-        size_bytes = len(records) if isinstance(records, memoryview) else 0
+        records = data.records if isinstance(data.records, memoryview) else memoryview(b"")
         end = data.diverging_epoch
         diverging = None if end.epoch == _NO_EPOCH else EpochEnd(end.epoch, end.end_offset)
         got = Fetched(
-            data.error_code, data.high_watermark, data.log_start_offset, diverging, size_bytes
+            data.error_code, data.high_watermark, data.log_start_offset, diverging, len(records)
         )
+        return self.on_answer(sent, got, records, now_ms)
+
+    def on_answer(self, sent: FetchFrom, got: Fetched, records: memoryview, now_ms: int) -> Step:
+        """Do what a decoded answer and its records require; otherwise like `take`."""
         step = self._follower.on_answer(sent, got)
         # The only step that needs bytes; other steps only concern the log's end.
         if type(step) is Append:
             before = self.replica.log.log_end_offset
             # An empty answer also counts: it may bring a higher watermark (RE-6).
-            if isinstance(records, memoryview) and size_bytes:
+            if records:
                 self._append(records, got.high_watermark, now_ms)
-            self.replica.on_copied(size_bytes, before, self._follower.on_appended(got))
+            self.replica.on_copied(got.size_bytes, before, self._follower.on_appended(got))
             self._level(got, now_ms)
         else:
             self._cut(step)

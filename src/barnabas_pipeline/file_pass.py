@@ -15,7 +15,7 @@ import io
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -28,7 +28,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from barnabas.errors import ConfigError
 from barnabas_collector.file_progress import FileProgress, new_file
 from barnabas_collector.headers import CUT, FILE, FILE_ID, HOST, LINE, POSITION
-from barnabas_collector.line_cutter import Line
+from barnabas_collector.line_cutter import Line, LineBlock, size_and_cuts
 from barnabas_collector.line_reader import LineReader
 from barnabas_collector.log_file import LogFile
 from barnabas_collector.packed_text import DamagedText
@@ -50,7 +50,13 @@ _SAMPLES: Final = 5  # of each value
 _PARTS: Final = 8  # of a table, before they are merged
 _PEEKED_BYTES: Final = 262_144
 _LINES: Final = pl.Schema(
-    {"position": pl.Int64, "number": pl.Int64, "value": pl.Binary, "size": pl.Int64}
+    {
+        "position": pl.Int64,
+        "number": pl.Int64,
+        "key": pl.Binary,
+        "value": pl.Binary,
+        "size": pl.Int64,
+    }
 )
 _RECORDS: Final = pa.schema(
     [
@@ -179,12 +185,12 @@ def batches(
         with opened(path, origin) as (progress, portions):
             for lines in portions:
                 if on_bytes is not None:
-                    on_bytes(sum(line.size_bytes for line in lines) + len(lines))
-                while lines:
-                    taken, lines = lines[:room], lines[room:]
-                    waiting.append(_records(taken, progress, origin, offset))
-                    offset += len(taken)
-                    room -= len(taken)
+                    on_bytes(size_and_cuts(lines)[0] + len(lines))
+                frame = _frame(lines, origin)
+                while frame.height:
+                    waiting.append(_records(frame.head(room), progress, origin, offset))
+                    taken = waiting[-1].num_rows
+                    frame, offset, room = frame.slice(taken), offset + taken, room - taken
                     if not room:
                         yield pa.concat_tables(waiting)
                         waiting, room = [], most
@@ -193,7 +199,7 @@ def batches(
 
 
 @contextmanager
-def opened(path: str, origin: Origin) -> Iterator[tuple[FileProgress, Iterator[list[Line]]]]:
+def opened(path: str, origin: Origin) -> Iterator[tuple[FileProgress, Iterator[Sequence[Line]]]]:
     """Open a file, or standard input, and return its lines, a portion at a time.
 
     Raises `ConfigError` with the reason if it cannot be read.
@@ -210,7 +216,7 @@ def opened(path: str, origin: Origin) -> Iterator[tuple[FileProgress, Iterator[l
         file.close()
 
 
-def _portions(text: BinaryIO, origin: Origin) -> Iterator[list[Line]]:
+def _portions(text: BinaryIO, origin: Origin) -> Iterator[Sequence[Line]]:
     """Yield the lines, or records of several lines, a portion at a time."""
     if origin.is_start is None:
         reader: LineReader | RecordReader = LineReader(text)
@@ -222,7 +228,7 @@ def _portions(text: BinaryIO, origin: Origin) -> Iterator[list[Line]]:
         yield rest
 
 
-def _checked(path: str, portions: Iterator[list[Line]]) -> Iterator[list[Line]]:
+def _checked(path: str, portions: Iterator[Sequence[Line]]) -> Iterator[Sequence[Line]]:
     try:
         yield from portions
     except (EOFError, DamagedText) as error:
@@ -249,33 +255,41 @@ class _Pipe(io.RawIOBase):
         return 0
 
 
-def _records(lines: list[Line], progress: FileProgress, origin: Origin, offset: int) -> pa.Table:
+def _frame(lines: Sequence[Line], origin: Origin) -> pl.DataFrame:
+    """Return the lines as rows of `_LINES`."""
+    if isinstance(lines, LineBlock):
+        positions, texts, sizes = lines.positions[:-1], lines.texts, lines.sizes
+        numbers: Sequence[int] = range(lines.number, lines.number + len(texts))
+    else:
+        rows = [(each.position, each.number, each.text, each.size_bytes) for each in lines]
+        positions, numbers, texts, sizes = map(list, zip(*rows, strict=True))
+    # The access log's collector sends the address as the key.
+    keys = (
+        [text.split(b" ", 1)[0][:_KEY_BYTES] or None for text in texts] if not origin.host else None
+    )
+    columns = {"position": positions, "number": numbers, "key": keys, "value": texts, "size": sizes}
+    return pl.DataFrame(columns, schema=_LINES)
+
+
+def _records(lines: pl.DataFrame, progress: FileProgress, origin: Origin, offset: int) -> pa.Table:
     """Return the lines as records, with the headers that the collector sends."""
-    positions, numbers, values, sizes, _ = zip(*lines, strict=True)
-    columns = {"position": positions, "number": numbers, "value": values, "size": sizes}
-    frame = pl.DataFrame(columns, schema=_LINES)
     of_file = {
         FILE: progress.path.encode("utf-8", "replace"),
         FILE_ID: progress.file_id.encode(),
         **({HOST: origin.host.encode()} if origin.host is not None else {}),
     }
-    key = (
-        # The access log's collector sends the address as the key.
-        pl.Series([line.text.split(b" ", 1)[0][:_KEY_BYTES] or None for line in lines])
-        if origin.host is None
-        else pl.lit(progress.file_id.encode())
-    )
+    key = pl.col("key") if origin.host is None else pl.lit(progress.file_id.encode())
     now_us = time.time_ns() // 1_000_000 * 1_000
-    records = frame.select(
+    records = lines.select(
         key=key,
         value="value",
         topic=pl.lit(origin.topic),
         partition=pl.lit(0, pl.Int32),
-        offset=pl.int_range(offset, offset + len(lines), dtype=pl.Int64),
+        offset=pl.int_range(offset, offset + lines.height, dtype=pl.Int64),
         timestamp=pl.lit(now_us, pl.Int64).cast(pl.Datetime("us", "UTC")),
         timestampType=pl.lit(0, pl.Int32),
     )
-    return to_table(records, _RECORDS).append_column("headers", _headers(frame, of_file))
+    return to_table(records, _RECORDS).append_column("headers", _headers(lines, of_file))
 
 
 def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:

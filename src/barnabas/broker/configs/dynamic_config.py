@@ -22,7 +22,6 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.configs.config_edit import Edit
 from barnabas.broker.configs.config_rules import (
     changes,
     check_change,
@@ -66,6 +65,7 @@ from barnabas.errors import (
 
 if TYPE_CHECKING:
     from barnabas.broker.cluster_view import ClusterView
+    from barnabas.broker.configs.config_edit import Edit
     from barnabas.broker.configs.current_config import CurrentConfig
     from barnabas.clock import Clock
 

@@ -44,6 +44,16 @@ def test_sp_2_no_sample_depends_on_the_order_of_the_formats() -> None:
         assert row == {"format": of.name, **sample.values}
 
 
+def test_sp_2_a_batch_of_one_format_changes_nothing_for_its_other_lines() -> None:
+    """Formats that many lines have are tried first."""
+    samples = [(of, sample) for of in SYSTEM for sample in of.samples]
+    for busy, _ in samples[::7]:
+        lines = [sample.line for sample in busy.samples for _ in range(400)]
+        rows = parsed(*(sample.line for _, sample in samples), *lines)
+        for (of, sample), row in zip(samples, rows, strict=False):
+            assert row == {"format": of.name, **sample.values}
+
+
 def test_the_page_lists_the_catalogue() -> None:
     text = (CHECKOUT / "docs" / "formats.md").read_text("utf-8")
     rows = [

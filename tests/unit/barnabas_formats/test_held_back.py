@@ -74,6 +74,8 @@ DAY = "2026-03-10T10:00:00"
         ),
         ("10:00:00.123 [main] INFO a.B - ", "logback", {"thread": "main", "message": ""}),
         ("10:00:00 hello", RAW, {}),
+        ("2026-03-10 10:00:00 INFO Starting - now", RAW, {}),
+        ("2026-03-10T10:00:00Z WARN a.b.C: x", "log4j", {"component": "a.b.C", "message": "x"}),
         ("[2026-03-10 10:00:00,123] INFO in flight (kafka.A)", "log4j", {"component": "kafka.A"}),
         # ---- syslog ----
         ("<165>1 2003-10-11T22:14:15.003Z - - - - - ", "syslog", {"message": ""}),

@@ -67,6 +67,20 @@ def test_stack_traces_are_one_record(collecting: Collecting) -> None:
     assert collecting.values()[2:] == [TRACE.rstrip(b"\n"), b"INFO unfinis"]
 
 
+def test_lg_3_records_are_joined_by_the_formats_of_the_catalogue(collecting: Collecting) -> None:
+    at = b"2026-03-10 10:00:00,123 ERROR [main] shop.Checkout: "
+    failed = at + b"failed\nshop.Declined: card, or\na second line\n\tat shop.Run\nCaused by: x.Y"
+    log = collecting.logs / "app.log"
+    log.write_bytes(b"\n".join([at + b"fine", failed, b"panic: x\n\ngoroutine 1 [running]:", at]))
+    collecting.once(str(log), "--record-start", "auto")
+    assert collecting.values() == [
+        at + b"fine",
+        failed,
+        b"panic: x\n\ngoroutine 1 [running]:",
+        at,
+    ]
+
+
 def test_of_two_with_one_name_the_first_ends(collecting: Collecting) -> None:
     log = collecting.logs / "app.log"
     log.write_bytes(b"one\n")

@@ -221,7 +221,7 @@ def _pipeline(kind: str, formats: Path | None, zone: str | None) -> _Pipeline:
             Behaviour(),
             Origin("web-access"),
             "lines",
-            "an access log in the Common or the Combined Log Format is expected",
+            "an access log in a format of `barnabas formats list` is expected",
         )
     from barnabas_formats.catalogue import catalogue
     from barnabas_formats.continuation import RecordStart

@@ -16,7 +16,7 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
-from barnabas_pipeline.behaviour.line_front import host_without_port, is_address
+from barnabas_pipeline.behaviour.line_front import ADDRESS, host_without_port, is_address
 from barnabas_pipeline.behaviour.line_parts import (
     UNKNOWN_COLUMNS,
     Fields,
@@ -32,7 +32,13 @@ from barnabas_pipeline.behaviour.line_parts import (
 _DIRECTIVE: Final = re.compile(
     r"#(?:Version|Fields|Software|Date|Start-Date|End-Date|Remark|GMT-Offset): ?(.*)"
 )
-_BEGIN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ \t])[0-9]{2}:[0-9]{2}:[0-9]{2}\1")
+# What follows the time: an address, a request's method, IIS's name of a site, an edge location.
+# A word like INFO belongs to another kind of log.
+_BEGIN: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ \t])[0-9]{2}:[0-9]{2}:[0-9]{2}\1"
+    rf"(?:{ADDRESS}|GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|W3SVC[0-9]+|[A-Z]{{3}}[0-9]+[-A-Z0-9]*)"
+    r"\1"
+)
 
 _IIS_7: Final = (
     "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent)"

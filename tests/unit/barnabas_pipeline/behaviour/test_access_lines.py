@@ -227,7 +227,7 @@ REJECTED = [
     ("2026-03-10\t10:00:00\tFRA56-P4\t192.0.2.7", COLUMNS),
     ("#Fields: date time c-ip cs-method cs-uri-stem sc-status", COLUMNS),
     ("# a comment", "not an access log line"),
-    ("2026-03-10 10:00:00 INFO started", COLUMNS),
+    ("2026-03-10 10:00:00 INFO started", "not an access log line"),
 ]
 
 

@@ -113,9 +113,7 @@ def _rule(number: int, entry: Any, sinks: Mapping[str, Any]) -> Rule:
     if not isinstance(entry, dict):
         raise ConfigError(": it must have a list of [[alert]]")
     where = f", alert {entry.get('name', number)!r}"
-    kind = entry.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ConfigError(f"{where}: kind: {_unknown([kind], _KINDS, ', '.join(_KINDS))}")
+    kind = _kind(where, entry, _KINDS)
     of_kind = _KINDS[kind]
     if unknown := entry.keys() - {"name", "kind", "sinks"} - of_kind.keys():
         keys = ("name", "kind", "sinks", *of_kind)
@@ -142,9 +140,7 @@ def _rule(number: int, entry: Any, sinks: Mapping[str, Any]) -> Rule:
 
 def _sink(name: str, entry: Mapping[str, Any]) -> SinkOptions:
     where = f", sink {name!r}"
-    kind = entry.get("kind")
-    if not isinstance(kind, str) or kind not in _SINKS:
-        raise ConfigError(f"{where}: kind: {_unknown([kind], _SINKS, ', '.join(_SINKS))}")
+    kind = _kind(where, entry, _SINKS)
     keys = _SINKS[kind]
     if unknown := entry.keys() - {"kind"} - keys.keys():
         there = f"{kind} has {', '.join(('kind', *keys))}"
@@ -161,6 +157,15 @@ def _sink(name: str, entry: Mapping[str, Any]) -> SinkOptions:
         if not options.keys() & {key, f"{key}_env", f"{key}_file"}:
             raise ConfigError(f"{where}: {key} is missing")
     return SinkOptions(name, kind, options)
+
+
+def _kind(where: str, entry: Mapping[str, Any], kinds: Mapping[str, Any]) -> str:
+    if "kind" not in entry:
+        raise ConfigError(f"{where}: kind is missing; there are {', '.join(kinds)}")
+    kind = str(entry["kind"])
+    if kind not in kinds:
+        raise ConfigError(f"{where}: kind: {_unknown([kind], kinds, ', '.join(kinds))}")
+    return kind
 
 
 def _unknown(names: Any, known: Any, there: str) -> str:

@@ -28,6 +28,28 @@ def test_a_report_of_nothing_says_what_to_do_ux_4(
     )
 
 
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (None, "rules.toml: No such file or directory"),
+        ("[[alert]]\n", "rules.toml, alert 1: kind is missing"),
+        (
+            '[[alert]]\nname = "a"\nkind = "break_in"\n',
+            "alert 'a': break_in is for system logs",
+        ),
+    ],
+)
+def test_rules_of_alerts_are_checked_before_anything_starts_ux_4(
+    rules: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rules.toml"
+    if rules is not None:
+        path.write_text(rules, "utf-8")
+    assert main(["run", "--out", str(tmp_path / "out"), "--alerts", str(path)]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out" / "broker").exists()
+
+
 def test_of_a_stack_trace_the_root_is_printed() -> None:
     trace = (
         "[STREAM_FAILED] Query failed: Traceback (most recent call last):\n"

@@ -33,7 +33,6 @@ from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.store import MetadataError
 from barnabas.config import BrokerConfig
 from barnabas.controller.leader_election import Settings
-from barnabas.coordinator.decision import Now
 from barnabas.errors import ConfigError, KafkaError, NotController
 from barnabas.metrics import Registry
 from barnabas.types import TopicPartition
@@ -223,10 +222,6 @@ class SimBroker:
     @property
     def now_ms(self) -> int:
         return self.cluster.world.now_ms
-
-    @property
-    def now(self) -> Now:
-        return Now(self.now_ms, self.cluster.world.wall_ms())
 
     def start(self) -> None:
         self.loop.start(self._begin())

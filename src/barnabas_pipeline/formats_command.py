@@ -59,11 +59,14 @@ def list_(name: str | None, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps([_summary(each) for each in found], indent=2))
         return EXIT_OK
-    rows = [
-        [outside_text(text) for text in (each.name, each.kind, each.title, each.source)]
-        for each in found
-    ]
-    show_table(Console(highlight=False), ("name", "kind", "title", "source"), rows)
+    rows = [(each.name, each.kind, each.title, each.source) for each in found]
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        # A line a format for `grep` and `cut`.
+        click.echo("\n".join(map("\t".join, rows)))
+        return EXIT_OK
+    titles = ("name", "kind", "title", "source")
+    show_table(console, titles, [list(map(outside_text, row)) for row in rows])
     return EXIT_OK
 
 

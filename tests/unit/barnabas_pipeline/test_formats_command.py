@@ -29,7 +29,9 @@ def tried(
 def test_lg_1_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["formats", "list"]) == 0
     out = capsys.readouterr().out
-    assert all(each.name in out for each in catalogue())
+    assert {tuple(line.split("\t")) for line in out.splitlines()} == {
+        (each.name, each.kind, each.title, each.source) for each in catalogue()
+    }
     assert main(["formats", "list", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {(row["name"], row["kind"]) for row in rows} == {

@@ -54,6 +54,10 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
     kind = entry.get("kind", "system")
     if kind not in ("access", "system"):
         raise ConfigError(f"{where}: {kind!r} is not a kind; there are access and system")
+    if kind == "access":
+        raise ConfigError(
+            f"{where}: your own formats can only be of system logs, not of access logs"
+        )
     try:
         return own_format(
             entry["name"],

@@ -56,6 +56,10 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ("[[format]]\nname = 'x'\njson = 1", "json: it must have lists of keys"),
         ("[[format]]\nname = 'x'\njson = {time = 'a'}", "json: time is not a list of keys"),
         ("[[format]]\nname = 'x'\npattern = '{message}'\nkind = 'z'", "'z' is not a kind"),
+        (
+            "[[format]]\nname = 'x'\npattern = '{message}'\nkind = 'access'",
+            "can only be of system logs",
+        ),
         ("[[format", "formats.toml: "),
     ],
 )

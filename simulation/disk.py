@@ -33,6 +33,7 @@ from barnabas.storage.append_result import AppendResult
 from barnabas.storage.batch_validation import Limits, admit_marker
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import Files
+from barnabas.storage.log_health import LogHealth
 from barnabas.storage.producers import Producers
 from barnabas.storage.transaction_index import Aborted, AbortedTransaction
 from barnabas.types import TopicPartition
@@ -95,6 +96,7 @@ class SimLog:
         "epochs",
         "flushed",
         "has_lost",
+        "health",
         "log_start_offset",
         "producers",
         "staged",
@@ -105,13 +107,13 @@ class SimLog:
 
     limits = Limits.of(LogConfig())
     directory = Path("a simulated disk")
-    is_failed = False
     unsettled = None  # a cut is on disk at once
 
     def __init__(self, topic_partition: TopicPartition, topic_id: bytes, disk: Disk) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self._disk = disk
+        self.health = LogHealth()
         self.config = LogConfig()
         self.base = 0
         self.log_start_offset = 0

@@ -1,9 +1,9 @@
 """Record batches: read, checked, built and rewritten, without I/O.
 
 There are several readers for the records of a batch, because one loop that does everything costs a
-microsecond per record, and most callers need less. Each reader either reads the same records,
-leaves them to another reader, or raises `CorruptData` (tests/property/test_record_readers.py
-compares them all).
+microsecond per record, and most callers need less: admission by `walk_records` would take 1.4 times
+as long as by `rewrite.Walk`. Each reader either reads the same records, leaves them to another
+reader, or raises `CorruptData` (tests/property/test_record_readers.py compares them all).
 
     reader                          of each record           for
     record.walk_records             everything               replay of coordinators, tools, what the

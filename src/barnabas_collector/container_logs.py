@@ -158,11 +158,11 @@ class _Waiting:
 
 
 class PartJoiner:
-    """Unwraps lines and joins the parts of a line; a record has the position of its first part.
+    """Unwraps lines and joins their parts; each record takes the position of its first part.
 
-    The two streams of a container share its file. A record waits for those that began before it,
-    because the position in the file is a single number. What waits is limited: a line of the
-    program that is longer becomes several records. Pure.
+    A container's two streams share one file. Because the position in the file is a single number, a
+    record is held back until all records that began before it are complete. The amount held back is
+    limited: a program line that exceeds the limit is split into several records. Pure.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
-"""The figures at the head of the page, with their values for the last days and the days before.
+"""The figures at the top of the page, with their values for the latest days and the days before.
 
-Each is defined here and can be recounted from the files next to the page, as a test does:
+Each is defined here and can be recomputed from the files next to the page, as a test does:
 
     visitors      people, by address and agent: `visitors` of browsers.csv
     sessions      of people: `sessions` of page_views_per_session.csv, and of session_lengths.csv

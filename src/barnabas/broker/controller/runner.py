@@ -129,7 +129,7 @@ class ControllerRunner:
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster according to all that this controller has committed. Raises NotController."""
+        """The cluster's state, as this controller has committed it. Raises NotController."""
         return self._election.term().image
 
     @property

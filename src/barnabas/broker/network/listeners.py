@@ -77,7 +77,7 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
 
 
 def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
-    """Return a warning for each listener on all addresses that has no authentication (SE-6).
+    """Return a warning for each listener bound to all addresses without authentication (SE-6).
 
     It also warns about TLS that is configured but unused.
     """

@@ -70,7 +70,7 @@ def read_profiles() -> Profiles:
         raise BadProfile(f"{path} is not JSON ({error}): correct it, or remove it") from error
     try:
         if stored["version"] != _VERSION:
-            raise BadProfile(f"{path} has the unknown version {stored['version']}")
+            raise BadProfile(f"{path} has an unknown version, {stored['version']}")
         return Profiles(
             {str(name): _profile(each) for name, each in stored["profiles"].items()},
             stored.get("current"),

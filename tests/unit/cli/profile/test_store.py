@@ -55,7 +55,7 @@ def test_a_failed_write_leaves_the_file_as_it_was(home: Path) -> None:
         ("[]", "has no profiles"),
         (json.dumps({"version": 1}), "has no profiles"),
         (json.dumps({"version": 1, "profiles": {"a": {}}}), "has no profiles"),
-        (json.dumps({"version": 2, "profiles": {}}), "unknown version 2"),
+        (json.dumps({"version": 2, "profiles": {}}), "unknown version, 2"),
     ],
 )
 def test_ux_4_a_file_that_is_broken_is_named(text: str, problem: str) -> None:

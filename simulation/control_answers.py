@@ -86,19 +86,19 @@ class ControlAnswers:
         self, message: LeaderAndIsrRequest, version: int
     ) -> LeaderAndIsrResponse:
         value = control_plane_wire.leader_and_isr_value(message, version, self._configs())
-        codes = await self._broker.control.handle(value)
+        codes = await self._broker.carry_out(value)
         return control_plane_wire.leader_and_isr_response(value, codes)
 
     async def _update(self, message: UpdateMetadataRequest, version: int) -> UpdateMetadataResponse:
         image = self._broker.image
         value = update_metadata_wire.update_metadata_value(message, version, image, self._configs())
-        await self._broker.control.handle(value)
+        await self._broker.carry_out(value)
         return UpdateMetadataResponse()
 
     async def _stop(self, message: StopReplicaRequest, version: int) -> StopReplicaResponse:
         codes: dict[TopicPartition, int] = {}
         for value in control_plane_wire.stop_replica_values(message, version):
-            codes.update(await self._broker.control.handle(value))
+            codes.update(await self._broker.carry_out(value))
         return control_plane_wire.stop_replica_response(codes)
 
     def _log_ends(self, message: FetchRequest) -> FetchResponse:

@@ -29,6 +29,7 @@ from barnabas.broker.replication.alter_partition import (
     IsrApproval,
 )
 from barnabas.broker.replication.zk_alter_partition import Pace, ZkAlterPartition
+from barnabas.cluster.controller_requests import ControlRequest, LeaderAndIsr
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.store import MetadataError
 from barnabas.config import BrokerConfig
@@ -188,12 +189,19 @@ class SimBroker:
             world,
             world,
             settings,
-            self.control.handle,
+            self.carry_out,
             self.replicas.latest_epoch_of,
             self.peers,
             self._registered,
             self.cluster.machines.controller,
         )
+
+    async def carry_out(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
+        """Carry out a controller's request, which is of this broker or of another one."""
+        codes = await self.control.handle(request)
+        if isinstance(request, LeaderAndIsr):
+            self.configs.reread(dict.fromkeys(name.topic for name in codes))
+        return codes
 
     def _isr_approval(self) -> IsrApproval:
         if self.broker_id in self.cluster.options.isr_writers:

@@ -6,7 +6,7 @@ the broker that is the controller passes them on to its term.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -92,6 +92,14 @@ class ConfigWatch:
         view.update(view.image._replace(topics=MappingProxyType(topics)))
         for name in dict.fromkeys(replica.topic_partition.topic for replica in replicas):
             replicas.update_topic_config(name, self._configs[name])
+
+    def reread(self, topics: Iterable[str]) -> None:
+        """Apply the configs of topics that are hosted here since a request of the controller.
+
+        A change that came while the topic was unknown may be newer than the config in the request.
+        """
+        for topic in topics:
+            self._broker.replicas.update_topic_config(topic, self._configs[topic])
 
     async def _tell_controller(self, topic: str) -> None:
         try:

@@ -65,6 +65,11 @@ def test_an_epoch_that_is_asked_for_late_is_not_given_again() -> None:
     _hold(range(285, 286))
 
 
+def test_a_config_that_changes_before_its_topic_is_hosted_is_read_again() -> None:
+    """The controller's request was decoded before the change, and carried out after it."""
+    _hold([5274])
+
+
 @pytest.mark.slow
 @pytest.mark.repeated
 @pytest.mark.timeout(2000)

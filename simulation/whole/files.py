@@ -198,7 +198,8 @@ class SimFiles:
         checkpoint = names.get(RECOVERY_POINTS)
         if not isinstance(checkpoint, FileInode):
             return []
-        _, _, *lines = checkpoint.data.decode().splitlines()
+        # A power cut may have left the file empty: then nothing is known to be recovered.
+        lines = checkpoint.data.decode().splitlines()[2:]
         found: list[tuple[DirectoryInode, FileInode]] = []
         for topic, partition, recovery_point in sorted(line.split() for line in lines):
             directory = names.get(f"{topic}-{partition}")

@@ -47,7 +47,7 @@ def main() -> None:
         directory = Path(name)
         log = directory / "access.log"
         write_log(log, lines, seed=1)
-        for program, run in (("DuckDB", _duckdb), ("Polars", _polars)):
+        for program, run in (("DuckDB", read_with_duckdb), ("Polars", _polars)):
             report(
                 f"{program}, the file alone", lines, seconds_of(lambda run=run: run(log, directory))
             )  # type: ignore[misc]
@@ -67,7 +67,7 @@ def _run_jobs(servers: str, directory: Path, log: Path, lines: int) -> None:
     assert sum(accounts.row(0)) == lines
 
 
-def _duckdb(log: Path, directory: Path) -> None:
+def read_with_duckdb(log: Path, directory: Path) -> None:
     out = directory / "duckdb"
     out.mkdir()
     names = ", ".join(f"'{name}'" for name in _NAMES)

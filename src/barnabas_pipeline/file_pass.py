@@ -210,7 +210,7 @@ def opened(path: str, origin: Origin) -> Iterator[tuple[FileProgress, Iterator[S
     file = LogFile(Path(path))
     try:
         file.check()
-        name = str(Path(path).absolute())
+        name = str(Path(path).resolve())  # as the collector names it
         yield new_file(name, file.beginning(), 0), _checked(path, _portions(file.text, origin))
     finally:
         file.close()

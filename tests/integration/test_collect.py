@@ -92,7 +92,7 @@ def test_of_two_with_one_name_the_first_ends(collecting: Collecting) -> None:
     _, errors = first.communicate()
     assert first.returncode == 1
     assert errors.endswith(
-        "another collector with the name 'test' was started: give each its own\n"
+        "another collector named 'test' was started; give each collector its own name\n"
     )
     wait_until(lambda: len(collecting.values()) == log.read_bytes().count(b"\n"))
 
@@ -110,7 +110,7 @@ def test_of_two_with_one_name_the_first_ends_while_it_is_sending(collecting: Col
     first.send_signal(signal.SIGCONT)
     _, errors = first.communicate()
     assert first.returncode == 1
-    assert "another collector with the name 'test' was started" in errors
+    assert "another collector named 'test' was started" in errors
     assert second.poll() is None
 
 
@@ -282,4 +282,4 @@ def test_lg_2_metrics_and_probes_of_a_collector(collecting: Collecting) -> None:
     wait_until(lambda: numbers()["lines_sent_total"] == 4)
     wait_until(lambda: page("readyz") == "ready\n")
     errors = collecting.once(str(log), "--metrics-port", str(port), code=1)
-    assert f"--metrics-port: 127.0.0.1:{port} cannot be bound" in errors.splitlines()[-1]
+    assert f"--metrics-port: 127.0.0.1:{port}: cannot bind" in errors.splitlines()[-1]

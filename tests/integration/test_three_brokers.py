@@ -104,4 +104,4 @@ def test_a_second_broker_with_the_same_id_refuses_to_start(tmp_path: Path) -> No
             f"zookeeper.connect={cluster.zookeeper.connect}",
             "zookeeper.session.timeout.ms=2000",
         )
-        assert "broker.id=1 is taken" in broker.refuse()
+        assert "broker.id=1 is in use by a running broker" in broker.refuse()

@@ -97,7 +97,7 @@ def test_no_topic_is_created_automatically_over_anothers_log(
             assert [each.error_code for each in answer.topics] == [KafkaStorageError.code, 0]
         found = client.call(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
         assert found.coordinators[0].error_code == CoordinatorNotAvailable.code
-        assert caplog.text.count("topic old is not created automatically") == 1
+        assert caplog.text.count("topic old was not created automatically") == 1
         assert "__consumer_offsets cannot be created: topic __consumer_offsets" in caplog.text
         assert not list(accepted.glob("*-stray"))
         create(client, "old", partitions=2)

@@ -2,6 +2,7 @@
 
     input, collector ─▶ topic ─▶ job ─▶ tables ─▶ snapshot, figures ─▶ report
 
-`behaviour/` and `logs/` are the pipelines, `application.py` the interface of such a package;
-`run.py` puts it together, and `job.py` is the Spark side, which only needs the brokers' address.
+`behaviour/` and `logs/` are the pipelines. `application.py` defines the interface that each of them
+implements, `run.py` assembles a run, and `job.py` is the Spark side, which needs only the brokers'
+addresses.
 """

@@ -177,7 +177,7 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
         try:
             return 0 if Run(application, options, workspace, stop).run() else 1
         except (PySparkException, Py4JError, BarnabasError, OSError) as error:
-            # A full disk shows in many ways; the remedy is the same.
+            # A full disk causes many different errors; the remedy is the same.
             if workspace.is_full():
                 raise ConfigError(
                     f"the disk of {workspace.directory} is full: make room and run again, or choose"
@@ -198,7 +198,7 @@ def _rules(path: Path | None) -> Rules | None:
 
 
 def _client_options(given: argparse.Namespace) -> dict[str, str]:
-    """Return the options that every client takes from the file of --command-config.
+    """Return the options from the --command-config file, which apply to every client.
 
     Raises ConfigError.
     """
@@ -254,7 +254,7 @@ _ACTIONS: Mapping[str, Callable[[argparse.Namespace, Stop], int]] = {
 
 
 def _essence(message: str) -> str:
-    """Return the root cause in a Java and Python stack trace, or the first line if there is
+    """Return the root cause in a Java and Python stack trace, or the first line if it names
     none."""
     raised = re.findall(r"^(?:[a-z_]\w*\.)*[A-Z]\w+: (\S.*)$", message, re.MULTILINE)
     return str(raised[-1]) if raised else message.strip().partition("\n")[0]

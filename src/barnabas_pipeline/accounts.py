@@ -1,4 +1,4 @@
-"""Accounts for the records that a pipeline has read, and reads its dead letters."""
+"""Counts the records that a pipeline has read, and reads its dead letters."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class DeadLetters(NamedTuple):
 
 
 def read_accounts(view: View) -> tuple[Accounts, list[tuple[str, Accounts]]]:
-    """Return the accounts of all records so far, and of each file."""
+    """Return the counts of all records so far, and the counts for each file."""
     rows = view.frame("files").select("file", *Accounts._fields).to_dicts()
     by_file: dict[str, Accounts] = {}
     for row in rows:
         name = row.pop("file") or "records without a file"
-        # Files that had the same name one after another, as with rotation, count together.
+        # Successive files with the same name, as after a rotation, are counted together.
         by_file[name] = by_file.get(name, Accounts()).plus(Accounts(**row))
     total = Accounts()
     for accounts in by_file.values():
@@ -53,7 +53,7 @@ def read_accounts(view: View) -> tuple[Accounts, list[tuple[str, Accounts]]]:
 
 
 def read_dead_letters(view: View, mask: Callable[[str], str] = str) -> list[DeadLetters]:
-    """Return dead letters, the most common reasons first.
+    """Return dead letters, sorted with the most common reasons first.
 
     `mask`: hides parts of texts and file names.
     """
@@ -73,14 +73,14 @@ def _sample(row: dict[str, Any], mask: Callable[[str], str]) -> tuple[str, str]:
 
 
 def place_in_file(row: dict[str, Any], mask: Callable[[str], str]) -> str:
-    """Return a row's `file` and `line` as text; both are empty for lines that are not from a
+    """Return a row's `file` and `line` as text; both are empty for a line that did not come from a
     file."""
     return f"{mask(Path(row['file']).name)}, line {row['line']}" if row["file"] else ""
 
 
 def excerpt(text: str, mask: Callable[[str], str]) -> str:
-    """Return the beginning of a text for a page."""
-    # More than is shown, so that an address cut off here is still masked.
+    """Return the beginning of a text, for display on a page."""
+    # This is more than is shown, so that an address cut off here is still masked.
     text = mask(text[:_LOOKED_AT])
     shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_EXCERPT_LENGTH])
     return shown + ("…" if len(text) > _EXCERPT_LENGTH else "")

@@ -1,4 +1,4 @@
-"""The interface of a pipeline for `run.py`, from its input to its page."""
+"""Defines the interface of a pipeline for `run.py`, from its input to its page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Collecting(Protocol):
     """Collects the lines of an input into a topic."""
 
     def collect(self) -> str:
-        """Send the present lines that have not been sent before, and return a summary."""
+        """Send the lines that exist now and were not sent before, and return a summary."""
         ...
 
     def poll(self) -> None:
@@ -26,12 +26,12 @@ class Collecting(Protocol):
         ...
 
     def sent_lines(self) -> int | None:
-        """Return the number of lines ever sent, if known."""
+        """Return the total number of lines sent so far, if known."""
         ...
 
 
 class Source(NamedTuple):
-    """The source of the lines, and their target."""
+    """The source and the destination of the lines."""
 
     bootstrap_servers: str
     topic: str
@@ -42,25 +42,25 @@ class Source(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A run's summary of the page that it has written."""
+    """A run's summary of the page that it wrote."""
 
     accounts: Accounts
     summary: list[tuple[str, str]]
     """The figures in a few words, as pairs of label and text."""
     dead_letters: list[DeadLetters]
     failure: str | None = None
-    """Why the run has failed although its records are valid."""
+    """The reason why the run failed although its records are valid."""
 
 
 class Application(NamedTuple):
-    """Everything that differs between pipelines."""
+    """Holds everything that differs between pipelines."""
 
     definition: Definition
     title: str
     topic: str
     partitions: int
     generate: Callable[[Path, int, int], None]
-    """Generates an input: path, number of lines, seed."""
+    """Generates an input; the arguments are path, number of lines and seed."""
     generated: str
     """The name of the generated input, with {seed} and {lines}."""
     check_input: Callable[[Path], None]

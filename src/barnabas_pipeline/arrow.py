@@ -7,8 +7,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 
 def to_table(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
-    """Return the columns of the schema, in its types."""
-    # The newest compatibility level has string views, which cannot be cast.
+    """Return the schema's columns, with the schema's types."""
+    # The newest compatibility level uses string views, which cannot be cast.
     table = frame.select(schema.names).to_arrow(compat_level=pl.CompatLevel.oldest())
     return table.cast(schema)
 

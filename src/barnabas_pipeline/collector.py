@@ -4,12 +4,12 @@
     value    the line's bytes without the line feed, in whatever encoding
     headers  the line's place: `headers.py`
 
-Delivers at least once: after a crash, lines are sent again from the last acknowledged position on.
-A file's lines are sent in order by an idempotent producer that never gives up a batch, so within a
-partition positions only rise, except where a file is sent again. That is how the pipeline
-recognises duplicates, and it requires that a line goes to the same partition each time. The
-partition is chosen by the line's key, as in other producers, among as many partitions as there were
-when its file began. Partitions added to the topic later are used from the next file on.
+Delivery is at least once: after a crash, lines are sent again from the last acknowledged position.
+A file's lines are sent in order by an idempotent producer that never gives up a batch, so positions
+only increase within a partition, unless a file is sent again. The pipeline recognises duplicates in
+this way, which requires that a line always goes to the same partition. As in other producers, the
+line's key determines the partition, but only among the partitions that existed when its file began.
+Partitions added to the topic later are used from the next file on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _POLL_S = 0.002
 
 
 class NothingAcknowledged(BarnabasError):
-    """The broker has stopped acknowledging lines; lines that are sent again later are
+    """The broker has stopped acknowledging lines. Lines that are sent again later are
     recognised."""
 
 
@@ -76,7 +76,7 @@ class Collector:
             acks="all",
             batch_size=262_144,
             linger_ms=5,
-            # A batch given up would leave a gap in the positions, which later batches would skip.
+            # Giving up a batch would leave a gap in the positions, which later batches would skip.
             delivery_timeout_ms=_NEVER_MS,
         )
 
@@ -84,23 +84,23 @@ class Collector:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # After a failure there may be lines that are never acknowledged, and closing would wait
-        # for them. Their thread ends with the process; the next run sends them again.
+        # After a failure, some lines may never be acknowledged, and closing would wait for them.
+        # Their thread ends with the process, and the next run sends them again.
         if kind is None:
             self._producer.close()
 
     def collect(self, path: Path) -> Collected:
         """Send the lines of the log that have not been sent before.
 
-        An unfinished last line is left for the next run, unless no process can be writing it: see
-        `rotated_log.py`. Raises `ConfigError` if the file cannot be read.
+        An unfinished last line is left for the next run, unless no process can still be writing it:
+        see `rotated_log.py`. Raises `ConfigError` if the file cannot be read.
         """
         with RotatedLog(path, self.registry) as log:
             sent = self.send(log.portions(is_last_look=True))
             return sent._replace(unfinished_bytes=log.unfinished_bytes)
 
     def send(self, portions: Iterable[Portion]) -> Collected:
-        """Send the portions in order, and save each position once it has been acknowledged."""
+        """Send the portions in order, and save each position once it is acknowledged."""
         total = Collected()
         for progress, lines, _ in portions:
             partitions = self._partitions_of(progress.file_id) if lines else 1
@@ -125,16 +125,16 @@ class Collector:
         return known
 
     def _await(self, deliveries: list[Delivery]) -> None:
-        """Wait until all are acknowledged.
+        """Wait until all lines are acknowledged.
 
-        Raises NothingAcknowledged if none is acknowledged for too long.
+        Raises NothingAcknowledged if no line is acknowledged for too long.
         """
         left = deliveries
         give_up_at = time.monotonic() + self._patience_s
         while left:
             time.sleep(_POLL_S)
             now = [delivery for delivery in left if not delivery.done()]
-            # Any progress resets the time limit: a slow cluster is not a dead one.
+            # Any progress resets the time limit, because a slow cluster is not a dead one.
             if len(now) < len(left):
                 give_up_at = time.monotonic() + self._patience_s
             elif time.monotonic() > give_up_at:
@@ -144,7 +144,7 @@ class Collector:
                 )
             left = now
         for delivery in deliveries:
-            # This raises the error of a line that was refused.
+            # This raises the error if a line was refused.
             delivery.result()
 
 
@@ -155,7 +155,7 @@ class Follower:
     """
 
     def __init__(self, collector: Collector, path: Path, *, quiet_s: float = QUIET_S) -> None:
-        """`quiet_s`: for how long nothing must be written to a rotated file before it is closed.
+        """`quiet_s`: how long a rotated file must not be written to before it is closed.
 
         Raises `ConfigError` if the file cannot be read.
         """

@@ -19,7 +19,7 @@ from barnabas_collector.dead_letter_headers import (
     SOURCE_TOPIC,
 )
 
-_PREPARING: Final = "barnabas-dead-letters"  # nothing is sent under this id
+_PREPARING: Final = "barnabas-dead-letters"  # no records are sent under this id
 _TRANSACTIONAL_ID: Final = "barnabas-dead-letters-"
 _POLL_MS: Final = 1_000
 
@@ -36,7 +36,8 @@ class DeadLetterTopic(NamedTuple):
     def prepare(cls, bootstrap_servers: str, client_options: Mapping[str, Any]) -> None:
         """Make the brokers create `__transaction_state` before the query starts.
 
-        Its creation needs as many brokers as the topic has replicas; later one of them may be down.
+        Creating it requires as many brokers as the topic has replicas, and one of them may be down
+        later.
         """
         with SyncProducer(
             bootstrap_servers, **client_options, transactional_id=_PREPARING
@@ -47,7 +48,7 @@ class DeadLetterTopic(NamedTuple):
         """Send a batch's dead letters in one transaction, unless an earlier attempt at the batch
         has sent them.
 
-        `since`: the topic's end after the last batch, by partition. Returns its present end.
+        `since`: the topic's end after the last batch, by partition. Returns its current end.
         """
         with SyncProducer(
             self.bootstrap_servers,
@@ -71,10 +72,11 @@ class DeadLetterTopic(NamedTuple):
         places = {}
         for each, end in ends.items():
             start, begin = since.get(each.partition, 0), begins[each]
-            # Otherwise retention has truncated the topic, or it was recreated.
+            # Otherwise, retention has truncated the topic, or the topic was recreated.
             places[each] = range(start if begin <= start <= end else begin, end)
-        # If not even an open transaction has one, there is no need to wait for other producers'
-        # open transactions; records after them are committed, or not, when these have ended.
+        # If not even an open transaction contains one, there is no need to wait for other
+        # producers' open transactions. Otherwise, records after them are known to be committed or
+        # aborted only once those transactions have ended.
         return self._is_in(places, batch, "read_uncommitted") and self._is_in(
             places, batch, "read_committed"
         )
@@ -90,8 +92,8 @@ class DeadLetterTopic(NamedTuple):
             consumer.assign(list(places))
             for each, offsets in places.items():
                 consumer.seek(each, offsets.start)
-            # Positions pass transaction markers and aborted records, too, so the loop ends although
-            # the last offsets may have no record to return.
+            # Positions also advance past transaction markers and aborted records, so the loop ends
+            # even if the last offsets hold no record to return.
             while any(consumer.position(each) < offsets.stop for each, offsets in places.items()):
                 for record in consumer.poll(_POLL_MS):
                     if all(header in record.headers for header in wanted):

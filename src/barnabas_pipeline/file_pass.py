@@ -1,12 +1,12 @@
-"""Makes the one pass over files in this process, without a topic and without Spark.
+"""Makes a single pass over files in this process, without a topic and without Spark.
 
     files ─▶ lines ─▶ records as the collector would send them ─▶ work ─▶ tables in memory
 
-The lines become records of one partition, with the headers of the collector, and the pipelines' own
-`Work` processes them batch by batch. So the tables are those of the Spark job, row by row, except
-for the topic, partition and offset of a row, which no topic gives here (spec LG-5).
+The lines become records of one partition, with the collector's headers, and the pipelines' own
+`Work` processes them batch by batch. The tables therefore equal those of the Spark job row by row,
+except for a row's topic, partition and offset, which do not exist without a topic (spec LG-5).
 
-Only merged tables are kept in memory, and a few rows of the others for the page.
+Only merged tables are kept in memory, along with a few rows of the others for the page.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from barnabas_pipeline.view import View
 from barnabas_pipeline.work import Definition, Outcome
 
 BATCH_RECORDS: Final = 250_000
-"""The most records of a batch, as in the Spark job."""
+"""The maximum number of records in a batch, as in the Spark job."""
 STANDARD_INPUT: Final = "-"
 
 _KEY_BYTES: Final = 256
@@ -71,18 +71,18 @@ _RECORDS: Final = pa.schema(
 )
 _PAIR: Final = pa.schema([*HEADERS.value_type])
 _SAMPLED: Final = {"dead_letters": ("reason", "value"), "entries": ("format", "message")}
-"""The growing tables of which rows are kept: some of each value of the first column, with a text in
-the second."""
+"""The growing tables of which some rows are kept: a few for each value of the first column, with a
+text in the second."""
 
 
 class Origin(NamedTuple):
-    """Describes what the records of a pass have in common."""
+    """Holds what the records of a pass have in common."""
 
     topic: str
     host: str | None = None
-    """The machine, in the headers; None in a pipeline whose collector does not send it."""
+    """The machine's name in the headers; None for a pipeline whose collector does not send it."""
     is_start: IsStart | None = None
-    """The rule for the first lines of records; None if each line is a record."""
+    """The rule for recognising a record's first line; None if each line is a record."""
 
 
 class MemoryView(View):
@@ -100,7 +100,7 @@ class MemoryView(View):
         for name, frame in found.parts.items():
             parts = self._parts[name]
             parts.append(to_table(frame, self._layout.merged[name]))
-            # So that memory is bounded by the tables, however many batches there are.
+            # This bounds memory by the size of the tables, however many batches follow.
             if len(parts) >= _PARTS:
                 self._parts[name] = [to_table(self.frame(name), self._layout.merged[name])]
         self._reasons.update(found.letters["reason"].to_pylist())
@@ -115,7 +115,7 @@ class MemoryView(View):
         frame = to_frame(rows)
         some = frame.filter(pl.col(text) != pl.lit("").cast(frame[text].dtype))
         before = self._samples.get(name, some.clear())
-        # The first rows of each value, in the order of the files.
+        # The first rows for each value, in the order of the files.
         self._samples[name] = pl.concat([before, some]).group_by(key).head(_SAMPLES)
 
     @property
@@ -124,7 +124,7 @@ class MemoryView(View):
 
     @property
     def positions(self) -> Positions:
-        """The highest position seen of each file."""
+        """The highest position seen in each file."""
         rows = self.frame("files").select("file_id", "partition", "position").iter_rows()
         return {(file_id, partition): position for file_id, partition, position in rows}
 
@@ -147,7 +147,7 @@ class MemoryView(View):
 
 
 def take_batch(definition: Definition, view: MemoryView, records: pa.Table) -> None:
-    """Process a batch, as a Spark job with one task does, and add it to the view."""
+    """Process a batch, as a Spark job with one task would, and add it to the view."""
     layout = definition.layout
     work = definition.work(view)
     part = work.part(records, view.positions)
@@ -172,13 +172,14 @@ def batches(
     *,
     most: int = BATCH_RECORDS,
 ) -> Iterator[pa.Table]:
-    """Yield the records of the files in batches; offsets go on from file to file.
+    """Yield the files' records in batches; offsets continue from file to file.
 
-    `on_bytes`: called with the number of bytes of text read since the last call. `most`: records of
-    a batch. Raises `ConfigError` with the reason if a file cannot be read.
+    `on_bytes`: called with the number of bytes of text read since the last call. `most`: the
+    maximum number of records in a batch. Raises `ConfigError` with the reason if a file cannot be
+    read.
     """
     offset = 0
-    # The Spark job ends a batch by its number of records, whichever files they are from.
+    # The Spark job ends a batch after a number of records, whichever files they come from.
     waiting: list[pa.Table] = []
     room = most
     for path in paths:
@@ -223,7 +224,8 @@ def _portions(text: BinaryIO, origin: Origin) -> Iterator[Sequence[Line]]:
     else:
         reader = RecordReader(text, 0, 1, origin.is_start)
     yield from reader.portions()
-    # Nobody waits for the rest of a file that is only reported on: its last line counts, too.
+    # A report does not wait for the rest of a file, so its last line counts even if it is
+    # unfinished.
     if rest := reader.last():
         yield rest
 
@@ -263,7 +265,7 @@ def _frame(lines: Sequence[Line], origin: Origin) -> pl.DataFrame:
     else:
         rows = [(each.position, each.number, each.text, each.size_bytes) for each in lines]
         positions, numbers, texts, sizes = map(list, zip(*rows, strict=True))
-    # The access log's collector sends the address as the key.
+    # The collector for access logs sends the address as the key.
     keys = (
         [text.split(b" ", 1)[0][:_KEY_BYTES] or None for text in texts] if not origin.host else None
     )
@@ -296,12 +298,12 @@ def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:
     """Return the headers of all records: those of the file, then those of each line."""
     count, fixed = lines.height, len(of_file)
     decimal = lines.select(pl.col("position", "number", "size").cast(pl.String).cast(pl.Binary))
-    # All values in one column, of which each record takes its own.
+    # All values are in one column, from which each record takes its own.
     pool = pl.concat([pl.Series([*of_file.values()]), *decimal.get_columns()])
     names = pl.Series([*of_file, POSITION, LINE, CUT])
     own = np.arange(count)[:, None] + fixed + count * np.arange(3)
     values = np.hstack([np.tile(np.arange(fixed), (count, 1)), own])
-    # Only a line that was cut has the last header, its size.
+    # Only a line that was cut has the last header, which holds its size.
     is_cut = lines.select(pl.col("size") > pl.col("value").bin.size()).to_series().to_numpy()
     is_there = np.ones(values.shape, dtype=bool)
     is_there[:, -1] = is_cut
@@ -314,9 +316,9 @@ def _headers(lines: pl.DataFrame, of_file: Mapping[str, bytes]) -> pa.Array:
 
 
 def head(path: str, number: int) -> list[bytes]:
-    """Return the first lines of a file, which tell what kind of log it is."""
+    """Return the first lines of a file, which show what kind of log it is."""
     if path == STANDARD_INPUT:
-        # What is peeked at is read again by the pass.
+        # The pass reads the peeked bytes again.
         beginning = _standard_input().peek(_PEEKED_BYTES)
         return beginning.splitlines()[:number]
     with opened(path, Origin("")) as (_, portions):

@@ -1,4 +1,5 @@
-"""`barnabas formats`: shows the catalogue of formats of logs, and tries them on a file."""
+"""Implements `barnabas formats`, which shows the catalogue of log formats and tries them on a
+file."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ def list_(name: str | None, as_json: bool) -> int:
     rows = [(each.name, each.kind, each.title, each.source) for each in found]
     console = Console(highlight=False)
     if not console.is_terminal:
-        # A line a format for `grep` and `cut`.
+        # One line per format, for `grep` and `cut`.
         click.echo("\n".join(map("\t".join, rows)))
         return EXIT_OK
     titles = ("name", "kind", "title", "source")
@@ -156,7 +157,7 @@ def _own(file: Path | None, pattern: str | None) -> tuple[Format, ...]:
 
 
 def _kind(path: str, own: Sequence[Format], known: Sequence[Format], only: str | None) -> str:
-    """Return the kind of the only format, of the user's own, or of the most lines."""
+    """Return the kind of the only format, of the user's own formats, or of most lines."""
     from barnabas_pipeline.report_command import kind_of
 
     if only is not None:
@@ -169,7 +170,7 @@ def _as_json(values: Mapping[str, object]) -> str:
 
 
 def _as_text(values: Mapping[str, object]) -> str:
-    """Return a line: the format, the fields, and the message, which ends it."""
+    """Return a line that consists of the format, the fields and, at the end, the message."""
     name = "malformed" if values["format"] is None else str(values["format"])
     last = [str(values[key]) for key in ("message", "more") if key in values]
     fields = [

@@ -1,8 +1,9 @@
-"""A pipeline's job: streams collected lines into tables and dead letters.
+"""Runs a pipeline's job, which streams collected lines into tables and dead letters.
 
-There is one streaming query; a trigger decides whether it runs once over the present records or
-indefinitely, with the same code. Each micro-batch is one step of `state, batch -> state` (step.py),
-so a run over history, a service and a restart after `kill -9` end with the same tables.
+The job has a single streaming query. A trigger decides whether it runs once over the existing
+records or indefinitely, with the same code. Each micro-batch is one step of `state, batch -> state`
+(step.py), so a run over old logs, a service, and a restart after `kill -9` all produce the same
+tables.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Job(NamedTuple):
     """The options of every client, such as security options, under Kafka's names."""
 
     def start(self, spark: SparkSession, *, every_seconds: float | None = None) -> StreamingQuery:
-        """Start the query: up to the present end of the topic or, with `every_seconds`,
+        """Start the query, which runs to the current end of the topic or, with `every_seconds`,
         indefinitely.
 
         Raises `ConfigError` if the tables and the checkpoint do not belong together, or a
@@ -75,8 +76,8 @@ class Job(NamedTuple):
     def _known_query(self) -> str | None:
         """Return the id of the checkpoint's query, or None until it has committed a batch."""
         metadata = self.checkpoint / "metadata"
-        # Spark names a query before its first batch. A run that was stopped before then leaves a
-        # checkpoint that counts as none. With a state in the tables it counts: Spark may have been
+        # Spark names a query before its first batch. If a run was stopped before that batch, its
+        # checkpoint does not count. It does count if the tables have a state: Spark may have been
         # killed before it marked the batch of that state as done.
         has_committed = any((self.checkpoint / "commits").glob("[0-9]*"))
         if not metadata.exists() or not (has_committed or self._tables().control()):
@@ -84,7 +85,7 @@ class Job(NamedTuple):
         return str(json.loads(metadata.read_text("utf-8"))["id"])
 
     def _process(self, batch: DataFrame, number: int) -> None:
-        # Spark names the query of a `foreachBatch` only in this local property.
+        # Spark exposes the name of a `foreachBatch` query only in this local property.
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         assert query is not None
         letters = DeadLetterTopic(

@@ -13,7 +13,7 @@ class Layout(NamedTuple):
     """The tables of one pipeline; each has `dead_letters` and `files`."""
 
     application: str
-    """The pipeline's name in the tables' logs."""
+    """The pipeline's name, as recorded in the tables' logs."""
     growing: Mapping[str, pa.Schema]
     """Tables whose rows are written once."""
     merged: Mapping[str, pa.Schema]

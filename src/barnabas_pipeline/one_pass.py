@@ -1,4 +1,4 @@
-"""Makes the one pass over a batch: the work of a Spark task on its records.
+"""Makes the single pass over a batch, which is the work of a Spark task on its records.
 
     records ─▶ work ─┬▶ files of the growing tables, which the driver commits
                      └▶ parts of all other tables, which the driver merges first
@@ -40,7 +40,8 @@ class OnePass(NamedTuple):
     seen: Positions
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # The source packs rows (option `recordBatches`): a row here is an Arrow stream of records.
+        # The source packs rows (option `recordBatches`), so a row here is an Arrow stream of
+        # records.
         packed = [stream for batch in batches for stream in batch.column("batch")]
         if packed:
             records = pa.concat_tables(from_bytes(stream.as_buffer()) for stream in packed)
@@ -51,7 +52,7 @@ class OnePass(NamedTuple):
             )
 
     def results(self, records: pa.Table) -> Iterator[tuple[str, bytes]]:
-        """Yield the results of a task with these records, for `outcome`."""
+        """Yield the results of a task that processes these records, for `outcome`."""
         part = self.work.part(records, self.seen)
         for name, rows in part.rows.items():
             files = write(self.paths[name], rows, self.growing[name])
@@ -69,7 +70,7 @@ def outcome(layout: Layout, results: Iterable[tuple[str, bytes]]) -> Outcome:
     files: dict[str, list[DataFile]] = {name: [] for name in layout.growing}
     letters = [DEAD_LETTERS.empty_table()]
     left: list[pa.Table] = []
-    # Each merged table has a part, even an empty one: a batch is a commit of every table.
+    # Each merged table gets a part, even an empty one, because a batch commits to every table.
     parts = {name: [schema.empty_table()] for name, schema in layout.merged.items()}
     for kind, payload in results:
         if kind.startswith(_WRITTEN):
@@ -93,7 +94,7 @@ def outcome(layout: Layout, results: Iterable[tuple[str, bytes]]) -> Outcome:
 def with_rows_written(
     found: Outcome, growing: Mapping[str, pa.Schema], paths: Mapping[str, str]
 ) -> Outcome:
-    """Write the rows that the driver has finished, and return the outcome with their files."""
+    """Write the rows that the driver has finished, and return the outcome including their files."""
     files = dict(found.files)
     for name, rows in found.rows.items():
         files[name] = [*files[name], *write(paths[name], rows, growing[name])]
@@ -101,7 +102,7 @@ def with_rows_written(
 
 
 def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
-    """Write files to a table's directory, for a later commit; without rows, no file is written."""
+    """Write files to a table's directory for a later commit; without rows, no file is written."""
     writer = FileWriter(filesystem(delta_options({"path": path})), schema, ())
     try:
         for batch in rows.to_batches():

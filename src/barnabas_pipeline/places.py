@@ -2,13 +2,13 @@
 
 A record counts as *sent twice* by the place of its line, never by its text: equal lines at two
 positions of a file are two hits. A collector sends a file's lines in order, from the beginning or
-from a position that it had reached before, and equal keys share a partition. So within one
-partition the positions of a file only rise, and a line that is not above the highest position seen
-there was sent before. Only that highest position per file and partition has to be kept. A topic may
-gain partitions: the collector keeps using the partitions that existed when a file began.
+from a position that it had reached before, and equal keys share a partition. Within one partition,
+therefore, a file's positions only increase, and a line that is not above the highest position seen
+there was sent before. Only that highest position has to be kept per file and partition. A topic may
+gain partitions; the collector keeps using the partitions that existed when a file began.
 
-A record without the collector's headers is identified by its own place in the topic, and a replayed
-dead letter by the place of the dead letter: the line itself has been seen before.
+A record without the collector's headers is identified by its own place in the topic. A replayed
+dead letter is identified by the dead letter's place, because the line itself has been seen before.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ _COUNTS: Final = ("read", "valid", "dead_letters", "sent_twice")
 
 
 def locate(records: pa.Table) -> pl.DataFrame:
-    """Read `value`, `topic`, `partition` and `offset` of the records, and the place of each
-    line: `file_id`, `file`, `position` (bytes), `line` (1-based, null without headers) and
-    `cut`."""
+    """Read each record's `value`, `topic`, `partition` and `offset`, and the place of its line:
+    `file_id`, `file`, `position` (bytes), `line` (1-based, null without headers) and `cut`."""
     headers = Headers(records["headers"])
     frame = pl.DataFrame(
         {
             **{name: _series(records[name]) for name in ("value", "topic", "partition", "offset")},
-            # Escapes, so that ids of other bytes stay different; the name is only for people.
+            # Escapes keep ids with other bytes distinct; the name is only for people.
             "_file_id": headers.texts(FILE_ID, "backslashreplace"),
             "_file": headers.texts(FILE, "replace"),
             "_position": headers.numbers(POSITION),
@@ -51,7 +50,7 @@ def locate(records: pa.Table) -> pl.DataFrame:
     ).with_columns(pl.col("_replayed").str.extract_groups(_REPLAYED).alias("_letter"))
     letter, letter_at = pl.col("_letter").struct["of"], pl.col("_letter").struct["at"]
     letter_at = letter_at.cast(pl.Int64, strict=False)
-    # A replayed letter keeps the headers of its line, but counts by its own place.
+    # A replayed dead letter keeps the headers of its line, but is identified by its own place.
     is_letter = letter_at.is_not_null()
     has_place = pl.col("_file_id").is_not_null() & pl.col("_position").is_not_null()
     own_place = pl.concat_str("topic", "partition", separator="-")
@@ -79,13 +78,13 @@ def locate(records: pa.Table) -> pl.DataFrame:
 
 
 def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
-    """Add `twice`: whether the line is at or below a position that was seen."""
+    """Add `twice`, which is true if the line is at or below a position already seen."""
     known = pl.DataFrame(
         [(*key, position) for key, position in seen.items()],
         schema={"file_id": pl.String, "partition": pl.Int32, "_seen": pl.Int64},
         orient="row",
     )
-    # Sent twice within this batch, or at a position that an earlier batch has reached.
+    # It was sent twice within this batch, or is at a position that an earlier batch has reached.
     again = ~pl.struct("file_id", "partition", "position").is_first_distinct()
     before = (pl.col("position") <= pl.col("_seen")).fill_null(False)
     return (
@@ -96,7 +95,7 @@ def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
 
 
 def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
-    """Return the rejected lines, each once, in schema `DEAD_LETTERS`."""
+    """Return each rejected line once, in schema `DEAD_LETTERS`."""
     is_bad = lines.select(~pl.col("twice") & pl.col("reason").is_not_null()).to_series()
     places = np.flatnonzero(is_bad.to_numpy())
     letters = records.take(pl.Series(places).to_arrow())
@@ -112,7 +111,8 @@ def file_counts(lines: pl.DataFrame) -> pl.DataFrame:
     return (
         lines.group_by("file_id", "partition")
         .agg(
-            # A renamed file has two names: which one counts must not depend on the order of rows.
+            # A renamed file has two names; which of them counts must not depend on the order of
+            # rows.
             pl.col("file").max(),
             pl.col("position").max(),
             pl.len().cast(pl.Int64).alias("read"),
@@ -134,11 +134,11 @@ def merge_files(parts: pl.DataFrame) -> pl.DataFrame:
 
 
 class Headers:
-    """The headers of records; the first header of each name counts."""
+    """Holds the headers of records; the first header of each name counts."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         rows = column.combine_chunks()
-        if isinstance(rows, pa.ChunkedArray):  # an empty column stays one
+        if isinstance(rows, pa.ChunkedArray):  # an empty column remains empty
             rows = pa.concat_arrays(rows.chunks) if rows.chunks else pa.array([], rows.type)
         self._count = len(rows)
         self._owners = pc.list_parent_indices(rows).to_numpy()

@@ -1,7 +1,7 @@
-"""Reports that many records of a run were rejected, and why. Pure.
+"""Reports whether many of a run's records were rejected, and why. Pure.
 
 Every log has a few odd lines. If more than a fifth of all records are rejected, their format is
-probably not known, and the figures of the remaining records mislead.
+probably unknown, and the figures for the remaining records are misleading.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _EXAMPLES: Final = 3
 
 
 class Rejections(NamedTuple):
-    """Many rejected records and the reasons."""
+    """The many rejected records of a run, and the reasons."""
 
     lines: int
     of: int  # records, each once
     reasons: list[tuple[str, int]]  # the most frequent ones
-    place: str  # of a sample of the most frequent reason
+    place: str  # for a sample of the most frequent reason
     sample: str
 
 
 def many_rejected(accounts: Accounts, letters: Sequence[DeadLetters]) -> Rejections | None:
-    """Return the rejected records, or None if they are at most a fifth.
+    """Return the rejected records, or None if they are at most a fifth of all records.
 
-    `letters`: the most frequent reason first.
+    `letters`: dead letters, with the most frequent reason first.
     """
     of = accounts.valid + accounts.dead_letters
     if not letters or not are_many(accounts.dead_letters, of):
@@ -41,10 +41,10 @@ def many_rejected(accounts: Accounts, letters: Sequence[DeadLetters]) -> Rejecti
 
 
 def examples(letters: Sequence[DeadLetters]) -> list[tuple[str, str, str]]:
-    """Return up to three rejected records, each as its reason, its place and its beginning.
+    """Return the reason, place and beginning of up to three rejected records.
 
-    `letters`: the most frequent reason first; each of the first reasons has one, before any has
-    two.
+    `letters`: the most frequent reason first; each of the first reasons gets one example before any
+    gets a second.
     """
     rounds = max((len(each.samples) for each in letters), default=0)
     found = [
@@ -57,16 +57,16 @@ def examples(letters: Sequence[DeadLetters]) -> list[tuple[str, str, str]]:
 
 
 def are_many(lines: int, of: int) -> bool:
-    """Return whether more than a fifth of all records were rejected, which is worth a warning."""
+    """Return whether more than a fifth of all records were rejected, which calls for a warning."""
     return lines > _MANY * of
 
 
 def complaint(
     accounts: Accounts, letters: Sequence[DeadLetters], what: str = "record"
 ) -> str | None:
-    """Say why a run without any valid record has failed; returns None for any other run.
+    """Explain why a run without valid records failed; returns None for any other run.
 
-    `what`: what a record is to the reader, such as a line.
+    `what`: the reader's word for a record, such as a line.
     """
     found = many_rejected(accounts, letters)
     if found is None or accounts.valid:
@@ -77,8 +77,8 @@ def complaint(
 
 
 def nothing_known(entries: int, raw: int, samples: Sequence[tuple[str, str]]) -> str | None:
-    """Say why a run has failed whose entries are all of no known format (SP-2); returns None for
-    any other run.
+    """Explain why a run failed in which no entry has a known format (SP-2); returns None for any
+    other run.
 
     `samples`: places and beginnings of such entries.
     """

@@ -1,4 +1,4 @@
-"""`barnabas report`: turns log files into a page, without a broker and without Spark."""
+"""Implements `barnabas report`, which turns log files into a page without a broker or Spark."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SYSTEM: Final = "system"
 
 
 class _Pipeline(NamedTuple):
-    """Holds what a kind of log needs."""
+    """Holds what is needed to report on one kind of log."""
 
     definition: Definition
     origin: Origin
@@ -112,8 +112,8 @@ def report(paths: tuple[str, ...], kind: str | None, out: Path, as_json: bool, *
 
 @contextmanager
 def _without_pandas() -> Iterator[None]:
-    """Keep pyarrow from importing pandas, which it does at its first conversion and which takes as
-    long as the pass over a hundred thousand lines."""
+    """Keep pyarrow from importing pandas at its first conversion: the import takes as long as the
+    pass over a hundred thousand lines."""
     refusal = _NoPandas()
     sys.meta_path.insert(0, refusal)
     try:
@@ -152,7 +152,7 @@ def _report(
         click.echo(f"{'report':<11} {out}  ({took_s:.1f} s)")
     if not accounts.read:
         raise ConfigError(f"there is no line in {', '.join(files)}")
-    # The page explains what was rejected; a script learns it from the exit code.
+    # The page explains what was rejected; a script learns of it from the exit code.
     what = pipeline.counted.removesuffix("s")
     if (why := complaint(accounts, letters, what)) is not None:
         raise ConfigError(f"{why}; {pipeline.expected}")
@@ -162,7 +162,7 @@ def _report(
 
 
 def _files(given: Iterable[str]) -> list[str]:
-    """Return the files that the arguments name, each once."""
+    """Return each file that the arguments name once."""
     found: dict[str, None] = {}
     for each in given:
         path = Path(each)
@@ -170,7 +170,7 @@ def _files(given: Iterable[str]) -> list[str]:
             found[each] = None
         elif path.is_dir():
             names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
-            # As for the collector, a name with a leading dot is no log.
+            # As in the collector, a file whose name has a leading dot is not a log.
             found.update((str(path / name), None) for name in names if not name.startswith("."))
         else:
             matches = sorted(glob.glob(each, recursive=True))  # noqa: PTH207  # also absolute
@@ -183,7 +183,7 @@ def _files(given: Iterable[str]) -> list[str]:
 
 
 def kind_of(files: list[str]) -> str:
-    """Return the kind of log whose formats fit more of the first lines."""
+    """Return the kind of log whose formats match more of the first lines."""
     import polars as pl
 
     from barnabas_formats.catalogue import catalogue
@@ -200,7 +200,7 @@ def kind_of(files: list[str]) -> str:
     is_cut = pl.repeat(False, len(lines), eager=True)
     access = parse_access(values, is_cut)["reason"].null_count()
     if access == len(lines):
-        return _ACCESS  # the usual case; a line never fits formats of both kinds
+        return _ACCESS  # the usual case; a line never matches formats of both kinds
     received_us = pl.repeat(time.time_ns() // 1_000, len(lines), eager=True)
     rows = parse_system(values, is_cut, received_us, catalogue(_SYSTEM))
     system = rows.filter((pl.col("format") != RAW) & pl.col("reason").is_null()).height
@@ -240,7 +240,7 @@ def _pipeline(kind: str, formats: Path | None, zone: str | None) -> _Pipeline:
 
 def _process(files: list[str], pipeline: _Pipeline, tables: Path | None, *, is_shown: bool) -> View:
     sizes = [Path(file).stat().st_size for file in files if file != STANDARD_INPUT]
-    # A compressed file has more text than bytes, and a stream any number.
+    # A compressed file contains more text than its size suggests, and a stream any amount.
     is_known = len(sizes) == len(files)
     with Progress(sum(sizes) if is_known else None, wanted=is_shown) as progress:
         records = 0
@@ -267,10 +267,10 @@ def _with_tables(directory: Path, pipeline: _Pipeline, records: Iterable[pa.Tabl
         raise ConfigError(f"{directory} is not empty: --tables needs a new directory")
 
     def send(letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
-        return {}  # there is no topic; the table has them
+        return {}  # no topic exists; the table has them
 
     definition = pipeline.definition
-    # Delta's log wants absolute paths.
+    # Delta's log requires absolute paths.
     tables = Tables(directory.absolute(), definition.layout)
     query = Query("report", definition, tables, send)
     for number, batch in enumerate(records):

@@ -1,7 +1,7 @@
-"""Creates the Spark session; no other module does.
+"""Creates the Spark session; no other module creates one.
 
-The pipeline has the same settings on one machine and on a cluster; only the master differs. A new
-session is not guaranteed: Spark has one per process.
+The settings are the same on one machine and on a cluster; only the master differs. The session is
+not always a new one, because Spark has one per process.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from pyspark_barnabas.workers import python_for_workers
 LOCAL = "local[*]"
 
 SHORT_LIVED = {
-    # Java's second compiler pays off after minutes; in a run of seconds it takes cores away from
-    # the work (a third of all CPU time, measured). The first compiler compiles everything,
+    # Java's second compiler pays off only after minutes. In a run of seconds it takes cores away
+    # from the work: a third of all CPU time, as measured. The first compiler compiles everything,
     # including the large methods that Spark generates.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods",
 }
-"""Settings for a session that ends soon."""
+"""The settings for a short-lived session."""
 
 _SETTINGS = {
-    # Times are the same on every machine.
+    # This makes times the same on every machine.
     "spark.sql.session.timeZone": "UTC",
     # Micro-batches are small; the default of 200 would be 200 almost empty tasks.
     "spark.sql.shuffle.partitions": "4",
-    # Otherwise Parquet gets a type for times (INT96) that only Spark still writes.
+    # Otherwise, Parquet files would use a type for times (INT96) that only Spark still writes.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
 _LOCAL_SETTINGS = {
-    # A laptop's host name need not resolve, and no other host should connect.
+    # A laptop's host name may not resolve, and no other host should connect.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
@@ -60,11 +60,11 @@ def start_session(
 ) -> SparkSession:
     """Start a session on `master`, in which `settings` override the pipeline's own.
 
-    `log`: the file that receives what the Java side writes to standard error; None does not
-    redirect it. `keep_open`: file descriptors that the Java process inherits and so holds until it
+    `log`: the file that receives the Java side's standard error, or None not to redirect it.
+    `keep_open`: file descriptors that the Java process inherits and therefore keeps open until it
     exits.
 
-    Raises `ConfigError` if there is no Java or it does not start.
+    Raises `ConfigError` if Java is missing or does not start.
     """
     provide_java(os.environ)
     if "PYSPARK_PYTHON" not in os.environ:
@@ -82,8 +82,8 @@ def start_session(
 
 def _launch(conf: SparkConf, log: Path | None, keep_open: tuple[int, ...]) -> Any:
     launch: Callable[[SparkConf, dict[str, Any]], Any] = launch_gateway
-    # It has a separate session, so that Ctrl-C reaches only us and we stop Spark cleanly; it ends
-    # by itself when our end of its standard input closes, even after kill -9.
+    # The Java process gets a separate session, so that Ctrl-C reaches only us and we can stop Spark
+    # cleanly. It exits on its own when our end of its standard input closes, even after kill -9.
     options: dict[str, Any] = {"pass_fds": keep_open, "start_new_session": True}
     try:
         if log is None:

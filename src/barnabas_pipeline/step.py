@@ -1,9 +1,9 @@
-"""Processes one batch: from the state before it to the state after it.
+"""Processes one batch, from the state before it to the state after it.
 
     positions before ─▶ one pass ─▶ commits of all tables ─▶ dead letters ─▶ control table
 
-If the process is killed between any two of these, the batch is repeated with the same result: it
-starts from the state that the control table names, and earlier commits are recognised.
+If the process is killed between any two of these steps, the batch is repeated with the same result:
+it starts from the state that the control table names, and commits already made are recognised.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Query(NamedTuple):
     send: Send
 
     def take(self, batch: int, tasks: Tasks) -> None:
-        """Process a batch; has no effect if it is already committed.
+        """Process a batch; this has no effect if it is already committed.
 
-        Raises `ConfigError` or `NotExactlyOnce` if the tables cannot be those of this query.
+        Raises `ConfigError` or `NotExactlyOnce` if the tables cannot belong to this query.
         """
         tables, layout = self.tables, self.definition.layout
         before = tables.control()
-        # After a crash Spark repeats a batch that is done but not marked as done.
+        # After a crash, Spark repeats a batch that is done but not marked as done.
         if not tables.is_next(batch, self.id, before):
             return
         work = self.definition.work(Snapshot.at(tables, before) if before else None)
@@ -58,7 +58,7 @@ class Query(NamedTuple):
         letters_end = before.dead_letters_end if before else {}
         if found.letters.num_rows:
             letters_end = self.send(found.letters, batch, since=letters_end)
-        # The newest time never goes back: a batch may have only older lines.
+        # The newest time never decreases, although a batch may contain only older lines.
         times = (layout.newest_s(found.parts), before.newest_s if before else None)
         newest_s = max((each for each in times if each is not None), default=None)
         tables.conclude(batch, self.id, newest_s, letters_end)

@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM: requests to end a run.
+"""Handles Ctrl-C and SIGTERM as requests to end a run.
 
-A run is interrupted immediately, and closes its resources on the way out; the next run continues.
-But while Spark is working, an interrupt would break the connection to its Java side; then the
-request is only recorded (`patiently`) until it comes a second time.
+A run is interrupted immediately and closes its resources as it exits; the next run continues from
+there. While Spark is working, however, an interrupt would break the connection to its Java side.
+The request is then only recorded (`patiently`), unless it comes a second time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import FrameType
 
 
 class Stop:
-    """The request to end, and its signal."""
+    """Holds the request to end, and its signal."""
 
     def __init__(self) -> None:
         self._is_patient = False
@@ -25,7 +25,7 @@ class Stop:
     def listen(self) -> None:
         """Handle the signals.
 
-        Call it again after a library has replaced the handlers. It works only in the main thread.
+        Call this again after a library has replaced the handlers. It works only in the main thread.
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
@@ -40,7 +40,7 @@ class Stop:
             self._is_patient = False
 
     def wait(self, seconds: float) -> bool:
-        """Sleep unless an end is requested; returns whether it is."""
+        """Sleep unless an end is requested; returns whether one is."""
         return self.requested.wait(seconds)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

@@ -1,7 +1,7 @@
 """Prints a run's output on the terminal: its steps, and the account at the end.
 
-It goes to standard output; `__main__` reports errors. On a terminal, a step that takes a while
-shows what it is doing, and for how many seconds, until its own line replaces that.
+Output goes to standard output; `__main__` reports errors. On a terminal, a step that takes a while
+shows what it is doing and for how long, until its final line replaces this.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Steps:
     def step(self, label: str, doing: str) -> Iterator[list[str]]:
         """Time a step; append its texts to the list that this yields.
 
-        `doing`: says what the step does, until it has ended.
+        `doing`: the text that says what the step does, until it has ended.
         """
         begin_s = time.monotonic()
         results: list[str] = []
@@ -44,7 +44,7 @@ class Steps:
 
     @contextmanager
     def meanwhile(self, label: str, doing: str) -> Iterator[None]:
-        """Show on a terminal what is being done, while it is being done."""
+        """Show on a terminal what is being done until the block ends."""
         begin_s = time.monotonic()
         if not self._is_terminal:
             yield
@@ -71,7 +71,7 @@ class Steps:
 
 
 def account(accounts: Accounts) -> str:
-    """Return the line of counts that has to add up."""
+    """Return the line of counts, which must add up."""
     sign = "=" if accounts.balance else "≠"
     return (
         f"read {accounts.read:,} {sign} valid {accounts.valid:,}"

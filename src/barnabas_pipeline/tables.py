@@ -1,14 +1,14 @@
-"""The pipeline's tables, each a separate Delta table, and the control table over them.
+"""Reads and writes the pipeline's tables, each a Delta table, and the control table over them.
 
     events/  dead_letters/  ...     a row is written once
     sessions/  files/  ...          a batch adds its part, readers merge the parts
     control/                        one row: the last complete batch, and its version of each table
 
-Delta has no commit across tables. So each commit names its query and micro-batch, a batch commits
-all tables and then the control table, and readers use the versions named by the control table. A
-batch that was interrupted between two commits is repeated: it reads the state that the control
-table names, and its earlier commits are recognised. The cost of a batch depends only on its own
-size; at intervals small files are merged, together with their parts.
+Delta has no commits that span tables. So each commit names its query and micro-batch, a batch
+commits to all tables and then to the control table, and readers use the versions that the control
+table names. A batch that was interrupted between two commits is repeated: it reads the state that
+the control table names, and its earlier commits are recognised. The cost of a batch depends only on
+its own size. At intervals, small files are merged, together with the parts in them.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ _CONTROL_SCHEMA: Final = pa.schema(
 )
 _COMPACT_EVERY: Final = 32  # batches
 _AT_ONCE: Final = 4  # tables
-_LOG_KEPT_HOURS: Final = 1  # before the newest checkpoint that is older
+_LOG_KEPT_HOURS: Final = 1  # before the newest checkpoint older than this
 
 
 class Control(NamedTuple):
-    """The state of the tables: every batch of a query up to this one."""
+    """The state of the tables after every batch of a query up to this one."""
 
     batch: int
     query: str  # the streaming query's id, which its checkpoint keeps
@@ -70,7 +70,7 @@ class Control(NamedTuple):
 
 
 class Tables:
-    """All tables of one pipeline, in a directory shared by all of Spark's processes."""
+    """The tables of one pipeline, in a directory shared by all of Spark's processes."""
 
     def __init__(self, directory: Path, layout: Layout) -> None:
         """Raises `ConfigError` if an earlier version of the pipeline wrote the tables."""
@@ -88,7 +88,7 @@ class Tables:
     def control(self) -> Control | None:
         """Return the state, or None before the first batch.
 
-        Raises `ConfigError` for other tables.
+        Raises `ConfigError` if the tables are not this pipeline's.
         """
         path = self._path(_CONTROL)
         if not DeltaTable.is_deltatable(path):
@@ -108,7 +108,7 @@ class Tables:
         )
 
     def parts(self, name: str, version: int | None) -> pa.Table:
-        """Return the stored rows of a table; they are parts if it is a merged table.
+        """Return the stored rows of a table; for a merged table, they are parts.
 
         `version`: None if the table did not exist yet.
         """
@@ -116,24 +116,24 @@ class Tables:
         if version is None:
             return schema.empty_table()
         stored = self.dataset(name, version).to_table()
-        # A column that a later version added is null in rows written before.
+        # A column that a later version added is null in rows written before it.
         for field in schema:
             if field.name not in stored.schema.names:
                 stored = stored.append_column(field, pa.nulls(stored.num_rows, field.type))
         return stored.select(schema.names).cast(schema)
 
     def dataset(self, name: str, version: int | None = None) -> Any:
-        """Return the rows of a table as a dataset that has not been read yet. `version`: None is
-        the newest.
+        """Return a table's rows as a dataset that has not been read yet. `version`: None means the
+        newest.
 
-        It is read through Arrow's own file system: threads that read through deltalake's may abort
-        a process that is ending, or keep it from ending (pyarrow 26).
+        It is read through Arrow's own file system: with deltalake's, reading threads may abort a
+        process that is exiting, or keep it from exiting (pyarrow 26).
         """
         table = DeltaTable(self._path(name), version=version)
         return table.to_pyarrow_dataset(filesystem=filesystem(self._options(name)))
 
     def positions(self, control: Control | None) -> Positions:
-        """Return the highest position seen of each file."""
+        """Return the highest position seen in each file."""
         if control is None:
             return {}
         files = self.layout.merge("files", self.parts("files", control.versions["files"]))
@@ -143,8 +143,8 @@ class Tables:
     # ---- writing ----
 
     def check_query(self, query: str | None) -> None:
-        """Raise `ConfigError` unless these tables come from this query (None: from no query
-        yet)."""
+        """Raise `ConfigError` unless this query wrote these tables (None: no query has written
+        any)."""
         control = self.control()
         made_by = control.query if control else None
         if made_by != query:
@@ -154,7 +154,7 @@ class Tables:
             )
 
     def is_next(self, batch: int, query: str, control: Control | None) -> bool:
-        """Return whether a batch must be written; False if it is already committed."""
+        """Return whether a batch must be written, which is false if it is already committed."""
         if control is None:
             done = -1
         elif control.query == query:
@@ -177,13 +177,13 @@ class Tables:
         return {name: self._path(name) for name in self.layout.growing}
 
     def commit(self, batch: int, query: str, found: Outcome) -> None:
-        """Commit a batch to every table but the control table."""
+        """Commit a batch to every table except the control table."""
         self._of_each(lambda name: self.commit_to(name, batch, query, found))
 
     def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
         """Commit a batch to one table; returns False if it was already committed."""
         schema = self._all[name]
-        # Tasks have written rows already; parts are merged first, so the driver writes them.
+        # Tasks have already written the rows; parts are merged first, so the driver writes them.
         if name in self.layout.growing:
             files: Sequence[DataFile] = found.files[name]
         else:
@@ -191,8 +191,8 @@ class Tables:
         options = self._options(name, batch)
         if not DeltaTable.is_deltatable(options.path):
             before = self.control()
-            # A table that a later version of the pipeline added begins with this batch. One that
-            # the control table names was lost, which the commit refuses.
+            # A table that a later version of the pipeline added begins with this batch. If the
+            # control table names this table, it was lost, and the commit refuses it.
             if before is not None and name not in before.versions:
                 options = options._replace(begins=batch)
         return Table(options).commit(schema, files, overwrite=False, query=query)
@@ -200,10 +200,10 @@ class Tables:
     def conclude(
         self, batch: int, query: str, newest_s: int | None, dead_letters_end: Mapping[int, int]
     ) -> None:
-        """Make a batch visible that has been committed to all tables."""
+        """Make a batch that has been committed to all tables visible."""
         if (batch + 1) % _COMPACT_EVERY == 0:
-            # Before the control table, so that it names no version of which a vacuum removes
-            # files after the pipeline has not run for long.
+            # This precedes the control table's commit, so that the control table names no version
+            # whose files a vacuum removes after the pipeline has not run for a long time.
             self.tidy()
         versions = self._of_each(lambda name: self._version_of(name, batch))
         row = {
@@ -215,8 +215,8 @@ class Tables:
         }
         self.replace_control(batch, query, row)
         if (batch + 1) % _COMPACT_EVERY == 0:
-            # Only now: until the control table names these versions, readers need older ones, and
-            # a driver that was killed, maybe long ago, has to begin with them.
+            # This happens only now: until the control table names these versions, readers need
+            # older ones, and a driver that was killed, perhaps long ago, has to begin with those.
             self._drop_old(versions)
 
     def replace_control(self, batch: int, query: str, row: Mapping[str, Any]) -> None:
@@ -226,7 +226,7 @@ class Tables:
         Table(options).commit(_CONTROL_SCHEMA, files, overwrite=True, query=query)
 
     def tidy(self) -> None:
-        """Merge small files and the parts in them. A failure is retried the next time."""
+        """Merge small files and the parts in them. After a failure, the next call tries again."""
         for name in self._all:
             try:
                 compact(self._options(name), self._merge_of(name))
@@ -240,7 +240,7 @@ class Tables:
     def _drop_old(self, versions: Mapping[str, int]) -> None:
         """Remove old log entries, and files that no version of the last week needs.
 
-        A failure is retried the next time.
+        After a failure, the next call tries again.
         """
         for name in (*self._all, _CONTROL):
             try:
@@ -254,8 +254,8 @@ class Tables:
                 )
 
     def _of_each(self, do: Callable[[str], T]) -> dict[str, T]:
-        """Call `do` for every table but the control table, several at once: the time is mostly
-        the disk's."""
+        """Call `do` for every table except the control table, several at a time, because most of
+        the time is spent waiting for the disk."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return dict(zip(self._all, pool.map(do, self._all), strict=True))
 
@@ -268,17 +268,17 @@ class Tables:
                 "path": self._path(name),
                 "txnAppId": self.layout.application,
                 "logRetentionHours": str(_LOG_KEPT_HOURS),
-                "mergeSchema": "true",  # a later version of the pipeline adds columns
+                "mergeSchema": "true",  # a later version of the pipeline may add columns
             }
         )
-        # `conclude` cuts the logs, once readers need no older version.
+        # `conclude` truncates the logs once readers need no older version.
         return options._replace(version=batch, cuts_log=False)
 
     def _version_of(self, name: str, batch: int) -> int:
-        """Return the newest version with this batch and no later one: of two drivers, the other
-        may have gone on."""
-        # A version keeps the numbers of those before it, so a compaction of the batch's files has
-        # the same number, and is found first.
+        """Return the newest version that contains this batch and no later one: if two drivers run,
+        the other may be ahead."""
+        # A version inherits batch numbers from those before it, so a compaction of the batch's
+        # files has the same number and is found first.
         table = DeltaTable(self._path(name))
         while (found := table.transaction_version(self.layout.application)) != batch:
             assert found is not None and found > batch, f"{table.table_uri} has lost batch {batch}"

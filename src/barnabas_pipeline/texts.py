@@ -1,4 +1,4 @@
-"""Decodes bytes of records as text."""
+"""Decodes the bytes of records as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def texts(values: pl.Series) -> pl.Series:
     """Return the values as texts, with null for a value that is not UTF-8."""
     try:
         return values.cast(pl.String)
-    except pl.exceptions.ComputeError:  # names no row
+    except pl.exceptions.ComputeError:  # names no rows
         return pl.Series([_text(value) for value in values], dtype=pl.String)
 
 

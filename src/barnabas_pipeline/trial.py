@@ -1,4 +1,4 @@
-"""Parses the lines of one file as the jobs do, and returns what each of them becomes."""
+"""Parses the lines of one file as the jobs do, and returns the result for each record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from barnabas_pipeline.logs import log_lines
 
 
 class Tried(NamedTuple):
-    """A record: its number in the file, and what it says, as `values` returns it."""
+    """A record's number in the file, and its content as `values` returns it."""
 
     number: int
     values: dict[str, object]
@@ -30,7 +30,7 @@ class Tried(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """Formats of one kind, of which `only` is tried if it is named."""
+    """The formats of one kind; if `only` is given, no other format is tried."""
 
     kind: str
     own: tuple[Format, ...]
@@ -38,7 +38,8 @@ class Trial(NamedTuple):
     only: str | None = None
 
     def try_file(self, path: str) -> Iterator[Tried]:
-        """Yield what the records of a file become, a portion of the file at a time in memory.
+        """Yield the results for a file's records, holding one portion of the file in memory at a
+        time.
 
         Raises `ConfigError` if it cannot be read.
         """
@@ -58,7 +59,7 @@ class Trial(NamedTuple):
         ]
 
     def _system(self, values: pl.Series, is_cut: pl.Series) -> list[dict[str, object]]:
-        # No time of a line is this one, which stands for a line without a time.
+        # No line has this time, which marks a line without a time.
         received_us = time.time_ns() // 1_000_000 * 1_000 + 1
         formats = tuple(each for each in (*self.own, *self.known) if self.only in (None, each.name))
         received = pl.repeat(received_us, len(values), dtype=pl.Int64, eager=True)
@@ -78,7 +79,7 @@ class Trial(NamedTuple):
 
 
 def _shown(line: Line, found: dict[str, object]) -> dict[str, object]:
-    """Return what a line says, with the line itself if no format fits."""
+    """Return a line's fields, or the line itself if no format matches."""
     text = line.text.decode("utf-8", "replace")
     if "reason" in found:
         return {"format": None, **found, "message": text}

@@ -1,4 +1,4 @@
-"""Reads the state of a pipeline's tables, wherever they are: on disk, or in memory."""
+"""Defines access to the state of a pipeline's tables, whether on disk or in memory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import polars as pl
 
 
 class View(ABC):
-    """All tables of a pipeline as of the same batch."""
+    """Reads all tables of a pipeline as of the same batch."""
 
     @property
     @abstractmethod
     def newest_s(self) -> int | None:
-        """The time of the newest line, in seconds since the epoch; None without a line."""
+        """The time of the newest line, in seconds since the epoch, or None if there are no
+        lines."""
 
     @abstractmethod
     def frame(self, name: str) -> pl.DataFrame:
@@ -32,5 +33,5 @@ class View(ABC):
     ) -> list[dict[str, Any]]:
         """Return up to `number` rows of a table whose rows are written once.
 
-        `of`: the values that columns of these rows have.
+        `of`: the values that the rows must have, by column.
         """

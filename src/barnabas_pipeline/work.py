@@ -1,4 +1,4 @@
-"""Defines the work on a batch of records, and its results, wherever it runs.
+"""Defines the work on a batch of records and its results, wherever it runs.
 
     records ─▶ part ─▶ finish ─┬▶ rows of the growing tables
                                └▶ parts of all other tables, merged
@@ -46,13 +46,12 @@ class Work(Protocol):
     def part(self, records: pa.Table, seen: Positions) -> Part:
         """Process records.
 
-        Runs in the tasks, to which it is sent pickled. `seen`: the state before the batch.
+        It runs in the tasks, to which it is sent pickled. `seen`: the state before the batch.
         """
         ...
 
     def finish(self, found: Outcome) -> Outcome:
-        """Process `Outcome.left` in the driver; rows of growing tables that this yields are in
-        `Outcome.rows`.
+        """Process `Outcome.left` in the driver; new rows of growing tables are in `Outcome.rows`.
 
         The result must not depend on how records are distributed over tasks.
         """
@@ -69,5 +68,5 @@ class Definition(Protocol):
     def layout(self) -> Layout: ...
 
     def work(self, before: View | None) -> Work:
-        """Return the work on the batch that follows this state; None stands for no state yet."""
+        """Return the work on the batch that follows this state; None means no state yet."""
         ...

@@ -1,4 +1,4 @@
-"""The output directory of a run: its layout, and its lock.
+"""Manages the output directory of a run: its layout and its lock.
 
     broker/        the broker's log            tables/      parquet (tables.py)
     registry.json  positions of the files      checkpoint/  the streaming query's
@@ -7,7 +7,7 @@
     lock           held while a run uses the directory
     cluster.id     instead of broker/, if the lines are sent to a cluster: its id
 
-The files belong together: a broker's log without its checkpoint would be counted again.
+The files belong together: if the checkpoint were lost, the broker's log would be counted again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Workspace:
     """An output directory, locked from construction to `close`. Use it as a context manager."""
 
     def __init__(self, directory: Path, *, patience_s: float = LOCK_PATIENCE_S) -> None:
-        """Raises `ConfigError` if it is not writable, or another run uses it."""
+        """Raises `ConfigError` if it is not writable or another run uses it."""
         self.directory = directory
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -40,8 +40,8 @@ class Workspace:
         self._lock(patience_s)
 
     def _lock(self, patience_s: float) -> None:
-        # Spark's Java process holds the lock as well (it inherits the descriptor) and outlives a
-        # killed run by a moment, in which it might still be writing.
+        # Spark's Java process inherits the descriptor and so holds the lock as well. It briefly
+        # outlives a killed run, and might still be writing.
         give_up_at = time.monotonic() + patience_s
         while True:
             try:
@@ -65,8 +65,8 @@ class Workspace:
             )
 
     def check_cluster(self, cluster_id: str) -> None:
-        """Raise `ConfigError` if the lines were previously sent elsewhere: offsets are valid in
-        only one log."""
+        """Raise `ConfigError` if the lines were previously sent elsewhere, because offsets are
+        valid in only one log."""
         if self.broker.exists():
             raise ConfigError(
                 f"the tables in {self.directory} are of lines in a broker of their own: leave"
@@ -74,7 +74,7 @@ class Workspace:
             )
         known = self._cluster_id()
         if known is None:
-            # Atomic: after a crash a part of an id would name another cluster.
+            # This is atomic, because part of an id, left by a crash, would name another cluster.
             written = self._cluster_file.with_suffix(".new")
             written.write_text(f"{cluster_id}\n", "utf-8")
             written.replace(self._cluster_file)
@@ -91,7 +91,7 @@ class Workspace:
             return None
 
     def is_full(self) -> bool:
-        """Return whether the disk is full, that is, less than 8 MiB are free."""
+        """Return whether the disk is full, meaning that less than 8 MiB is free."""
         return shutil.disk_usage(self.directory).free < _LEAST_FREE_BYTES
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""Alerts by rule over the tables of a pipeline, and the ways they are sent."""
+"""Evaluates alert rules on a pipeline's tables and sends the incidents that they find."""

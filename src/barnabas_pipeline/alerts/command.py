@@ -1,4 +1,4 @@
-"""`barnabas alerts`: evaluates the rules of alerts over the tables of a pipeline."""
+"""Implements `barnabas alerts`, which evaluates alert rules on a pipeline's tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from barnabas_pipeline.snapshot import Snapshot
 
 EXIT_FIRING: Final = 3
 _WITH_LINES: Final = 200
-"""The number of incidents whose lines are looked for, the firing ones first."""
+"""The maximum number of incidents for which example lines are looked up, firing ones first."""
 
 
 @command_group(name="alerts")
@@ -75,7 +75,7 @@ def check(rules: Path, tables: Path, send: bool, as_json: bool) -> int:
       barnabas alerts check --rules rules.toml --tables out-logs/tables --send --json
     """
     wanted = read_rules(rules)
-    # Delta's log wants absolute paths.
+    # Delta's log requires absolute paths.
     directory = tables.absolute()
     name, layout = _pipeline(directory)
     clock = datetime.now(UTC)
@@ -112,7 +112,7 @@ def check(rules: Path, tables: Path, send: bool, as_json: bool) -> int:
 
 
 def _pipeline(directory: Path) -> tuple[str, Layout]:
-    """Return the name and the layout of the pipeline whose tables a directory has."""
+    """Return the name and the layout of the pipeline whose tables are in a directory."""
     if (directory / "entries").is_dir():
         from barnabas_pipeline.logs.definition import LOGS
 
@@ -135,7 +135,7 @@ def _print(shown: list[tuple[Incident, list[Line]]]) -> None:
     for each, lines in shown:
         began = each.start.strftime("%Y-%m-%d %H:%M:%S")
         end = "" if each.end is None else each.end.strftime(" to %Y-%m-%d %H:%M:%S")
-        # The summary has text of logs, which may be anything.
+        # The summary quotes log text, which may contain anything.
         what = printable(each.summary)
         click.echo(f"{'FIRING' if each.end is None else 'over':<7}{each.alert}: {what}")
         click.echo(f"       {began}{end} UTC, incident {each.id}")

@@ -1,8 +1,8 @@
-"""Finds the incidents that rules describe, in the tables of a pipeline. Pure.
+"""Finds the incidents that rules describe in a pipeline's tables. Pure.
 
-Time is that of the lines: `now` is the newest line's, so that a run over history finds what a
-service found while it was written. An incident lasts as long as its condition holds; interruptions
-shorter than the rule's window are part of it.
+Time means the time in the lines: `now` is the time of the newest line, so a run over old logs finds
+the same incidents that a service found while the logs were being written. An incident lasts as long
+as its condition holds; interruptions shorter than the rule's window do not end it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _MINUTE_S: Final = 60
 
 
 def check_kinds(rules: Rules, name: str) -> None:
-    """Raise `ConfigError` if a rule is of a kind that the tables of a pipeline do not have.
+    """Raise `ConfigError` if the pipeline's tables do not support a rule's kind.
 
-    `name`: the pipeline's, `logs` or `behaviour`.
+    `name`: the pipeline's name, `logs` or `behaviour`.
     """
     for rule in rules.alerts:
         own = _PIPELINE_OF.get(rule.kind, name)
@@ -44,7 +44,8 @@ def check_kinds(rules: Rules, name: str) -> None:
 
 
 def find_incidents(view: View, rules: Rules, now: datetime) -> list[Incident]:
-    """Return the incidents as of `now` that last, or ended in the lookback; the oldest first."""
+    """Return, oldest first, the incidents that are ongoing at `now` or ended within the
+    lookback."""
     found = [each for rule in rules.alerts for each in _KINDS[rule.kind](view, rule, now)]
     earliest = now - rules.lookback
     return sorted(
@@ -54,14 +55,14 @@ def find_incidents(view: View, rules: Rules, now: datetime) -> list[Incident]:
 
 
 class _At(NamedTuple):
-    """A rule, and the time as of which it is evaluated."""
+    """A rule and the time for which it is evaluated."""
 
     rule: Rule
     now: datetime
 
 
 class _Counts(NamedTuple):
-    """Counts by minute, since the epoch; each minute once, in their order."""
+    """Counts by minute since the epoch; each minute occurs once, in order."""
 
     minutes: np.ndarray
     lines: np.ndarray
@@ -69,7 +70,7 @@ class _Counts(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Consecutive minutes at which a condition holds; `end` is excluded."""
+    """Consecutive minutes in which a condition holds; `end` is exclusive."""
 
     start: int
     end: int
@@ -88,7 +89,7 @@ def _rates(view: View, rule: Rule, now: datetime) -> list[Incident]:
     counts = view.frame("template_minutes").filter(pl.col("template").is_in(list(texts)))
     found = []
     for (template,), rows in counts.sort("template").group_by(["template"], maintain_order=True):
-        # The text may become more general, the id does not change.
+        # The text may become more general, but the id does not change.
         shown = ("template", (str(template),))
         label = f'"{texts[template]}"'
         found += _rate_incidents(rows, _At(rule, now), f"template {template}", shown, label)
@@ -96,7 +97,7 @@ def _rates(view: View, rule: Rule, now: datetime) -> list[Incident]:
 
 
 def _templates(view: View, rule: Rule) -> pl.DataFrame:
-    """Return the templates that a rule names by id or by a part of their text; all without it."""
+    """Return the templates that a rule names by id or by part of their text, or all by default."""
     templates = view.frame("templates").sort("number")
     if rule.format is not None:
         templates = templates.filter(pl.col("format") == rule.format)
@@ -148,7 +149,7 @@ def _error_shares(view: View, rule: Rule, now: datetime) -> list[Incident]:
 
 
 def _counts(rows: pl.DataFrame, lines: str, of: str, now: datetime) -> _Counts:
-    """Sum the counts of each minute up to `now`: a clock may be ahead."""
+    """Sum the counts of each minute up to `now`, because some clocks may be ahead."""
     sums = (
         rows.filter(pl.col("minute") <= now)
         .group_by("minute")
@@ -164,10 +165,10 @@ def _runs(
     at: _At,
     is_met: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> list[_Run]:
-    """Return the runs of minutes at which the sums of the window up to them meet a condition.
+    """Return the runs of minutes in which the sum over the preceding window meets a condition.
 
-    A minute's count enters the window then, and leaves it a window later: between these events the
-    sums do not change, however far apart they are.
+    A minute's count enters the window at that minute and leaves it one window length later. Between
+    these events the sums do not change, however far apart the events are.
     """
     if not len(counts.minutes):
         return []
@@ -180,7 +181,7 @@ def _runs(
     present = int(at.now.timestamp()) // _MINUTE_S + 1
     runs: list[_Run] = []
     for i in np.flatnonzero(is_met(lines, of)):
-        # After the last event the window is empty, and a condition is not met without lines.
+        # After the last event the window is empty, and no condition is met without lines.
         end = int(times[i + 1])
         each = _Run(int(times[i]), end, int(lines[i]), int(of[i]))
         if runs and runs[-1].end == each.start:
@@ -211,7 +212,7 @@ def _incident(
 ) -> Incident:
     rule, now = at
     start, end = (datetime.fromtimestamp(each * _MINUTE_S, UTC) for each in (run.start, run.end))
-    # Until a window has passed, it may go on.
+    # Until a window has passed, it may continue.
     over = end if end + rule.window <= now else None
     example = Example(*shown, since=start - rule.window + MINUTE, until=over or now + _SECOND)
     return Incident(rule.name, rule.kind, subject, start, over, summary, example)
@@ -241,7 +242,7 @@ def _event(
     summary: str,
     example: Example,
 ) -> Incident:
-    """Return the incident of what happens at a time; it is over a window later."""
+    """Return the incident for an event at a single time; it is over one window later."""
     rule, now = at
     first, last = times
     end = last + rule.window
@@ -260,7 +261,7 @@ def _silences(view: View, rule: Rule, now: datetime) -> list[Incident]:
         rows = named.group_by("format", "component").agg(pl.col("last").max()).sort(pl.all())
         last_lines = list(rows.iter_rows())
     else:
-        # Those of the page: busy before, with dozens of lines missing.
+        # These are the page's silences: busy before, with dozens of lines missing.
         last_lines = [(each.format, each.component, each.last) for each in silences(components)]
     found = []
     for name, component, last in last_lines:
@@ -286,7 +287,7 @@ def _break_ins(view: View, rule: Rule, now: datetime) -> list[Incident]:
         visits: list[list[tuple[datetime, datetime]]] = []
         for first, last in rows.select("first", "last").iter_rows():
             times = (first if first >= each.first else last, last)
-            # Later ones are an incident of their own, since the first has been over.
+            # Later ones form a separate incident, because the first one was over.
             if visits and times[0] < visits[-1][-1][1] + rule.window:
                 visits[-1].append(times)
             else:
@@ -307,7 +308,7 @@ def _break_ins(view: View, rule: Rule, now: datetime) -> list[Incident]:
 
 
 def _rejected_shares(view: View, rule: Rule, now: datetime) -> list[Incident]:
-    """Return the files of which many lines are rejected now; dead letters have no time."""
+    """Return the files with many rejected lines; as dead letters have no time, `now` is used."""
     found = []
     columns = ("file", "valid", "dead_letters")
     sums = view.frame("files").select(columns).group_by("file").sum().sort("file")

@@ -1,4 +1,4 @@
-"""An incident of an alert, and the lines that show it."""
+"""Defines an alert's incident, and finds the lines that show it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from barnabas_pipeline.accounts import excerpt, place_in_file
 from barnabas_pipeline.snapshot import Snapshot
 
 LINES = 3
-"""The number of example lines of an incident."""
+"""The maximum number of example lines for an incident."""
 
 
 class Example(NamedTuple):
-    """Describes the rows that show an incident: those of a table with one of these values."""
+    """Describes the rows that show an incident: the rows of a table with one of these values."""
 
     table: str
     column: str | None = None
@@ -26,7 +26,7 @@ class Example(NamedTuple):
 
 
 class Incident(NamedTuple):
-    """What a rule found. `end` is None while it lasts."""
+    """An incident that a rule found. `end` is None while it lasts."""
 
     alert: str
     kind: str
@@ -38,12 +38,12 @@ class Incident(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The identity, which the same tables give again, and which outlives restarts."""
+        """The identity, which is the same after a restart and whenever the same tables are read."""
         parts = (self.alert, self.subject, self.start.isoformat())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
     def is_of(self, other: Incident) -> bool:
-        """Return whether both are the same: late lines may move the start of one."""
+        """Return whether both are the same incident: late lines may move its start."""
         return (
             (self.alert, self.subject) == (other.alert, other.subject)
             and (other.end is None or self.start < other.end)
@@ -52,12 +52,12 @@ class Incident(NamedTuple):
 
 
 class Line(NamedTuple):
-    place: str  # empty if it is from no file
+    place: str  # empty if it comes from no file
     text: str
 
 
 def lines_of(incident: Incident, snapshot: Snapshot) -> list[Line]:
-    """Return some lines that show the incident, as long as a page's; fewer if there are fewer."""
+    """Return up to `LINES` lines that show the incident, shortened as on a page."""
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
     wanted = incident.example

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 FIRING: Final = "firing"
 RESOLVED: Final = "resolved"
 MOST_KNOWN: Final = 10_000
-"""The number of incidents that are remembered; more are left out until some are forgotten."""
+"""The maximum number of incidents remembered; further ones wait until some are forgotten."""
 
 
 class Known(NamedTuple):
@@ -33,10 +33,10 @@ class Known(NamedTuple):
         return self._replace(sent={**self.sent, sink: status})
 
     def due(self, sink: str) -> str | None:
-        """Return the status that is to be sent to a sink, or None."""
+        """Return the status that must be sent to a sink, or None."""
         sent = self.sent.get(sink)
-        # An incident that began and ended between two evaluations is sent as firing, too: it is
-        # news. One that late lines have continued is news again.
+        # An incident that began and ended between two evaluations is news, so it is also sent as
+        # firing. An incident that late lines have continued is news again.
         if sent is None or (sent == RESOLVED and self.incident.end is None):
             return FIRING
         return RESOLVED if sent == FIRING and self.incident.end is not None else None
@@ -45,7 +45,8 @@ class Known(NamedTuple):
 def recipients(known: Known, rules: Rules) -> tuple[str, ...]:
     """Return the sinks of an incident's alert.
 
-    After an alert was removed from the file, those that have heard of the incident learn its end.
+    If the alert was removed from the file, the sinks that were told of the incident are told when
+    it ends.
     """
     for rule in rules.alerts:
         if rule.name == known.incident.alert:
@@ -56,7 +57,7 @@ def recipients(known: Known, rules: Rules) -> tuple[str, ...]:
 def update(
     known: Sequence[Known], found: Sequence[Incident], rules: Rules, now: datetime
 ) -> list[Known]:
-    """Return what is known after an evaluation that has found these incidents."""
+    """Return the known incidents after an evaluation that has found these."""
     of_subject: dict[tuple[str, str], list[Known]] = {}
     for each in known:
         of_subject.setdefault((each.incident.alert, each.incident.subject), []).append(each)
@@ -68,18 +69,18 @@ def update(
             new.append(Known(incident))
             continue
         before.remove(same)
-        # It keeps its identity, also if late lines have moved its start.
+        # It keeps its identity even if late lines have moved its start.
         result.append(same._replace(incident=incident._replace(start=same.incident.start)))
     for each in (each for some in of_subject.values() for each in some):
         ended = each
         if each.incident.end is None:
             ended = each._replace(incident=each.incident._replace(end=now))
-        # Older ones are not found again, so what is not due to any sink can be forgotten.
+        # Older ones are not found again, so they can be forgotten unless they are due to a sink.
         is_due = any(ended.due(sink) is not None for sink in recipients(ended, rules))
         is_recent = ended.incident.end is not None and ended.incident.end >= now - rules.lookback
         if is_due or is_recent:
             result.append(ended)
-    # Not the known ones: they would be found again, and sent again.
+    # Known ones are not left out: they would be found again and sent again.
     room = max(0, MOST_KNOWN - len(result))
     if len(new) > room:
         _log.warning("more than %d incidents: %d are left out", MOST_KNOWN, len(new) - room)

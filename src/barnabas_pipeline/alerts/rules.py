@@ -1,4 +1,4 @@
-"""The rules of alerts, and the sinks that incidents are sent to, as a user's file has them.
+"""Reads alert rules, and the sinks to which incidents are sent, from a user's file.
 
 lookback = "1d"                 # incidents that were over before this are not sent
 
@@ -36,18 +36,18 @@ _UNITS: Final = MappingProxyType(
     {"m": MINUTE, "h": timedelta(hours=1), "d": timedelta(days=1)},
 )
 _MOST: Final = 1_000
-"""The number of alerts in a file."""
+"""The maximum number of alerts in a file."""
 
 
 class Rule(NamedTuple):
-    """An alert's rule; a kind has only some of the thresholds."""
+    """An alert's rule; each kind uses only some of the thresholds."""
 
     name: str
     kind: str
     sinks: tuple[str, ...]
     threshold: int = 0  # lines
     share: float = 0.0
-    minimum: int = 100  # lines or hits, of which there is a share
+    minimum: int = 100  # the fewest lines or hits that a share is based on
     window: timedelta = 5 * MINUTE
     hold: timedelta = _NOTHING
     learn: timedelta = timedelta(hours=1)
@@ -65,7 +65,7 @@ class SinkOptions(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The content of a file of rules."""
+    """The content of a rules file."""
 
     alerts: tuple[Rule, ...]
     sinks: tuple[SinkOptions, ...]
@@ -75,7 +75,7 @@ class Rules(NamedTuple):
 def read_rules(path: Path) -> Rules:
     """Return the rules of a user's file.
 
-    Raises `ConfigError` with the place of an error, or `OSError`.
+    Raises `ConfigError`, which names the place of the error, or `OSError`.
     """
     try:
         content = tomllib.loads(path.read_text("utf-8"))
@@ -153,7 +153,7 @@ def _sink(name: str, entry: Mapping[str, Any]) -> SinkOptions:
             except ConfigError as error:
                 raise ConfigError(f"{where}: {key}: {error}") from None
     for key in _SINKS_REQUIRE[kind]:
-        # A secret may come from elsewhere: url_env, url_file.
+        # A secret may come from elsewhere, as with url_env and url_file.
         if not options.keys() & {key, f"{key}_env", f"{key}_file"}:
             raise ConfigError(f"{where}: {key} is missing")
     return SinkOptions(name, kind, options)
@@ -169,7 +169,7 @@ def _kind(where: str, entry: Mapping[str, Any], kinds: Mapping[str, Any]) -> str
 
 
 def _unknown(names: Any, known: Any, there: str) -> str:
-    """Say what is unknown, what there is, and which name may have been meant."""
+    """Name an unknown key, and suggest the likely one or else list the known ones."""
     name = sorted(map(str, names))[0]
     near = did_you_mean(name, known)
     return f"{name!r} is unknown; " + (near or there)
@@ -260,7 +260,7 @@ _KINDS: Final[Mapping[str, _Keys]] = MappingProxyType(
         "rejected_share": {**_SHARE, "min_lines": ("minimum", _whole)},
     }
 )
-"""The keys of each kind, with their fields and parsers."""
+"""The keys of each kind of rule, with their fields and parsers."""
 _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "new_template": {"window": timedelta(hours=1)},

@@ -1,7 +1,7 @@
-"""The ways an incident is sent: a webhook, Alertmanager, mail, or a topic.
+"""Sends incidents to a webhook, to Alertmanager, by mail, or to a topic.
 
-Each of them has a timeout, and raises `SinkFailed` with no secret in its text. Whoever receives an
-incident twice recognises it by its id.
+Each sink has a timeout and raises `SinkFailed`, whose text contains no secrets. A receiver that
+gets an incident twice recognises it by its id.
 """
 
 from __future__ import annotations
@@ -31,22 +31,23 @@ from barnabas_pipeline.alerts.rules import SinkOptions
 
 TIMEOUT_S: Final = 10.0
 _READ_BYTES: Final = 65_536
-# Alertmanager ends an alert after five minutes unless it is sent again, or has an end.
+# Alertmanager ends an alert after five minutes unless it is sent again or has an end.
 _OPEN: Final = timedelta(days=365)
-# An incident that is over is shown this long, if no later evaluation sends its end.
+# If no later evaluation sends an incident's end, Alertmanager shows it for this long.
 _SHOWN: Final = timedelta(minutes=10)
 
 
 class SinkFailed(BarnabasError):
-    """A sink did not take an incident; it is sent again at the next evaluation."""
+    """A sink did not accept an incident; it is sent again at the next evaluation."""
 
 
 class SentInPart(BarnabasError):
-    """Some of a sink's receivers took an incident, and would get it twice if it were sent again."""
+    """Some of a sink's receivers accepted an incident, and would get it twice if it were sent
+    again."""
 
 
 class Notice(NamedTuple):
-    """What a sink is sent: an incident that is firing or resolved, and lines that show it."""
+    """A message to a sink: a firing or resolved incident, and lines that show it."""
 
     incident: Incident
     status: str
@@ -69,7 +70,7 @@ class Notice(NamedTuple):
 
 
 class Sink(ABC):
-    """A receiver of incidents, named as in the file."""
+    """A receiver of incidents, under its name in the file."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -109,29 +110,30 @@ class Webhook(Sink):
         try:
             request = Request(url, json.dumps(body).encode(), own, method="POST")
             with _OPENER.open(request, timeout=TIMEOUT_S) as response:
-                response.read1(_READ_BYTES)  # once: a body may come drop by drop
+                response.read1(_READ_BYTES)  # read once: a body may arrive in small pieces
         except HTTPError as error:
             error.close()
             raise SinkFailed(f"{_without_secrets(url)} answered {error.code}") from None
         except URLError as error:
             raise SinkFailed(f"{_without_secrets(url)}: {_reason(error.reason)}") from None
-        except http.client.InvalidURL:  # its text has the URL
+        except http.client.InvalidURL:  # its text contains the URL
             raise SinkFailed(f"{_without_secrets(url)}: the URL is invalid") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise SinkFailed(f"{_without_secrets(url)}: {type(error).__name__}") from None
 
 
 class Alertmanager(Webhook):
-    """Posts an incident to Alertmanager's API v2, as an alert whose labels have its id."""
+    """Posts an incident to Alertmanager's API v2, as an alert with the incident's id among its
+    labels."""
 
     def send(self, notice: Notice) -> None:
         self._post(f"{self._url.rstrip('/')}/api/v2/alerts", [_alert(notice, datetime.now(UTC))])
 
 
 def _alert(notice: Notice, now: datetime) -> dict[str, Any]:
-    """Return an incident as Alertmanager's API describes a `postableAlert`."""
+    """Return an incident in the form of a `postableAlert` of Alertmanager's API."""
     each = notice.incident
-    # Alertmanager refuses an end before the start, and takes an end in the future for firing.
+    # Alertmanager refuses an end before the start, and treats an end in the future as firing.
     start = min(each.start, now)
     if notice.status == FIRING:
         end = now + (_OPEN if each.end is None else _SHOWN)
@@ -155,7 +157,7 @@ def _alert(notice: Notice, now: datetime) -> dict[str, Any]:
 
 
 class Mail(Sink):
-    """Sends an incident as a mail; the second one is a reply to the first."""
+    """Sends an incident by mail; the second message is a reply to the first."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name)
@@ -180,7 +182,7 @@ class Mail(Sink):
                 if self._user is not None and self._password is not None:
                     server.login(self._user, self._password)
                 refused = server.send_message(message)
-        # The answer of a server may repeat what it was sent, so only its code is shown.
+        # A server's reply may repeat what was sent to it, so only its code is shown.
         except smtplib.SMTPResponseException as error:
             raise SinkFailed(f"{self._where} answered {error.smtp_code}") from None
         except smtplib.SMTPRecipientsRefused as error:
@@ -199,7 +201,7 @@ class Mail(Sink):
         message = EmailMessage()
         message["From"], message["To"] = self._from, ", ".join(self._to)
         mark = "" if notice.status == FIRING else f" ({RESOLVED})"
-        # A component or a file may have any name, and a header has one line.
+        # A component or a file may have any name, but a header is a single line.
         message["Subject"] = printable(f"[barnabas] {each.alert}: {each.subject}{mark}")
         message["Date"] = datetime.now(UTC)
         first = f"<{each.id}@barnabas.invalid>"
@@ -297,13 +299,13 @@ def _http_url(url: str | None) -> str:
 
 
 def _without_secrets(url: str) -> str:
-    """Return a URL without what may be secret: the path of a webhook is one."""
+    """Return a URL without the parts that may be secret, such as the path of a webhook."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}/..."
 
 
 def _reason(reason: object) -> str:
-    """Return a system's reason for a failure."""
+    """Return the operating system's reason for a failure."""
     text = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
     return " ".join(text.split()) or type(reason).__name__
 

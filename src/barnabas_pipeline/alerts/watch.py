@@ -1,9 +1,9 @@
-"""Evaluates the rules over tables, sends what is due, and remembers what was sent.
+"""Evaluates the rules on the tables, sends what is due, and remembers what was sent.
 
     tables/alerts.json   the incidents, and the status last sent to each sink
     tables/alerts.lock   held while it is read, sent and written
 
-It is written after each success, so a crash repeats one incident at most, under the same id.
+The file is written after each success, so a crash repeats at most one incident, under the same id.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from barnabas_pipeline.snapshot import Snapshot
 _log = logging.getLogger(__name__)
 
 _MOST_SENT: Final = 100
-"""The number of incidents that a sink is sent in one evaluation; the rest follow in the next."""
+"""The maximum number of incidents sent to a sink per evaluation; the rest follow in the next."""
 
 
 class Evaluation(NamedTuple):
@@ -37,16 +37,16 @@ class Evaluation(NamedTuple):
     sent: int
     failures: list[str]
     is_complete: bool
-    """Whether nothing is left to send."""
+    """This is true if nothing is left to send."""
 
 
 class Watch:
-    """The alerts of the tables in a directory."""
+    """Watches the tables in a directory for alerts."""
 
     def __init__(self, rules: Rules, tables: Path, pipeline: str) -> None:
-        """Raises `ConfigError` if rules do not fit the tables, or a secret is missing.
+        """Raises `ConfigError` if the rules do not fit the tables, or a secret is missing.
 
-        `pipeline`: the name of its definition.
+        `pipeline`: the name in its definition.
         """
         check_kinds(rules, pipeline)
         self._rules = rules
@@ -54,7 +54,7 @@ class Watch:
         self._sinks: dict[str, Sink] = {each.name: sink_of(each) for each in rules.sinks}
 
     def evaluate(self, snapshot: Snapshot, clock: datetime) -> Evaluation:
-        """Send what is due as of a snapshot.
+        """Send everything that is due as of a snapshot.
 
         Raises `ConfigError` if another process is doing so, or the state cannot be read.
         """
@@ -68,7 +68,7 @@ class Watch:
             return self._send(known, snapshot)
 
     def follow(self, snapshot: Snapshot, clock: datetime) -> Evaluation:
-        """Evaluate for a service, which goes on after a failure and then evaluates again."""
+        """Evaluate for a service, which continues after a failure and evaluates again later."""
         try:
             found = self.evaluate(snapshot, clock)
         except (BarnabasError, OSError) as error:
@@ -80,8 +80,8 @@ class Watch:
     def _send(self, known: list[Known], snapshot: Snapshot) -> Evaluation:
         sent, failures, left = 0, [], False
         counts = dict.fromkeys(self._sinks, 0)
-        # Of an incident that has begun and ended, the end is sent at the next evaluation, so that
-        # a sink which groups alerts for a moment shows both.
+        # If an incident has begun and ended, its end is sent at the next evaluation, so that a sink
+        # that briefly groups alerts shows both.
         for number, each in enumerate(known):
             lines = None
             for name in recipients(each, self._rules):
@@ -96,7 +96,7 @@ class Watch:
                     self._sinks[name].send(Notice(each.incident, status, lines))
                 except SinkFailed as error:
                     failures.append(f"sink {name!r}: {error}")
-                    # The others of this evaluation would wait for the same timeout.
+                    # The other incidents of this evaluation would run into the same timeout.
                     counts[name] = _MOST_SENT
                     left = True
                     continue
@@ -124,9 +124,10 @@ class Watch:
 
 
 def time_of(snapshot: Snapshot, clock: datetime) -> datetime | None:
-    """Return the time of the newest line, or None without a line.
+    """Return the time of the newest line, or None if there are no lines.
 
-    It is not later than the clock: a line with a wrong date would make all others silent.
+    It is never later than the clock: otherwise, one line with a wrong date would make all
+    components look silent.
     """
     if snapshot.newest_s is None:
         return None
@@ -134,7 +135,7 @@ def time_of(snapshot: Snapshot, clock: datetime) -> datetime | None:
 
 
 def load_state(tables: Path) -> list[Known]:
-    """Return the incidents that are known; none if there is no file.
+    """Return the known incidents; none if the file does not exist.
 
     Raises `ConfigError` if it is damaged.
     """
@@ -152,7 +153,7 @@ def load_state(tables: Path) -> list[Known]:
 
 
 def save_state(tables: Path, known: list[Known]) -> None:
-    """Replace the file atomically: a reader finds the old incidents, or the new ones."""
+    """Replace the file atomically, so that a reader finds either the old or the new incidents."""
     path = tables / "alerts.json"
     rows = [{"incident": _row(each.incident), "sent": dict(each.sent)} for each in known]
     written = path.with_suffix(".new")

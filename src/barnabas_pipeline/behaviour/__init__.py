@@ -1,1 +1,1 @@
-"""User behaviour from the access log of a web server: hits, sessions, traffic, pages."""
+"""Derives user behaviour from a web server's access log: hits, sessions, traffic and pages."""

@@ -1,6 +1,6 @@
 """Parses a line of an access log, in any of the formats of the catalogue. Pure.
 
-A line's beginning says which decoder it needs, so that none is tried in vain:
+The beginning of a line determines which decoder it needs, so none is tried in vain:
 
     {               objects of nginx, Caddy and Traefik      `json_line.py`
     #Fields:        directives of W3C's format               `w3c_line.py`
@@ -13,18 +13,18 @@ A line's beginning says which decoder it needs, so that none is tried in vain:
     '------------- head ---------------------------'                    'answer -'
 
 `line_front.py` reads the columns before the time, which may include a virtual host. More columns
-may follow the agent: the address in `X-Forwarded-For`, as in the format of nginx's own package,
-times and so on. `line_tail.py` finds the response time there; the others are ignored if it is
-certain that the columns before them are the usual ones.
+may follow the agent, such as times or the address in `X-Forwarded-For`, which is in the format of
+nginx's own package. `line_tail.py` finds the response time among them. The rest are ignored,
+provided that the columns before them are certainly the usual ones.
 
-Inside quotes a server writes `\\"` for a quote and `\\\\` for a backslash. Both pairs are masked by
-one control character each, after which a line is simply split at its quotes: no pattern has to
-handle escapes, and none backtracks, however long or hostile a line is. Pieces are split again at
-their blanks, from both ends, because users and targets may contain blanks.
+Inside quotes a server writes `\\"` for a quote and `\\\\` for a backslash. Each of these pairs is
+masked by a control character, after which the line is simply split at its quotes. No pattern has to
+handle escapes, and none backtracks, however long or hostile a line is. The pieces are then split at
+blanks, from both ends, because users and targets may contain blanks.
 
-A line is valid, or has the first `reason` that applies. Malformed requests are not the log's fault:
-a request that a server could not parse (and answered with 4xx or 5xx) is a valid line without
-method and path.
+A line is either valid or has a `reason`, the first that applies. Malformed requests are not the
+log's fault: if a server could not parse a request, and answered with 4xx or 5xx, the line is valid
+but has no method or path.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ _MASKED_QUOTE: Final = "\x02"
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0B\x0C\x0E-\x1F\x7F]")
 
-# Pieces of a line split at its quotes: head, request, answer (, referrer, a blank, agent, more).
+# The pieces of a line split at its quotes: head, request, answer (, referrer, a blank, agent,
+# more).
 _COMMON_PIECES: Final = 3
 _COMBINED_PIECES: Final = 7
 
@@ -95,7 +96,7 @@ def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
     if is_cut:
         return TOO_LONG
     try:
-        # Programs on Windows end lines with CR LF, of which the line feed is gone.
+        # Programs on Windows end lines with CR LF; the line feed has already been removed.
         text = value.rstrip(b"\r").decode()
     except UnicodeDecodeError:
         return NOT_UTF8
@@ -119,10 +120,10 @@ def _decode(text: str) -> Fields | str:
     for fits, decode in _DECODERS:
         if fits(text):
             return decode(text)
-    # Pairs of backslashes first: a quote behind such a pair is not escaped.
+    # Pairs of backslashes come first: a quote after such a pair is not escaped.
     masked = text.replace("\\\\", _MASKED_BACKSLASH).replace('\\"', _MASKED_QUOTE)
     pieces = masked.split('"')
-    # Quotes come in pairs, so there is always one more piece.
+    # Quotes come in pairs, so the number of pieces is odd.
     if len(pieces) % 2 == 0:
         return UNBALANCED_QUOTES
     return _of_pieces(pieces)
@@ -180,7 +181,8 @@ def _format(tail: Tail, *, has_host: bool, is_combined: bool) -> str:
 
 
 def _tail(pieces: list[str], answer: list[str], *, is_combined: bool) -> Tail | None:
-    """Return what follows the usual columns, or None if it is unclear which those are."""
+    """Return what follows the usual columns, or None if it is unclear which columns are the usual
+    ones."""
     if not is_combined:
         return tail_of(" ".join(["", *answer[3:]])) if _is_usual_answer(answer[3:]) else None
     if "".join(answer[3:]):
@@ -198,26 +200,26 @@ def _with_plain_user(pieces: list[str]) -> list[str]:
 
 
 def _is_usual_answer(more: list[str]) -> bool:
-    """Return whether status and size are the first columns after the request, as far as the columns
-    after them show.
+    """Return whether status and size are the first columns after the request, judging by the
+    columns that follow.
 
-    If a fraction follows, the two are what they seem to be; a third whole number might be the size,
-    and the second one the size of the request.
+    If a fraction follows, the two columns are status and size. If a third whole number follows, it
+    might be the size, and the second number the size of the request.
     """
     return not more or more == [""] or all(map(_DURATION.fullmatch, more))
 
 
 def _is_usual_end(pieces: list[str]) -> bool:
-    """Return whether referrer and agent are the first quoted columns, as far as the columns after
-    them show.
+    """Return whether referrer and agent are the first quoted columns, judging by the columns that
+    follow.
 
-    With a host before them, the referrer is where the agent should be, and the agent follows it.
+    If a host precedes them, the referrer is in the agent's place, and the agent follows it.
     """
     more = pieces[_COMBINED_PIECES - 1 :]
     if more == [""]:
         return True
     if any(map(_LINE_BEGAN.search, more)):
-        return False  # two lines became one
+        return False  # two lines were merged
     between, quoted = more[::2], more[1::2]
     if not all(text.startswith(" ") for text in between[:-1]) or between[-1][:1].strip(" "):
         return False

@@ -25,7 +25,8 @@ _USER: Final = r"-|[A-Za-z_][A-Za-z0-9_.@-]*"
 _MORE: Final = r" [^\x00-\x08\x0a-\x1f\x7f\\]*"
 _INGRESS: Final = INGRESS.replace(SECONDS, f"(?<ingress>{SECONDS})")
 _TRAEFIK: Final = TRAEFIK.replace("[0-9]{1,9}ms", "(?<traefik>[0-9]{1,9})ms")
-# What may follow the agent: `nginx_main`, a bare time, a named one, and two programs' columns.
+# The columns that may follow the agent: `nginx_main`, a bare time, a named time, and the columns of
+# two programs.
 _TAIL: Final = (
     rf'^(?:(?<main> "{PLAIN}")'
     rf'|(?: "{PLAIN}")* (?<bare>{SECONDS})(?: "{PLAIN}"| [0-9]+\.[0-9]+)*'
@@ -75,9 +76,9 @@ SCHEMA: Final = pl.Schema([*FIELDS.items(), ("reason", pl.String)])
 
 def parse_lines(values: pl.Series, is_cut: pl.Series) -> pl.DataFrame:
     """Return a row for each of `values` (binary): the fields of a valid line, or only its `reason`.
-    A directive, which is no hit, has only its `format`.
+    A directive is not a hit and has only its `format`.
 
-    `is_cut`: booleans, true where a value is only the beginning of a longer line.
+    `is_cut`: true for each value that is only the beginning of a longer line.
     """
     lines = pl.DataFrame(
         {"value": values, "is_cut": is_cut, "text": texts(values).str.strip_chars_end("\r")}
@@ -100,7 +101,7 @@ def matched_count(values: pl.Series) -> int:
 
 
 def _matched(lines: pl.DataFrame) -> pl.DataFrame:
-    """Return the lines that the pattern matches, with the numbers of their rows."""
+    """Return the lines that the pattern matches, with their row numbers."""
     fields = pl.col("text").str.extract_groups(_PATTERN).alias("fields")
     found = lines.filter(~pl.col("is_cut")).select("row", fields).unnest("fields")
     found = _with_tails(found.filter(pl.col("day").is_not_null()))
@@ -153,7 +154,7 @@ def _matched(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def values(row: Mapping[str, object]) -> dict[str, object]:
-    """Return `format` and the fields of a valid row of `parse_lines`, as samples have them."""
+    """Return `format` and the fields of a valid row of `parse_lines`, as they appear in samples."""
     found = {name: row[name] for name in FIELDS if row[name] is not None}
     time_us = found.pop("time_us", None)
     found.pop("utc_offset_minutes", None)
@@ -180,8 +181,8 @@ def _with_tails(found: pl.DataFrame) -> pl.DataFrame:
     longer = found.filter(more != "")
     if not longer.height:
         return plain
-    # If more quoted columns follow, an agent that looks like a referrer may be one, after a column
-    # for the host: `parse_line` decides that.
+    # If more quoted columns follow, a column for the host may precede the referrer; the apparent
+    # agent is then the referrer. `parse_line` decides that.
     is_sure = pl.col("agent").is_in(["", "-"]).not_() & pl.col("agent").str.contains(URL).not_()
     has_quotes = pl.col("more").str.contains('"', literal=True)
     times = pl.coalesce("ingress", "traefik", "bare", "named")

@@ -1,7 +1,8 @@
 """Parses user agents: browser, system and device, or robot. Pure.
 
-The names come from ua-parser, whose patterns many projects maintain. It knows models of devices but
-not their kinds, which are recognised here. An unknown robot gets the name that it gives itself.
+The names come from ua-parser, whose patterns many projects maintain. It knows device models but not
+device types, which this module determines. An unknown robot is listed under the name that it gives
+itself.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _PHONE: Final = re.compile(r"iPhone|iPod|Mobi|Windows Phone|BlackBerry|Opera Min
 _OTHER: Final = re.compile(
     r"SmartTV|SMART-TV|Tizen|Web0S|AppleTV|GoogleTV|CrKey|PlayStation|Xbox|Nintendo"
 )
-# Before the name proper: the prefix of every browser, and of robots that imitate one.
+# The prefix that precedes the actual name, in every browser and in robots that imitate one.
 _DISGUISE: Final = re.compile(r"^(?:Mozilla/\S+\s*)?(?:\(compatible;\s*)?")
 _NAME: Final = re.compile(r"[^/;(),+]*[^/;(),+\s]")
 _LONGEST_NAME: Final = 40
@@ -40,7 +41,7 @@ _SCHEMA: Final = pl.Schema(
 
 
 class Agent(NamedTuple):
-    """A parsed user agent. Unknown parts are None; so are a robot's system and device."""
+    """A parsed user agent. Unknown parts are None, and so are a robot's system and device."""
 
     name: str | None
     system: str | None = None
@@ -85,7 +86,7 @@ def _end_of(pattern: re.Pattern[str], text: str) -> int:
 
 
 def _device(text: str, system: str | None) -> str | None:
-    # Televisions and tablets also say Mobile or Android: the narrower pattern comes first.
+    # Televisions and tablets also say Mobile or Android, so the narrower pattern comes first.
     if _OTHER.search(text):
         return "TV or console"
     if _TABLET.search(text):

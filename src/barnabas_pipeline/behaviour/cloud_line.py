@@ -1,12 +1,12 @@
-"""Parses lines of the access logs of AWS's Application Load Balancer and of S3. Pure.
+"""Parses access log lines of AWS's Application Load Balancer and of S3. Pure.
 
     https 2018-07-02T22:23:00.186641Z app/lb/50dc6 192.0.2.7:2817 10.0.0.1:80 0.086 0.048 0.037
         200 200 0 57 "GET https://www.example.com:443/ HTTP/1.1" "agent" cipher protocol arn ...
     owner bucket [06/Feb/2019:00:00:38 +0000] 192.0.2.3 requester id REST.GET.OBJECT key
         "GET /key HTTP/1.1" 200 - 113 - 7 - "referrer" "agent" ...
 
-Both say in their first columns what they are. The balancer's requests have whole URLs, so the
-virtual host is theirs; the response time is the sum of its three times. S3's user is the requester.
+The first columns identify each format. The balancer logs whole URLs, which contain the virtual
+host; the response time is the sum of its three times. In S3's lines the user is the requester.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _S3: Final = re.compile(
 
 
 def fits(text: str) -> bool:
-    """Return whether a line begins as only these logs' lines do."""
+    """Return whether a line has a beginning that only these logs use."""
     return _ALB_HEAD.match(text) is not None or _S3_HEAD.match(text) is not None
 
 
@@ -69,7 +69,7 @@ def _alb(text: str, head: re.Match[str]) -> Fields:
     moment = iso_moment(head[1])
     client = client_without_port(address)
     status = status_of(status_text)
-    # Of what is no request, the balancer writes `- http://host:80- -`.
+    # If there was no valid request, the balancer writes `- http://host:80- -`.
     request = checked_request(line, status)
     parts = [duration_us(time, 1_000_000) for time in times]
     known = [part for part in parts if part is not None]

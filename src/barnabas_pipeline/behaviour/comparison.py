@@ -1,7 +1,7 @@
-"""Compares the last days with the days before them: a week with a week.
+"""Compares the latest days with the days before them, usually one week with the week before.
 
-A log shorter than a fortnight has half of its whole days on each side; a log shorter than two days
-has half of its time on each side.
+If the log is shorter than a fortnight, each side gets half of its whole days; if it is shorter than
+two days, each side gets half of its time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas_pipeline.behaviour.visits import SessionFigures, session_figures
 
 _DAY: Final = timedelta(days=1)
 _MOST_DAYS: Final = 7
-_MISSING_SHARE: Final = 0.05  # of the time of both sides, which may be missing at the beginning
+_MISSING_SHARE: Final = 0.05  # share of both sides' time that may be missing at the beginning
 
 
 class Period(NamedTuple):
@@ -47,7 +47,7 @@ class Comparison(NamedTuple):
 
 
 def compare(traffic: pl.DataFrame, people: pl.DataFrame) -> Comparison | None:
-    """Compare the two periods in table `traffic` and in people's sessions; returns None for less
+    """Compare the two periods in table `traffic` and in people's sessions. Returns None for less
     than two minutes."""
     if not traffic.height:
         return None
@@ -58,7 +58,7 @@ def compare(traffic: pl.DataFrame, people: pl.DataFrame) -> Comparison | None:
     if length < timedelta(minutes=1):
         return None
     middle = end - length
-    # The newest offset applies to the times of both sides, even if the clock changed in between.
+    # The newest offset applies to both periods, even if the clocks changed between them.
     offset = timedelta(
         minutes=int(traffic.filter(pl.col("minute") == last)["utc_offset_minutes"][0])
     )

@@ -1,8 +1,8 @@
-"""Tables of counts: traffic per minute, pages, referrers, user agents and the like. Pure.
+"""Computes tables of counts: traffic per minute, pages, referrers, user agents and the like. Pure.
 
-Each is a sum by its keys, so a table after a batch is the table before it plus the counts of the
-batch: `add_up` over both. All times are UTC; `utc_offset_minutes` gives the log's own clock, for
-pictures of the day in the visitors' local time.
+Each table is a sum by its keys, so the table after a batch is `add_up` over the table before it and
+the batch's counts. All times are UTC; `utc_offset_minutes` gives the log's own clock, so that
+pictures can show the day in the visitors' local time.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def traffic(events: pl.DataFrame) -> pl.DataFrame:
         _count(pl.col("page_view") & pl.col("robot")).alias("robot_pages"),
         _count(pl.col("status").is_between(400, 499)).alias("client_errors"),
         _count(pl.col("status").is_between(500, 599)).alias("server_errors"),
-        # The log has a hyphen if no body was sent.
+        # The log contains a hyphen if no body was sent.
         pl.col("bytes").fill_null(0),
         "day",
     )
@@ -82,7 +82,7 @@ def traffic(events: pl.DataFrame) -> pl.DataFrame:
 def pages(events: pl.DataFrame) -> pl.DataFrame:
     """Return these hits in schema `PAGES`, not added up yet."""
     error = pl.col("status") >= 400
-    # Assets have no rows, unless they failed: those are errors to look at.
+    # Assets have no rows unless they failed, because failures need attention.
     counted = events.filter(pl.col("path").is_not_null() & (pl.col("page_view") | error))
     return counted.select(
         "path",
@@ -120,14 +120,14 @@ def agents(events: pl.DataFrame) -> pl.DataFrame:
     rows = events.select(*columns, one)
     each = rows.group_by("agent", "robot", "day").agg(pl.col("hits", "pages", "bytes").sum())
     names = parse_agents(each.select("agent", "robot").unique())
-    # A hit without a user agent has null, which also needs its name.
+    # A hit without a user agent has null, which also needs a name.
     return each.join(names, on=["agent", "robot"], how="left", nulls_equal=True)
 
 
 def missing(events: pl.DataFrame) -> pl.DataFrame:
     """Return these hits in schema `MISSING`, not added up yet."""
     found = events.filter((pl.col("status") == 404) & pl.col("path").is_not_null())
-    # Query and fragment, which give one page any number of URLs, are removed.
+    # Query and fragment are removed, because they give one page any number of URLs.
     referrer = pl.col("referrer").str.replace(r"[?#].*$", "").alias("referrer")
     return found.select("path", referrer, *_hits(), "day")
 
@@ -159,7 +159,7 @@ def response_times(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def formats(lines: pl.DataFrame) -> pl.DataFrame:
-    """Count the lines of `classify`, each once, in schema `FORMATS`."""
+    """Count each line of `classify` once, in schema `FORMATS`."""
     valid = lines.filter(~pl.col("twice") & pl.col("reason").is_null())
     return valid.group_by("format").agg(pl.len().cast(pl.Int64).alias("lines"))
 
@@ -180,7 +180,7 @@ _TABLES: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingPr
 
 
 def count_hits(events: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Count these hits, and no others, for each of these tables."""
+    """Count only these hits, for each of these tables."""
     return {name: add_up(table(events), _SCHEMAS[name].names) for name, table in _TABLES.items()}
 
 

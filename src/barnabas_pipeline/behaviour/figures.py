@@ -1,7 +1,7 @@
-"""Reads the numbers behind the report from the tables.
+"""Reads the report's numbers from the tables.
 
-It reads with Arrow rather than Spark: the tables are plain Parquet, so no cluster, Java or start-up
-time is needed, and a running service is not disturbed. Only sums and sessions are loaded, never
+It uses Arrow rather than Spark: the tables are plain Parquet, so it needs no cluster, no Java and
+no start-up time, and does not disturb a running service. Only sums and sessions are loaded, never
 individual events.
 """
 
@@ -53,7 +53,7 @@ class Figures(NamedTuple):
     dead_letters: list[DeadLetters]
     times: ResponseTimes = ResponseTimes(None, [])
     site: str | None = None
-    automated: SessionFigures = SessionFigures()  # of people, who behave like robots
+    automated: SessionFigures = SessionFigures()  # sessions of people that behave like robots
 
     @property
     def hits(self) -> int:
@@ -71,7 +71,7 @@ class Figures(NamedTuple):
 def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
     """Return the figures of the tables as of the view; all are zero before the first batch.
 
-    `show_addresses`: shows full addresses everywhere instead of only their networks.
+    `show_addresses`: show full addresses everywhere instead of only their networks.
     """
     mask, mask_all = (str, _as_they_are) if show_addresses else (mask_addresses, mask_column)
     accounts, files = read_accounts(view)

@@ -1,11 +1,11 @@
-"""Writes the access log of a made-up web site: the same bytes for the same seed.
+"""Writes the access log of a fictional web site; the same seed yields the same bytes.
 
-Guests arrive in a Poisson process whose rate follows the hour and the weekday; each visits a few
-pages and fetches their assets. Robots follow their own schedules, a scanner asks for missing pages,
-and on the second Thursday the search is out of order for an hour. As in every real log, some lines
-are equal, some are malformed, and one is in an old encoding.
+Guests arrive in a Poisson process whose rate follows the hour and the weekday; each guest visits a
+few pages and fetches their assets. Robots follow their own schedules, a scanner requests missing
+pages, and on the second Thursday the search fails for an hour. As in every real log, some lines are
+identical, some are malformed, and one uses an old encoding.
 
-Hits wait in a heap until no earlier hit can come, so memory does not grow with the log.
+Hits wait in a heap until no earlier hit can arrive, so memory does not grow with the log.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Hit(NamedTuple):
 
 
 Visit = tuple[float, Callable[[float], None]]
-"""A time, and the action at that time."""
+"""A time, and the action to perform at that time."""
 
 
 def write_log(path: Path, lines: int = DEFAULT_LINES, seed: int = DEFAULT_SEED) -> None:
@@ -92,7 +92,7 @@ def _clock(at_s: int) -> str:
 
 
 class _Site:
-    """Everything that happens on the site, in order of time and without end."""
+    """Generates everything that happens on the site, in order of time and without end."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -152,7 +152,7 @@ class _Site:
         at_s = self._random.uniform(0, every_s)
         while True:
             yield at_s, visit
-            # An uptime monitor comes at exact intervals, a crawler at approximate ones.
+            # An uptime monitor visits at exact intervals, a crawler at approximate ones.
             at_s += every_s / scale * self._random.uniform(0.9, 1.1)
 
     def _scans(self) -> Iterator[Visit]:

@@ -1,4 +1,4 @@
-"""The visitors of the made-up site and the pages that they choose."""
+"""Simulates the visitors of the fictional site and the pages that they choose."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _IPV6_SHARE = 0.18
 
 
 class Guests:
-    """People with a browser; some come back."""
+    """Generates people with browsers; some of them come back."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -41,7 +41,7 @@ class Guests:
 
 
 class Pages:
-    """The site's pages: most guests read the same few."""
+    """Chooses among the site's pages, of which most guests read the same few."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source

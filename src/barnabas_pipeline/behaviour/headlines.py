@@ -48,7 +48,7 @@ _DEFINITIONS: Final = {
     "error_share": ("Responses with a status of 400 or above, of all responses.", "traffic.csv"),
     "bytes_sent": ("The sizes of all responses, to people and to robots.", "traffic.csv"),
 }
-"""What each figure is, and the file from which it can be counted again."""
+"""The definition of each figure, and the file from which it can be recomputed."""
 
 
 class Headline(NamedTuple):
@@ -69,7 +69,7 @@ class Headline(NamedTuple):
 
     @property
     def file(self) -> str:
-        """Return the file next to the page from which the total can be counted again."""
+        """Return the file next to the page from which the total can be recomputed."""
         return _DEFINITIONS[self.name][1]
 
     @property
@@ -82,7 +82,7 @@ class Headline(NamedTuple):
 
     @property
     def change(self) -> str:
-        """Return the change between the two periods, or an empty text if there are none."""
+        """Return the change between the two periods, or an empty text if there are no periods."""
         if self.last is None or self.before is None:
             return ""
         difference = words.points if self.is_share else words.change

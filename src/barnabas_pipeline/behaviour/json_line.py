@@ -1,13 +1,13 @@
 """Parses a line of an access log that is a JSON object. Pure.
 
-Three programs write such lines, and each has keys that no other has:
+Three programs write such lines, and each uses keys that the others lack:
 
     nginx     remote_addr, and status with request or request_method (`log_format ... escape=json`)
     Caddy     an object `request` with remote_ip
     Traefik   ClientHost and DownstreamStatus
 
-nginx's keys are those that the site's owner chose. The usual choice is to name them after nginx's
-variables, so a key is taken only if it is such a name. Other objects are no access log.
+nginx's keys are chosen by the site's owner. They are usually named after nginx's variables, so only
+such names are recognised. Any other object is not an access log line.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Object = Mapping[str, object]
 _ISO_KEYS: Final = ("time_iso8601", "@timestamp", "timestamp", "time")
 _CLF_KEYS: Final = ("time_local", "time")
 _HOST_KEYS: Final = ("host", "http_host", "server_name")
-# Numbers of seconds, milliseconds, microseconds and nanoseconds since the epoch, up to which a
-# number is of that unit: the years 1973 and 5138 bound each of them.
+# The largest number since the epoch that is taken as seconds, milliseconds, microseconds and
+# nanoseconds, respectively: the years 1973 and 5138 bound each unit.
 _UNITS_US: Final = ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0), (1e20, 1e-3))
 _EARLIEST: Final = 1e8
 _NUMBER: Final = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,9})?")
@@ -67,9 +67,9 @@ def decode(text: str) -> Fields:
     try:
         found = json.loads(text)
         if "\\u" in text:
-            # Half of a pair of surrogates is no text, and no table can store it.
+            # Half of a surrogate pair is not text, and no table can store it.
             json.dumps(found, ensure_ascii=False).encode()
-    # A number of thousands of digits and a thousand nested lists are refused, too.
+    # Numbers with thousands of digits and a thousand nested lists are refused as well.
     except (ValueError, RecursionError):
         raise RejectedLine(BROKEN_JSON) from None
     if not isinstance(found, dict):
@@ -109,7 +109,7 @@ def _nginx(found: Object) -> Fields:
 def _nginx_moment(found: Object) -> tuple[int, int]:
     for keys, reader in ((_ISO_KEYS, iso_moment), (_CLF_KEYS, checked_clf_moment)):
         for key in keys:
-            # The key `time` may have a time in either form.
+            # The key `time` may contain a time in either form.
             text = _text(found, key)
             if text and (key != "time" or (text[4:5] == "-") == (reader is iso_moment)):
                 return reader(text)
@@ -134,7 +134,7 @@ def _nginx_request(found: Object, status: int) -> Request:
 
 
 def _caddy(found: Object, request: Object) -> Fields:
-    # `client_ip` is the client behind trusted proxies; the first versions had address and port.
+    # `client_ip` is the client behind trusted proxies; early versions wrote address and port.
     address = _text(request, "client_ip") or _text(request, "remote_ip")
     client = client_of(address) if address else client_without_port(_text(request, "remote_addr"))
     stamp = _text(found, "ts")
@@ -161,7 +161,7 @@ def _caddy(found: Object, request: Object) -> Fields:
 
 
 def _caddy_duration(found: object) -> int | None:
-    """Return microseconds of a number of seconds, or of text such as "1.2ms"."""
+    """Return, in microseconds, a number of seconds or a text such as "1.2ms"."""
     if isinstance(found, str) and (match := _GO_DURATION.fullmatch(found)):
         return round(float(match[1]) * _GO_UNITS_US[match[2]])
     return duration_us(_string(found), 1_000_000)
@@ -192,7 +192,7 @@ def _traefik(found: Object) -> Fields:
 
 
 def _epoch_us(text: str) -> int:
-    """Return microseconds of a number since the epoch, whose size shows its unit."""
+    """Return a time since the epoch in microseconds; the number's size shows its unit."""
     number = float(text) if _NUMBER.fullmatch(text) else math.nan
     for limit, unit_us in _UNITS_US:
         if _EARLIEST <= number < limit:
@@ -205,7 +205,7 @@ def _has(found: Object, *names: str) -> bool:
 
 
 def _text(found: Object, name: str) -> str:
-    """Return a value as text; it is empty if it is missing, null, an object or a list."""
+    """Return a value as text, or an empty text if it is missing, null, an object or a list."""
     return _string(found.get(name))
 
 
@@ -218,7 +218,7 @@ def _string(value: object) -> str:
 
 
 def _header(headers: object, name: str) -> str | None:
-    """Return the first value of a header, which has a list of them."""
+    """Return the first value of a header, which is a list of values."""
     values = headers.get(name) if isinstance(headers, dict) else None
     first = values[0] if isinstance(values, list) and values else values
     return given(first) if isinstance(first, str) else None

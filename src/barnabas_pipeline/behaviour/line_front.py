@@ -4,11 +4,11 @@
     host:port client ident user                Debian's `vhost_combined`: a virtual host in front
     host client ident user                     the same without a port, if the client is an address
 
-Only an IP address or a host name is taken as the client, and a line with columns of any other kind
-is rejected: a wrong client would merge thousands of visitors into one. Log formats may have any
-columns, so a line is rejected if a column could be two things. A user's name may contain blanks,
-but none of its words may then be an address, a number, a dotted name or a hyphen, each of which is
-a separate column.
+Only an IP address or a host name is accepted as the client, and a line with any other columns is
+rejected, because a wrong client would merge thousands of visitors into one. Log formats may have
+any columns, so a line is rejected if a column is ambiguous. A user's name may contain blanks, but
+then none of its words may be an address, a number, a dotted name or a hyphen, each of which is
+taken as a separate column.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _IPV6: Final = (
     + rf"|(?:{_H}:){{1,7}}:|:(?::{_H}){{1,7}}|::|(?:::|(?:0:){{5}})[Ff]{{4}}:{IPV4})"
     r"(?:%[A-Za-z0-9_.~-]+)?"
 )
-# Without look-around, so that Polars can compile them, too.
+# They use no look-around, so that Polars can compile them, too.
 ADDRESS: Final = rf"(?:{IPV4}|{_IPV6})"
 """An IP address; an IPv6 address may have a zone."""
 NAME: Final = r"(?:[A-Za-z0-9_][A-Za-z0-9_-]*\.)*[A-Za-z][A-Za-z0-9_-]*"
@@ -50,7 +50,7 @@ class Front(NamedTuple):
 
 
 def front(words: list[str]) -> Front | None:
-    """Return the columns that the words before the time stand for, or None in doubt."""
+    """Return the columns that the words before the time represent, or None if in doubt."""
     virtual_host = None
     if len(words) > 3 and _has_virtual_host(words[0], words[1]):
         virtual_host = host_without_port(words[0])
@@ -79,7 +79,7 @@ def is_address(word: str) -> bool:
 
 
 def is_name(word: str) -> bool:
-    """Return whether it is a host name, with letters in its last label: digits alone are an
+    """Return whether it is a host name whose last label contains letters: digits alone would be an
     address or a number."""
     last = word.removesuffix(".").rpartition(".")[2]
     return _NAME_CHARACTERS.fullmatch(word) is not None and re.search("[A-Za-z]", last) is not None
@@ -94,11 +94,11 @@ def host_without_port(host: str) -> str:
 def _has_virtual_host(first: str, second: str) -> bool:
     name, port = _host_and_port(first)
     if port:
-        # A server without a name is given by its address. With other ports it is more likely a
-        # client that a gateway gives with its port.
+        # A server without a name is logged by its address. With any other port, the address is more
+        # likely that of a client, whose port a gateway adds.
         has_name = not is_address(name.strip("[]"))
         return is_client(second) and (has_name or port in SERVER_PORTS)
-    return (is_name(name) or name == "_") and is_address(second)  # nginx's host for all others
+    return (is_name(name) or name == "_") and is_address(second)  # nginx's name for all other hosts
 
 
 def _host_and_port(word: str) -> tuple[str, str]:

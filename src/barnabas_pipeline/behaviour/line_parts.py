@@ -84,7 +84,7 @@ _LONGEST_US: Final = 10**15
 
 
 class Fields(NamedTuple):
-    """The fields of a valid line; None stands for "-" in the log, and for a missing column."""
+    """The fields of a valid line; None means "-" in the log, or a missing column."""
 
     time_us: int  # since the epoch, UTC
     utc_offset_minutes: int
@@ -105,7 +105,8 @@ class Fields(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request line; `host` is that of a whole URL. All are None if it was not a request."""
+    """The parts of a request line; `host` is set only for a whole URL. All are None if it was not a
+    request."""
 
     method: str | None = None
     path: str | None = None
@@ -139,7 +140,7 @@ def request_of(text: str, unmasked: Callable[[str], str] = as_is) -> Request | N
 
 
 def checked_request(text: str, status: int) -> Request:
-    """Return the parts of a request line; they are all None if the server could not parse it.
+    """Return the parts of a request line, all None if the server could not parse it.
 
     A server answers a request that it cannot parse with an error; otherwise the log is damaged.
     """
@@ -153,7 +154,8 @@ def target_of(
     target: str, unmasked: Callable[[str], str] = as_is
 ) -> tuple[str, str | None, str | None]:
     """Return path, query and host of a request's target."""
-    # A request to a proxy has the whole URL, whose empty path is the root (RFC 9112, 3.2.1).
+    # A request to a proxy contains the whole URL, in which an empty path means the root (RFC 9112,
+    # 3.2.1).
     origin = _ORIGIN.match(target)
     path, mark, query = target[origin.end() if origin else 0 :].partition("?")
     return (
@@ -199,22 +201,23 @@ def client_without_port(text: str) -> str:
 
 
 def given(text: str | None) -> str | None:
-    """Return the text, or None if it stands for no value."""
+    """Return the text, or None if it means that the value is missing."""
     return None if text in (None, "", "-") else text
 
 
 def duration_us(text: str, unit_us: int) -> int | None:
-    """Return microseconds of a number of units, or None if it is no number, or negative."""
+    """Convert a number of units to microseconds; returns None if it is not a number or is
+    negative."""
     if not _DECIMAL.fullmatch(text):
         return None
     found = round(float(text) * unit_us)
     return found if found < _LONGEST_US else None
 
 
-@lru_cache(_KEPT_MOMENTS)  # the hits of a second have the same time
+@lru_cache(_KEPT_MOMENTS)  # all hits of one second have the same time
 def clf_moment(text: str) -> tuple[int, int] | None:
-    """Return microseconds since the epoch and the offset from UTC in minutes, or None if the
-    years 1 to 9999 have no such time."""
+    """Return microseconds since the epoch and the offset from UTC in minutes, or None if no such
+    time exists in the years 1 to 9999."""
     match = _CLF_TIME.fullmatch(text)
     if match is None:
         return None
@@ -227,7 +230,7 @@ def clf_moment(text: str) -> tuple[int, int] | None:
     try:
         clock = datetime.combine(
             date(int(year), number, int(day)),
-            # Python's times have no second 60; a leap second is added below.
+            # Python's times have no second 60, so a leap second is added below.
             time(int(hour), int(minute), 59 if is_leap else int(second)),
             UTC,
         )
@@ -251,8 +254,8 @@ def checked_clf_moment(text: str) -> tuple[int, int]:
 
 
 def iso_moment(text: str) -> tuple[int, int]:
-    """Return microseconds since the epoch and the offset from UTC in minutes, of a time of
-    ISO 8601 with its zone; raises `RejectedLine`."""
+    """Convert an ISO 8601 time with a zone to microseconds since the epoch and its offset from UTC
+    in minutes; raises `RejectedLine`."""
     if not _ISO_TIME.fullmatch(text):
         raise RejectedLine(BAD_TIME)
     try:
@@ -266,5 +269,5 @@ def iso_moment(text: str) -> tuple[int, int]:
 
 
 def month_number(name: str) -> int:
-    """Return the number of a month's English abbreviation, or 0."""
+    """Return the number of the month with this English abbreviation, or 0."""
     return _MONTHS.get(name.lower(), 0)

@@ -6,9 +6,9 @@
     "agent" 411 0.001 [default-web-80] [] 10.0.0.5:80 ... ingress-nginx
     "agent" 42 "web@docker" "http://172.18.0.3:80" 12ms   Traefik
 
-A bare whole number may be anything: a size, a port, microseconds (Apache's `%D`) or seconds
-(`%T`). It is a response time only if a unit says so. Of fractions, only those with three digits
-behind the point are one, which is what nginx writes; a compression ratio has two.
+A bare whole number may be anything: a size, a port, microseconds (Apache's `%D`) or seconds (`%T`).
+It counts as a response time only if it has a unit. A fraction counts as one only if it has three
+digits after the point, as nginx writes it; a compression ratio has two.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _UNITS_US: Final = {"us": 1, "µs": 1, "ms": 1_000, "s": 1_000_000}
 
 
 class Tail(NamedTuple):
-    """The columns behind the agent."""
+    """The columns after the agent."""
 
     format: str
     response_time_us: int | None = None
     is_unmistakable: bool = False
-    """The columns before it can only be the usual ones."""
+    """The columns before this tail can only be the usual ones."""
 
 
 def tail_of(text: str) -> Tail:
-    """Return what these columns are; the text begins behind the agent's quote."""
+    """Identify these columns; the text begins after the agent's closing quote."""
     if text in ("", " "):
         return Tail("combined")
     if _TRAEFIK.fullmatch(text):
@@ -62,7 +62,7 @@ def tail_of(text: str) -> Tail:
 
 
 def _named_time(text: str) -> int | None:
-    """Return the response time of the first column with a name for it."""
+    """Return the response time from the first column whose name denotes one."""
     parts = text.split('"')
     for place in range(0, len(parts), 2):  # outside quotes
         for word in parts[place].split(" "):
@@ -76,7 +76,7 @@ def _named_time(text: str) -> int | None:
 
 
 def _time(text: str) -> int | None:
-    """Return microseconds; a number without a unit is one of seconds if it has a fraction."""
+    """Return microseconds; a number without a unit means seconds if it has a fraction."""
     match = _VALUE.fullmatch(text)
     if match is None or not (match[2] or "." in match[1]):
         return None

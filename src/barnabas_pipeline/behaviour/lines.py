@@ -1,4 +1,4 @@
-"""Classifies records of the collector's topic as hits, as dead letters or as sent twice. Pure.
+"""Classifies records of the collector's topic as hits, dead letters or sent twice. Pure.
 
 records ─▶ located ─▶ classified ─┬▶ events         valid, once
            (places)    (columns,  ├▶ dead letters   with a reason, once
@@ -29,7 +29,7 @@ _ASSET: Final = (
 def classify(records: pa.Table, seen: Positions) -> pl.DataFrame:
     """Add to every record its place, its fields, `robot`, `page_view`, `reason` and `twice`.
 
-    `records`: of one topic, with headers; each partition's records are in order. `seen`: the
+    `records`: records of one topic, with headers, and in order within each partition. `seen`: the
     positions seen before them.
     """
     lines = mark_sent_twice(locate(records), seen)
@@ -39,7 +39,7 @@ def classify(records: pa.Table, seen: Positions) -> pl.DataFrame:
         & (pl.col("status").is_between(200, 299) | (pl.col("status") == 304))
         & ~pl.col("path").str.contains(_ASSET)
     )
-    # A format without a column for the agent says nothing about any visitor.
+    # A format without an agent column gives no information about who visits.
     has_agent = pl.col("format").is_in(WITHOUT_AGENT).fill_null(False).not_()
     robots = are_robots(fields["agent"])
     return pl.concat([lines, fields], how="horizontal").with_columns(
@@ -48,7 +48,7 @@ def classify(records: pa.Table, seen: Positions) -> pl.DataFrame:
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Return the hits of `classify`, each once, with `time_us` instead of `time`."""
+    """Return each hit of `classify` once, with `time_us` instead of `time`."""
     is_hit = pl.col("reason").is_null() & (pl.col("format") != DIRECTIVE)
     valid = lines.filter(~pl.col("twice") & is_hit)
     return valid.select("time_us", *EVENTS.names[1:])

@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """A path that was not found, and its referrers, largest first."""
+    """A path that was not found, and its referrers, most frequent first."""
 
     path: str
     people_hits: int
@@ -44,7 +44,7 @@ class Missing(NamedTuple):
 
 
 class Rankings(NamedTuple):
-    """All rankings, each sorted largest first."""
+    """The rankings, each sorted with the largest first."""
 
     pages: list[Row]
     sources: list[Row]
@@ -63,7 +63,7 @@ class Rankings(NamedTuple):
 def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
     """Return all rankings.
 
-    `people`: people's sessions. `mask`: hides network addresses in texts.
+    `people`: the sessions of people. `mask`: hides network addresses in texts.
     """
     # A session with only assets has neither an entry page nor a source.
     visits = people.filter(pl.col("pages") > 0)
@@ -91,7 +91,7 @@ def read_rankings(view: View, people: pl.DataFrame, mask: Mask) -> Rankings:
 
 
 def read_missing(view: View, mask: Mask) -> list[Missing]:
-    """Return the paths that were not found, those most requested by people first."""
+    """Return the paths that were not found, starting with those that people requested most."""
     rows = view.frame("missing").with_columns(
         (pl.col("hits") - pl.col("robot_hits")).alias("people_hits"),
         mask_of("path", mask),
@@ -119,14 +119,13 @@ def mask_of(name: str, mask: Mask) -> pl.Expr:
 def _top(
     frame: pl.DataFrame, key: str, count: str | None = None, size: str | None = None
 ) -> list[Row]:
-    """Return the keys whose sums of `count` (or numbers of rows, if None) are the largest and
-    above zero."""
+    """Return the keys with the largest sums of `count` (of rows, if None) above zero."""
     rows = frame.select(
         pl.col(key).fill_null(UNKNOWN).alias("name"),
         (pl.col(count) if count else pl.lit(1, pl.Int64)).alias("count"),
         (pl.col(size) if size else pl.lit(None, pl.Int64)).alias("size"),
     )
-    # The sum of only nulls is 0, which would count as a size.
+    # The sum of nothing but nulls is 0, which would count as a size.
     sizes = pl.col("size").sum() if size else pl.col("size").first()
     summed = rows.group_by("name").agg(pl.col("count").sum(), sizes)
     leading = summed.filter(pl.col("count") > 0).sort("count", "name", descending=[True, False])
@@ -134,9 +133,9 @@ def _top(
 
 
 def _sources(view: View, visits: pl.DataFrame, mask: Mask) -> list[Row]:
-    """Return the hosts that led to entry pages.
+    """Return the hosts that referred visitors to entry pages.
 
-    The site itself, after a silence, is listed under its name.
+    The site itself, which is the referrer after a pause, is listed under its name.
     """
     own = _own_host(view)
     source = (
@@ -150,14 +149,14 @@ def _sources(view: View, visits: pl.DataFrame, mask: Mask) -> list[Row]:
 
 
 def _named_methods(view: View) -> pl.DataFrame:
-    # Formats without a protocol, and HTTP/0.9, have the method alone.
+    # Formats without a protocol, and HTTP/0.9, have only the method.
     words = pl.concat_str("method", "protocol", separator=" ", ignore_nulls=True)
     name = pl.when(pl.col("method").is_null()).then(pl.lit(UNREADABLE)).otherwise(words)
     return view.frame("methods").with_columns(name.alias("name"))
 
 
 def site_of(view: View, rankings: Rankings) -> str | None:
-    """Return the name of the site: its virtual host, or the host that its own pages refer to.
+    """Return the site's name: its virtual host, or the host that its own pages name as referrer.
 
     None if the lines name neither.
     """

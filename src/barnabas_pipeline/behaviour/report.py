@@ -1,7 +1,7 @@
 """Writes the report on user behaviour.
 
-`figures.py` reads the numbers, `pictures.py` draws the pictures, `sheets.py` makes the files next
-to the page, and `templates/report.html` is the page.
+`figures.py` reads the numbers, `pictures.py` draws the pictures, `sheets.py` prepares the files
+next to the page, and `templates/report.html` is the page.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
 def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
     """Return the page as HTML.
 
-    `made`: the sheets of its files, which are in the folder `data` of the page's links.
+    `made`: the sheets of its files; the page links to them in the folder `data`.
     """
     timeline = figures.timeline
     values: dict[str, object] = {
@@ -65,6 +65,6 @@ def _has_many_rejected(figures: Figures) -> bool:
 
 
 def _formats(figures: Figures) -> list[tuple[str, int]]:
-    """Return the titles of the formats found, with their lines."""
+    """Return the titles of the formats found, with their line counts."""
     titles = {each.name: each.title for each in catalogue("access")}
     return [(titles.get(row.name, row.name), row.total) for row in figures.rankings.formats]

@@ -1,7 +1,8 @@
-"""Histograms of response times, in fixed buckets that grow by a fifth. Pure.
+"""Computes histograms of response times in fixed buckets, each a fifth wider than the last. Pure.
 
-The buckets are the same for every path and batch, so histograms are merged by addition, and so are
-those of all paths of a site. A quantile is at most a bucket's width away from the exact one.
+The buckets are the same for every path and batch, so histograms are merged by addition, whether
+across batches or across a site's paths. A quantile differs from the exact value by at most one
+bucket's width.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Times(NamedTuple):
 
 
 class ResponseTimes(NamedTuple):
-    """The response times of all hits that have one, and those of the slowest paths."""
+    """The response times of all hits that have one, and of the slowest paths."""
 
     all: Times | None
     paths: list[Times]
@@ -49,9 +50,9 @@ def bucket_bounds(times_us: pl.Series) -> pl.Series:
 
 
 def read_response_times(histograms: pl.DataFrame, kept: int) -> ResponseTimes:
-    """Return the times of all hits, and of the slowest paths by their 95th percentile.
+    """Return the times of all hits, and of the paths with the highest 95th percentiles.
 
-    `histograms`: of the table `response_times`. A path with only a few hits is not compared.
+    `histograms`: rows of the table `response_times`. A path with only a few hits is not ranked.
     """
     if not histograms.height:
         return ResponseTimes(None, [])
@@ -74,9 +75,9 @@ def _times(rows: pl.DataFrame) -> list[Times]:
 
 
 def _quantile(bounds: list[int], hits: list[int], share: float) -> int:
-    """Return a time between the bounds of the bucket that this share of the hits reaches.
+    """Return a time within the bucket that this share of the hits reaches.
 
-    The hits of a bucket count as spread evenly over it.
+    The hits of a bucket are assumed to be spread evenly over it.
     """
     wanted = share * sum(hits)
     before = 0

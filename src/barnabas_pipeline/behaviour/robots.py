@@ -1,10 +1,10 @@
 """Recognises robots by the user agent alone, so that an agent is always classified alike.
 
-Honest robots name themselves, usually with a contact address, and no browser leaves the field out.
-Words of our own recognise most; crawlerdetect, whose list many projects maintain, knows the others:
-libraries, health checks and previews by their names. Its patterns are applied to whole columns by
-Polars, because Python's regular expressions need a millisecond for each agent. A robot that
-imitates a browser is counted as human.
+Honest robots name themselves, usually with a contact address, and no browser omits the field. A
+list of words in this module recognises most robots. crawlerdetect, whose list many projects
+maintain, recognises the others, such as libraries, health checks and previews, by their names.
+Polars applies its patterns to whole columns, because Python's regular expressions take a
+millisecond per agent. A robot that imitates a browser is counted as human.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crawlerdetect.providers.exclusions import (  # type: ignore[import-untyped]
 )
 
 _TOKENS = (
-    # The names that they give themselves.
+    # The names that robots give themselves.
     "bot",
     "crawl",
     "spider",
@@ -51,7 +51,7 @@ _TOKENS = (
     "okhttp",
     "httpclient",
     "scrapy",
-    # Health checks and tools that the list does not know.
+    # Health checks and tools that are not in the list.
     "prometheus",
     "blackbox",
     "health check",
@@ -79,18 +79,18 @@ _NAMES = ("node",)
 _NO_ROBOT = "cubot"
 
 MOST_KEPT: Final = 65_536
-"""The number of agents that are remembered."""
+"""The maximum number of agents that are remembered."""
 _ESCAPE: Final = re.compile(r"\\([^A-Za-z0-9])")
 _OTHER_SYNTAX: Final = re.compile(r"[][.^$*+?{}|()\\]")
 _LOOK_AHEAD: Final = re.compile(r"\(\?[!=][^)]*\)")
 
 
 class _List(NamedTuple):
-    """The patterns of crawlerdetect, in the form that Polars searches fastest."""
+    """Holds the patterns of crawlerdetect, in the form that Polars searches fastest."""
 
     words: list[str]
     patterns: str
-    ordinary: str  # parts of browsers' agents, which are removed first
+    ordinary: str  # parts of browsers' agents that are removed first
 
 
 def is_robot(agent: str | None) -> bool:
@@ -114,7 +114,7 @@ def are_robots(agents: pl.Series) -> pl.Series:
 
 @cache
 def _memo() -> dict[str, bool]:
-    """Return the agents that were classified: batches of a service have mostly the same ones."""
+    """Return the agents already classified: a service's batches contain mostly the same ones."""
     return {}
 
 
@@ -124,7 +124,7 @@ def _names_itself(agent: str) -> bool:
 
 
 def are_listed(agents: pl.Series) -> pl.Series:
-    """Return whether the list of crawlerdetect has each agent."""
+    """Return, for each agent, whether it matches crawlerdetect's list."""
     known = _list()
     rest = pl.col("agent").str.replace_all(known.ordinary, "").str.strip_chars()
     has_word = pl.col("rest").str.contains_any(known.words, ascii_case_insensitive=True)
@@ -140,7 +140,7 @@ def are_listed(agents: pl.Series) -> pl.Series:
 def _list() -> _List:
     words, patterns = [], []
     for each in crawlers:
-        # Polars has no look-ahead; what a pattern excepts with it is a robot, too.
+        # Polars has no look-ahead, so whatever a pattern would exclude with it counts as a robot.
         pattern = _LOOK_AHEAD.sub("", each)
         if _OTHER_SYNTAX.search(_ESCAPE.sub("", pattern)):
             patterns.append(pattern)

@@ -10,8 +10,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_pipeline.schemas import DEAD_LETTERS, FILES, TIME, counts
 
-# The order of a visitor's page views: times have only seconds, and equal keys share a
-# partition, in which offsets are in the order of the log.
+# Offsets order a visitor's page views: times have a resolution of seconds, and equal keys share a
+# partition, in which offsets follow the order of the log.
 _ORDER: Final = pa.struct([("time", TIME), ("partition", pa.int32()), ("offset", pa.int64())])
 
 
@@ -59,8 +59,8 @@ SESSIONS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""`entry` and `exit` are the paths of the first and last page, and `referrer` is the host that
-led to the first; all are null without a page. `day` (UTC) is that of `end`."""
+"""`entry` and `exit` are the paths of the first and last page, and `referrer` is the host that led
+to the first; all three are null if there was no page. `day` (UTC) is the day of `end`."""
 TRAFFIC: Final = pa.schema(
     [
         ("minute", TIME),
@@ -82,7 +82,7 @@ response."""
 REFERRERS: Final = pa.schema(
     [("host", pa.string()), *counts("hits", "robot_hits", "pages"), ("day", pa.date32())]
 )
-"""Hits with a referring host; for assets that is usually the site itself."""
+"""Hits with a referring host, which for assets is usually the site itself."""
 STATUSES: Final = pa.schema(
     [
         ("hour", TIME),
@@ -112,7 +112,7 @@ MISSING: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""404 responses by referrer, without its query; the referrer is null if there is none."""
+"""404 responses by referrer (without its query), which is null if it is missing."""
 HOSTS: Final = pa.schema(
     [
         ("virtual_host", pa.string()),
@@ -120,7 +120,7 @@ HOSTS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Hits by virtual host, where lines name one."""
+"""Hits by virtual host, for lines that name one."""
 METHODS: Final = pa.schema(
     [
         ("method", pa.string()),
@@ -129,7 +129,7 @@ METHODS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Both are null for what the server could not parse; many formats have no protocol."""
+"""Both are null for requests that the server could not parse; many formats have no protocol."""
 RESPONSE_TIMES: Final = pa.schema(
     [
         ("path", pa.string()),
@@ -140,7 +140,7 @@ RESPONSE_TIMES: Final = pa.schema(
 )
 """Histograms of response times; `from_us` is the lower bound of a bucket of `response_times`."""
 FORMATS: Final = pa.schema([("format", pa.string()), *counts("lines")])
-"""Valid lines by format; `directive` is that of lines such as `#Version: 1.0`, no hits."""
+"""Valid lines by format; lines such as `#Version: 1.0`, which are not hits, have `directive`."""
 
 GROWING: Final[Mapping[str, pa.Schema]] = MappingProxyType(
     {"events": EVENTS, "dead_letters": DEAD_LETTERS}

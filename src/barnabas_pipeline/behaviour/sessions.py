@@ -1,4 +1,4 @@
-"""Sessions: the hits of one visitor up to thirty minutes of silence. Pure.
+"""Groups hits into sessions, which end when a visitor is silent for thirty minutes. Pure.
 
 A visitor is an address together with a user agent. A session is an interval of a visitor's time,
 and a single hit is the smallest session. Joining intervals that are less than `SILENCE_S` apart
@@ -7,10 +7,11 @@ order:
 
     join(a ∪ b) = join(join(a) ∪ b)
 
-So the table of sessions is the only state, and it has parts: a batch adds the sessions of its own
-hits, and readers join them. No session has to be closed, no timer fires, no watermark drops a late
-line, and a line from the year 2099 does not close any session permanently. `open` means only that
-the newest hit of all visitors is less than thirty minutes later than the session's last hit.
+Therefore the table of sessions is the only state. It consists of parts: a batch adds the sessions
+of its own hits, and readers join them. No session has to be closed, no timer fires, no watermark
+drops a late line, and a line from the year 2099 does not close any session permanently. `open`
+means only that the newest hit of all visitors is less than thirty minutes later than the session's
+last hit.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from barnabas_pipeline.instants import utc
 SILENCE_S: Final = 30 * 60
 
 DERIVED: Final = ("length_seconds", "bounce", "open", "automated")
-"""The columns that `derive` adds. `bounce` marks a session with one page, and `automated` those of
-a visitor that behaves like a robot."""
+"""The columns that `derive` adds. `bounce` marks a session with one page, and `automated` a session
+of a visitor that behaves like a robot."""
 
 _MANY_PAGES: Final = 30
-"""A visitor that views so many pages and never loads anything else is hardly a person."""
+"""A visitor that views this many pages and never loads anything else is unlikely to be a person."""
 
 _ORDER: Final = ("time", "partition", "offset")
 
@@ -64,14 +65,14 @@ def join(parts: pl.DataFrame) -> pl.DataFrame:
     parts = _numbered(parts)
     whole = parts.group_by("_session").agg(
         pl.col("client", "agent").first(),
-        # It is equal in all parts, since it follows from the visitor's agent.
+        # It is equal in all parts, because it follows from the visitor's agent.
         pl.col("robot").any(),
         pl.col("start").min(),
         pl.col("end").max(),
         pl.col("hits", "pages", "bytes").sum(),
         pl.col("utc_offset_minutes").max(),
     )
-    # Only page views are entry or exit pages; a session with only assets has neither.
+    # Only page views count as entry or exit pages; a session with only assets has neither.
     pages = parts.filter(pl.col("entry_order").is_not_null())
     first = _sorted(pages, "entry_order").group_by("_session")
     last = _sorted(pages, "exit_order").group_by("_session")
@@ -103,8 +104,9 @@ def derive(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
 def _is_automated() -> pl.Expr:
     """Return whether a session's visitor views many pages without ever loading an asset.
 
-    It applies only if most sessions of more than one page load assets: elsewhere another host
-    serves them. It follows from sums, so it does not depend on how sessions were joined.
+    The rule applies only if most sessions with more than one page load assets; otherwise, another
+    host probably serves the assets. The result depends only on sums, so it does not depend on how
+    sessions were joined.
     """
     visitor = ("client", "agent")
     pages, hits = pl.col("pages").sum().over(visitor), pl.col("hits").sum().over(visitor)
@@ -118,10 +120,11 @@ def _numbered(parts: pl.DataFrame) -> pl.DataFrame:
     visitor = ("client", "agent")
     parts = parts.sort(*visitor, "start", "end")
     is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in visitor)
-    # The latest end so far, not that of the row before: a long part may enclose a short one.
+    # This is the latest end so far, not the end of the previous row, because a long part may
+    # enclose a short one.
     last_end = pl.col("end").cum_max().shift(1).over(visitor)
     silence = pl.col("start") - last_end
-    # A visitor's first part has none before it, so its silence is null.
+    # A visitor's first part has no predecessor, so its silence is null.
     is_first = is_new | (silence >= pl.duration(seconds=SILENCE_S)).fill_null(True)
     return parts.with_columns(is_first.cum_sum().alias("_session"))
 

@@ -14,7 +14,7 @@ from barnabas_pipeline.page.sheets import Sheet
 
 
 def sheets(figures: Figures) -> list[Sheet]:
-    """Return all figures of the page, with longer rankings than on the page."""
+    """Return all figures of the page; rankings are longer than on the page."""
     return [*_in_short(figures), *_over_time(figures), *_ranked(figures), *_accounted(figures)]
 
 

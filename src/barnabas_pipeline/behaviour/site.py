@@ -1,8 +1,8 @@
-"""Describes the made-up web site whose access log the generator writes: its pages, guests and
+"""Describes the fictional web site whose access log the generator writes: its pages, guests and
 robots.
 
-Plain data. Addresses are from ranges reserved for documentation and benchmarks (RFC 2544, 3849,
-5737), so that no line names a real host.
+The module is plain data. Its addresses come from ranges reserved for documentation and benchmarks
+(RFC 2544, 3849, 5737), so that no line names a real host.
 """
 
 from __future__ import annotations

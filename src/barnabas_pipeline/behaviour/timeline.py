@@ -1,4 +1,4 @@
-"""The log over time: hits per interval, status classes, and the hours of the week.
+"""Summarises the log over time: hits per interval, status classes, and the hours of the week.
 
 Times are in the log's own local time, as in its lines and as a site owner expects.
 """
@@ -16,7 +16,7 @@ Numbers = npt.NDArray[np.int64]
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 _WEEK_S = 7 * _DAY_S
-# The interval, by the time that the log spans.
+# The interval, depending on the time that the log spans.
 _STEPS_S = (
     (3 * _HOUR_S, _MINUTE_S),
     (12 * _HOUR_S, 5 * _MINUTE_S),
@@ -30,7 +30,7 @@ _COUNTS = ("hits", "robot_hits", "pages", "robot_pages", "client_errors", "serve
 
 
 class Moment(NamedTuple):
-    """The traffic of one interval; `at` is in the log's own local time."""
+    """The traffic in one interval; `at` is in the log's own local time."""
 
     at: datetime
     human_hits: int
@@ -49,7 +49,7 @@ class Timeline(NamedTuple):
     classes: list[tuple[datetime, dict[str, int]]]  # hits by status class
     heat: list[list[float]]  # weekday (Monday first), hour -> human page views, on average
     size_bytes: int
-    offsets_minutes: list[int]  # the log's own clock, from UTC; several if it was changed
+    offsets_minutes: list[int]  # the log's own offsets from UTC; several if the clock was changed
 
     @property
     def begin(self) -> datetime | None:
@@ -115,8 +115,8 @@ def _classes(
 
 
 def _heat(local_s: Numbers, pages: Numbers) -> list[list[float]]:
-    """Return the mean page views in each hour of the week, given how many such weekdays the log
-    has."""
+    """Return the mean page views in each hour of the week, given the number of each weekday in the
+    log."""
     days = local_s // _DAY_S
     weekdays = (days + 3) % 7  # the epoch was a Thursday
     hours = local_s % _DAY_S // _HOUR_S
@@ -130,12 +130,12 @@ def _step(span_s: int) -> int:
     for longest_s, step_s in _STEPS_S:
         if span_s <= longest_s:
             return step_s
-    # Years, or one line with a wrong clock: as many whole weeks per interval as needed.
+    # For years, or if one line has a wrong time, an interval spans as many whole weeks as needed.
     return _WEEK_S * (span_s // (_WEEK_S * _MOST_WEEKS) + 1)
 
 
 def _bins(local_s: Numbers, step_s: int) -> tuple[int, Numbers]:
-    """Return the beginning of the first interval, and the number of each row's interval."""
+    """Return the beginning of the first interval, and each row's interval number."""
     first = int(local_s.min()) // step_s * step_s
     return first, (local_s - first) // step_s
 

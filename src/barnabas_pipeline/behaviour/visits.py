@@ -1,4 +1,4 @@
-"""Statistics of sessions: their number and length, by kind of visitor."""
+"""Computes statistics of sessions: their number and length, by kind of visitor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LENGTHS: Final = (
 
 
 class SessionFigures(NamedTuple):
-    """Sessions of one kind of visitor."""
+    """The statistics of one kind of visitor's sessions."""
 
     visitors: int = 0
     sessions: int = 0

@@ -1,13 +1,13 @@
-"""Parses lines of W3C's extended log format, as IIS and CloudFront write it. Pure.
+"""Parses lines in W3C's extended log format, as written by IIS and CloudFront. Pure.
 
     #Fields: date time s-ip cs-method ...          a directive: neither a hit nor an error
     2026-03-10 10:00:00 10.0.0.5 GET / ...         IIS: columns separated by blanks, in UTC
     2026-03-10<tab>10:00:00<tab>FRA56-P4<tab>...   CloudFront: by tabs, in UTC
 
-A line is parsed alone: it may be in another partition or batch than the directive before it, and
-must have the same fields wherever it is. So only the sets of columns that a program writes by
-default are known, each by its number of columns, and each column has to look like what it is. A
-directive `#Fields:` that names any other set is rejected, so that it is seen.
+Each line is parsed in isolation: it may be in a different partition or batch from the directive
+before it, and must have the same fields wherever it is. So only the column sets that a program
+writes by default are known. Each is recognised by its number of columns, and every column's value
+must look right. A directive `#Fields:` that names any other set is rejected, so that it is noticed.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from barnabas_pipeline.behaviour.line_parts import (
 _DIRECTIVE: Final = re.compile(
     r"#(?:Version|Fields|Software|Date|Start-Date|End-Date|Remark|GMT-Offset): ?(.*)"
 )
-# What follows the time: an address, a request's method, IIS's name of a site, an edge location.
-# A word like INFO belongs to another kind of log.
+# The column after the time: an address, a request's method, IIS's name for a site, or an edge
+# location. A word like INFO belongs to a different kind of log.
 _BEGIN: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ \t])[0-9]{2}:[0-9]{2}:[0-9]{2}\1"
     rf"(?:{ADDRESS}|GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|W3SVC[0-9]+|[A-Z]{{3}}[0-9]+[-A-Z0-9]*)"
@@ -59,7 +59,7 @@ _CLOUDFRONT_ALL: Final = (
     " sc-range-start sc-range-end"
 )
 _CLOUDFRONT: Final = tuple(_CLOUDFRONT_ALL.split())
-_CLOUDFRONT_COUNTS: Final = (24, 26, 33)  # columns were added at the end, over the years
+_CLOUDFRONT_COUNTS: Final = (24, 26, 33)  # columns have been added at the end over the years
 _IIS: Final = {len(names.split()): tuple(names.split()) for names in (_IIS_7, _IIS_8, _IIS_ALL)}
 _KNOWN: Final = {*_IIS.values(), *(_CLOUDFRONT[:count] for count in _CLOUDFRONT_COUNTS)}
 
@@ -90,7 +90,7 @@ def is_directive(text: str) -> bool:
 
 
 def fits(text: str) -> bool:
-    """Return whether a line begins as only such lines do."""
+    """Return whether a line has a beginning that only such lines have."""
     return _BEGIN.match(text) is not None
 
 
@@ -133,7 +133,7 @@ def _cloudfront(columns: dict[str, str]) -> Fields:
     )
     if not is_usual:
         raise RejectedLine(UNKNOWN_COLUMNS)
-    # Blanks are encoded; older lines have them encoded twice.
+    # Blanks are encoded; in older lines they are encoded twice.
     agent = unquote(unquote(columns["cs(User-Agent)"]).replace("%20", " "))
     return _hit(columns, agent, columns["cs-uri-query"], 1_000_000, "cloudfront")
 

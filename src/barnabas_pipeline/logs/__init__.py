@@ -1,1 +1,1 @@
-"""The logs of systems: entries, templates, bursts, silent components, SSH logins."""
+"""Analyses system logs: entries, templates, bursts, silent components and SSH logins."""

@@ -20,8 +20,8 @@ from barnabas_pipeline.view import View
 
 
 def system_logs(formats: Path | None = None, zone: str = "UTC") -> Application:
-    """Return the pipeline. `formats`: a file of the user's formats, tried before the built-in
-    formats. `zone`: of times without an offset, in formats without a zone of their own.
+    """Return the pipeline. `formats`: a file with the user's formats, which are tried before the
+    built-in formats. `zone`: the zone of times without an offset, in formats that define no zone.
 
     Raises `ConfigError` or `OSError` if that file or the zone is invalid.
     """

@@ -1,9 +1,9 @@
 """Finds bursts: minutes in which a template occurs far more often than usual. Pure.
 
-The usual rate is the mean of a template's other minutes, including minutes without a line. Counts
-of rare events scatter as in a Poisson distribution, so the bound is that mean plus six standard
-deviations and one line. A burst also has at least ten lines and five times the usual rate. Adjacent
-minutes are one burst.
+The usual rate is the mean over a template's other minutes, including minutes without lines. Counts
+of rare events follow a Poisson distribution, so the bound is that mean plus six standard deviations
+and one line. A burst must also have at least ten lines and five times the usual rate. Adjacent
+minutes form one burst.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Burst(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """The number of lines above the usual."""
+        """The number of lines above the usual number."""
         return self.lines - self.minutes * self.usual_a_minute
 
 
 def bursts(template_minutes: pl.DataFrame, templates: pl.DataFrame) -> list[Burst]:
-    """Return all bursts, the greatest excess first.
+    """Return all bursts, sorted with the greatest excess first.
 
-    They are found in the merged tables `template_minutes` and `templates`. A format with less than
-    ten minutes has no bursts, because there is no usual rate yet.
+    They are computed from the merged tables `template_minutes` and `templates`. A format with less
+    than ten minutes of lines has no bursts, because it has no usual rate yet.
     """
     counts = template_minutes.join(templates.select("template", "format"), on="template")
     span = counts.group_by("format").agg(

@@ -1,4 +1,4 @@
-"""Collects log files into the pipeline's topic, with the collector of `barnabas collect`."""
+"""Collects log files into the pipeline's topic, using the collector of `barnabas collect`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Files:
 
     def __init__(self, source: Source) -> None:
         self._paths = [str(source.input)]
-        # The workspace is part of the name, so that two of them do not share positions.
+        # The workspace is part of the name, so that two workspaces do not share positions.
         name = f"pipeline-{source.workspace.directory.resolve()}"
         rule = RecordStart()
         self._shipment = Shipment(
@@ -50,7 +50,7 @@ class Files:
         return f"{counted(shipped.lines, 'record')}, with their stack traces, {size}{cut}"
 
     def poll(self) -> None:
-        """Raise the error of the collector's thread, if it failed."""
+        """Raise the error of the collector's thread if it failed."""
         if self._service is None:
             work = ship(self._shipment, LogPaths(self._paths), self._stopping)
             thread = LoopThread("collector")
@@ -81,6 +81,6 @@ def collecting(source: Source) -> Iterator[Files]:
 
 
 def check_input(path: Path) -> None:
-    """Raise `ConfigError` if there is nothing to read: no file, directory or match."""
+    """Raise `ConfigError` if nothing can be read: no such file or directory, or no match."""
     if not path.is_dir() and not any(each.exists() for each in LogPaths([str(path)]).paths()):
         raise ConfigError(f"{path}: there is no such file or directory")

@@ -4,8 +4,8 @@
                                          └▶ not known: left to the driver
     driver   those in the order of the log ─▶ templates learnt ─▶ entries, counts
 
-So the templates do not depend on how records are distributed over tasks. Once a log's templates are
-known, the driver has almost nothing to do.
+As a result, the templates do not depend on how records are distributed over tasks. Once a log's
+templates are known, the driver has almost nothing to do.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class LogsWork(NamedTuple):
     def finish(self, found: Outcome) -> Outcome:
         if found.left is None:
             return found
-        # The order is the topic's, whichever tasks had the rows: it decides which templates are
-        # learnt.
+        # The order is the topic's, whichever tasks processed the rows, because it decides which
+        # templates are learnt.
         left = to_frame(found.left).sort("partition", "offset").drop("template")
         learnt = self._learnt(left)
         entries = left.join(
@@ -81,7 +81,7 @@ class LogsWork(NamedTuple):
 
     def _known(self, entries: pl.DataFrame) -> pl.DataFrame:
         """Return the template of each distinct masked message, or null if none is known."""
-        # A log repeats few messages, so each is looked up once.
+        # A log consists of few distinct messages, so each is looked up once.
         distinct = entries.select("format", _MASKED).unique()
         found = [self.templates.find(*row) for row in distinct.iter_rows()]
         return distinct.with_columns(pl.Series("template", found, dtype=pl.String))
@@ -90,7 +90,7 @@ class LogsWork(NamedTuple):
         """Return the template of each distinct masked message, learnt in the order of the log."""
         distinct = left.select("format", _MASKED).unique(maintain_order=True)
         found = [self.templates.learn(*row) for row in distinct.iter_rows()]
-        # For a template that became more general the newest text counts.
+        # If a template became more general, its newest text counts.
         newest = {each.id: each for each in found if each is not None}
         rows = [None if each is None else newest[each.id] for each in found]
         return distinct.with_columns(
@@ -103,7 +103,8 @@ class LogsWork(NamedTuple):
 
 
 class SystemLogs(NamedTuple):
-    """Implements `step.Definition`. `formats`: the formats in the order in which they are tried."""
+    """Implements `step.Definition`. `formats`: the formats, in the order in which they are
+    tried."""
 
     formats: tuple[Format, ...]
     name: str = "logs"
@@ -128,7 +129,8 @@ def classify(records: pa.Table, seen: Positions, formats: tuple[Format, ...]) ->
     fields = parse_lines(lines["value"], lines["cut"], received, formats)
     own = Headers(records["headers"]).texts(HOST, "replace")
     return pl.concat([lines.drop("value"), fields], how="horizontal").with_columns(
-        # The line's own host first: a relay collects the lines of many machines.
+        # The host in the line takes precedence, because a relay collects the lines of many
+        # machines.
         pl.coalesce("host", own).alias("host"),
         received.cast(pl.Datetime("us", "UTC")).alias("received"),
     )
@@ -139,7 +141,7 @@ def _stamped(entries: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_texts(counts: pl.DataFrame, learnt: pl.DataFrame) -> pl.DataFrame:
-    """Return the part of table `templates` for the learnt templates, with these counts of lines."""
+    """Return the part of table `templates` for the learnt templates, with these line counts."""
     of_lines = counts.select("template", "lines", "first", "last")
     rows = learnt.drop(_MASKED).drop_nulls("template").unique("template")
     return rows.join(of_lines, on="template").select(TEMPLATES.names)

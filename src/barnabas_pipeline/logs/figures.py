@@ -1,4 +1,4 @@
-"""Reads the numbers behind the page of system logs from the tables, all as of the same time."""
+"""Reads the numbers for the page of system logs from the tables, all as of the same time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from barnabas_pipeline.view import View
 
 NO_LEVEL: Final = "no level"
 NEW_SHARE: Final = 0.2
-"""A template is new if it first occurred in this last part of its log's time."""
+"""A template is new if it first occurred in this final part of its log's time span."""
 _INTERVALS: Final = 120
 _SAMPLES: Final = 5
 _LOOKED_AT: Final = 100  # raw lines, of which some may be empty
@@ -96,14 +96,14 @@ class Figures(NamedTuple):
 
     @property
     def known_systems(self) -> list[System]:
-        """All systems except raw lines, which have no format."""
+        """The systems of all lines except raw ones, which have no format."""
         return [each for each in self.systems if each.name != RAW]
 
 
 def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
     """Return the figures of the tables as of the view; all are zero before the first batch.
 
-    `show_addresses`: shows full addresses everywhere instead of only their networks.
+    `show_addresses`: show full addresses everywhere instead of only their networks.
     """
     mask = str if show_addresses else mask_addresses
     accounts, files = read_accounts(view)

@@ -1,4 +1,4 @@
-"""Writes the logs of a made-up shop on three machines: the same bytes for the same seed.
+"""Writes the logs of a fictional shop on three machines; the same seed yields the same bytes.
 
     auth.log      rsyslog    SSH logins; two addresses guess passwords, and one of them gets in
     orders.log    Log4j      with stack traces; a burst of errors when payments are out of order
@@ -7,7 +7,7 @@
     notes.txt     none       lines of no format
 
 Each day has a line that is not UTF-8 and a line dated 31 February. Times start on a fixed Thursday
-in March, so that the result does not depend on the present time.
+in March, so that the result does not depend on the current time.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def generate(lines: int, seed: int) -> dict[str, list[bytes]]:
 
 
 def _moments(source: random.Random, count: int, busy: range, times: int) -> Iterator[float]:
-    """Yield `count` times in seconds since the beginning; in `busy` they are `times` as dense."""
+    """Yield `count` moments, in seconds since the beginning; in `busy` they are `times` as
+    dense."""
     dense = times * len(busy)
     for at in sorted(source.random() * (_SPAN_S - len(busy) + dense) for _ in range(count)):
         if at < busy.start:

@@ -1,7 +1,7 @@
-"""Defines the figures at the head of the page of system logs; nothing else defines them.
+"""Defines the figures at the top of the page of system logs; no other module defines them.
 
-The page, its files and the terminal all take them from here. Each can be recounted from the tables
-on the page, which are in the files next to it; a test does so.
+The page, its files and the terminal all take them from here. Each can be recomputed from the tables
+on the page, which are in the files next to it, as a test does.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class Headline(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """All numbers of the headlines, with the columns of the files from which they are summed."""
+    """The numbers of the headlines, with the columns of the files from which they are summed."""
 
     entries: int
     """Records that became rows of `entries`: the sum of `lines` in levels.csv."""
     formats: int
-    """Known formats among them, excluding `raw`: the formats in levels.csv."""
+    """Known formats of these records, excluding `raw`: the formats in levels.csv."""
     hosts: int
-    """Hosts of entries: the rows of hosts.csv."""
+    """Hosts that wrote entries: the rows of hosts.csv."""
     errors: int
     """Entries of level ERROR or FATAL: their `lines` in levels.csv."""
     templates: int
@@ -38,7 +38,7 @@ class Numbers(NamedTuple):
     new_templates: int
     """Rows of new_templates.csv."""
     bursts: int
-    """Bursts, where simultaneous bursts count once: the numbers in bursts.csv."""
+    """Bursts, counting simultaneous bursts once: the numbers in bursts.csv."""
     silent_components: int
     """Rows of silent_components.csv."""
     components: int

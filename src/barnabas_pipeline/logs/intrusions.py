@@ -1,4 +1,4 @@
-"""Finds intrusion attempts by SSH: addresses with many failed logins. Pure."""
+"""Finds intrusion attempts over SSH: addresses with many failed logins. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from barnabas_pipeline.logs.logins import ACCEPTED, FAILED, REFUSED
 
 LEAST_FAILURES: Final = 5
-"""The failures in an hour: more than a user who mistypes a password has."""
+"""The minimum number of failures in an hour: more than a mistyped password causes."""
 _NAMES: Final = 3
 
 
@@ -30,18 +30,18 @@ class Intruder(NamedTuple):
     address: str
     failures: int
     users: int
-    names: tuple[str, ...]  # the names tried most often
+    names: tuple[str, ...]  # the user names tried most often
     first: datetime
     last: datetime
     entered_as: tuple[str, ...]
-    """Users who logged in from there after a failure."""
+    """Users who logged in from this address after a failure."""
 
 
 def failures(logins: pl.DataFrame) -> pl.DataFrame:
-    """Return the failed attempts in the merged table `logins`, each once."""
+    """Return each failed attempt in the merged table `logins` once."""
     by_sshd = logins.filter(pl.col("outcome") == FAILED)
     by_pam = logins.filter(pl.col("outcome") == REFUSED)
-    # If sshd reports its failures, PAM's are the same attempts.
+    # If sshd reports its failures, PAM's failures are the same attempts.
     failed = pl.concat(
         [by_sshd, by_pam.join(by_sshd.select("host").unique(), "host", "anti", nulls_equal=True)]
     )
@@ -49,7 +49,7 @@ def failures(logins: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_address(logins: pl.DataFrame) -> list[Logins]:
-    """Return the attempts in the merged table `logins`, sorted by failures, most first."""
+    """Return the attempts in the merged table `logins`, sorted with the most failures first."""
     accepted = logins.filter(pl.col("outcome") == ACCEPTED)
     rows = (
         pl.concat(

@@ -1,7 +1,7 @@
 """Parses many log lines into columns, with Polars.
 
-Each line gets the first format that it matches. A line that matches none is `raw`, with its whole
-text as the message; a malformed line, or a line with an impossible time, has a `reason`.
+Each line is assigned the first format that it matches. A line that matches none is `raw`, and its
+whole text is the message. A malformed line, or one with an impossible time, has a `reason`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _PLAIN: Final = ("host", "component", "pid", "thread")
 def parse_lines(
     values: pl.Series, is_cut: pl.Series, received_us: pl.Series, formats: Sequence[Format]
 ) -> pl.DataFrame:
-    """Return a row of `SCHEMA` for each of `values` (binary); in a row with a `reason`, all else is
-    null.
+    """Return a row of `SCHEMA` for each of `values` (binary). In a row with a `reason`, all other
+    fields are null.
 
     `is_cut`: true if a value is only the beginning of a longer line. `received_us`: the record's
     time, in microseconds since the epoch.
@@ -81,7 +81,7 @@ def parse_lines(
 
 
 def _matched(lines: pl.DataFrame, formats: Sequence[Format]) -> pl.DataFrame:
-    """Return the rows of these lines, each in the first format that it has, or raw."""
+    """Return the rows of these lines, each in the first format that it matches, or raw."""
     found = []
     left = lines
     for takes in (*_takers(formats, is_built_in=False), *_takers(formats, is_built_in=True)):
@@ -97,13 +97,13 @@ def _matched(lines: pl.DataFrame, formats: Sequence[Format]) -> pl.DataFrame:
 def _takers(
     formats: Sequence[Format], *, is_built_in: bool
 ) -> Iterator[Callable[[pl.DataFrame], pl.DataFrame]]:
-    """Yield functions that return the rows of the lines that have certain formats."""
+    """Yield functions that return the rows of lines in certain formats."""
     ours = [each for each in formats if each.is_built_in == is_built_in]
     for decoder in DECODERS:
         some = [each for each in ours if each.json and (each.decoder or JSON) == decoder]
         if some:
             yield partial(_objects, decoder=decoder, formats=some)
-    # Patterns with the same head are tried on no other lines; no two heads begin the same line.
+    # Patterns with the same head are tried only on lines that begin with it; no line has two heads.
     groups: dict[tuple[bool, str], list[tuple[Format, Pattern]]] = {}
     for each in ours:
         for pattern in each.patterns:
@@ -119,7 +119,7 @@ def _texts(lines: pl.DataFrame, patterns: Sequence[tuple[Format, Pattern]]) -> p
     for each, pattern in _busiest_first(left["head"], patterns):
         if not left.height:
             break
-        # To look for a match is several times as fast as to take its groups.
+        # Searching for a match is several times as fast as extracting its groups.
         is_ours = left["head"].str.contains(pattern.regex)
         if is_ours.any():
             found.append(_fitting(left.filter(is_ours), each, pattern))
@@ -130,10 +130,11 @@ def _texts(lines: pl.DataFrame, patterns: Sequence[tuple[Format, Pattern]]) -> p
 def _busiest_first(
     texts: pl.Series, patterns: Sequence[tuple[Format, Pattern]]
 ) -> Sequence[tuple[Format, Pattern]]:
-    """Return the patterns with those of the formats first that most lines have.
+    """Return the patterns, starting with those of the most frequent formats.
 
-    No line has two formats of the catalogue, so their order only takes or saves time; that of the
-    patterns of a format counts, as does that of loose patterns and of a user's formats.
+    No line matches two formats of the catalogue, so the order of formats affects only speed. The
+    order does matter among the patterns of a format, among loose patterns and among a user's
+    formats.
     """
     of, pattern = patterns[0]
     if pattern.is_loose or not of.is_built_in or len(texts) < 10 * _SAMPLE_LINES:
@@ -163,7 +164,7 @@ def _objects(lines: pl.DataFrame, decoder: str, formats: Sequence[Format]) -> pl
     following = pl.lit(None, pl.String) if is_record else pl.col("lines")
     return _judged(
         rows.with_columns(
-            # Times that are impossible stay null.
+            # Impossible times remain null.
             pl.when(pl.col("is_impossible"))
             .then(pl.col("time_us"))
             .otherwise(pl.coalesce("time_us", "received_us"))
@@ -179,7 +180,7 @@ def _both(first: pl.Expr, second: pl.Expr) -> pl.Expr:
 
 
 def _joined(lines: pl.DataFrame) -> pl.DataFrame:
-    """Join the lines of records that a container's runtime has wrapped one by one."""
+    """Join the lines of records that a container runtime wrapped one by one."""
     is_wrapped = pl.col("more").is_not_null() & pl.col("head").str.contains(_WRAPPED)
     records = lines.filter(is_wrapped)
     if not records.height:
@@ -193,9 +194,9 @@ def _joined(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _unwrapped(rows: pl.DataFrame, formats: Sequence[Format]) -> pl.DataFrame:
-    """Return the rows with what their messages say, which are lines of a log themselves.
+    """Return the rows with the fields from their messages, which are log lines themselves.
 
-    The runtime's time counts: it has a zone.
+    The runtime's time is used, because it has a zone.
     """
     rows = rows.with_columns(pl.col("message").str.strip_chars_end("\r\n"))
     lines = rows.select(
@@ -255,8 +256,8 @@ def _fitting(lines: pl.DataFrame, of: Format, pattern: Pattern) -> pl.DataFrame:
 
 
 def _judged(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows in `SCHEMA`; those with an impossible time get a `reason`, and lose the
-    rest."""
+    """Return the rows in `SCHEMA`; a row with an impossible time gets a `reason` and loses all
+    other fields."""
     reason = pl.format("the line names a time that never was ({})", "format")
     is_good = pl.col("time_us").is_not_null()
     rows = _filled(rows.with_columns(pl.when(~is_good).then(reason).alias("reason")))
@@ -276,13 +277,13 @@ def _raw(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _filled(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with null in the columns of `SCHEMA` that they lack."""
+    """Return the rows with nulls in the columns of `SCHEMA` that they lack."""
     missing = [pl.lit(None, kind).alias(n) for n, kind in SCHEMA.items() if n not in rows.columns]
     return rows.with_columns(missing).select("row", *SCHEMA.names())
 
 
 def _level_of(name: pl.Expr) -> pl.Expr:
-    """Return the level that a line's `name` stands for, or null if it is not a level."""
+    """Return the level that a line's `name` denotes, or null if it is not a level."""
     return name.str.to_uppercase().replace_strict(BY_NAME, default=None, return_dtype=pl.String)
 
 
@@ -293,9 +294,9 @@ def _level_of_priority(priority: pl.Expr) -> pl.Expr:
 
 
 def values(row: Mapping[str, Any], received_us: int) -> dict[str, object]:
-    """Return what a row of `SCHEMA` says, as samples and `barnabas formats try` show it.
+    """Return the content of a row of `SCHEMA`, as samples and `barnabas formats try` show it.
 
-    `received_us`: the record's time, which is not shown as the line's.
+    `received_us`: the record's time, which is not shown as the line's time.
     """
     time_us = row["time_us"]
     shown = {name: value for name, value in row.items() if value is not None and name != "time_us"}

@@ -30,7 +30,7 @@ _PAM: Final = (
 def logins(entries: pl.DataFrame) -> pl.DataFrame:
     """Return the attempts in these entries, which have `hour`, `first`, `last` and `day`, added
     up in schema `LOGINS`."""
-    # Also `sshd-session`, from OpenSSH 9.8 on, and `sshd(pam_unix)` of older systems.
+    # This includes `sshd-session`, from OpenSSH 9.8 on, and `sshd(pam_unix)` on older systems.
     ours = entries.filter(pl.col("component").str.starts_with("sshd"))
     found = ours.select(
         "hour",

@@ -1,9 +1,10 @@
 """Masks the variable parts of messages: addresses, numbers, times, identifiers, paths.
 
-Masking first makes templates fast: a million lines become a few hundred distinct texts, and only
-those are processed one by one. A variable part that is not masked makes a separate template of each
-message; a constant part that is masked merges two messages into one template. So a mask needs a
-shape that words do not have: a number with a known unit, or a hash with letters and digits.
+Masking comes first because it makes templates fast: a million lines become a few hundred distinct
+texts, and only these are processed one by one. If a variable part is not masked, every message
+becomes a separate template; if a constant part is masked, two messages are merged into one
+template. A mask must therefore match only shapes that words do not have, such as a number with a
+known unit, or a hash with letters and digits.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import polars as pl
 _IPV4: Final = r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}"
 _IP: Final = rf"/?\b{_IPV4}(?::[0-9]+)?\b"
 _H: Final = r"[0-9a-fA-F]{1,4}"
-# The beginnings of addresses in use, so that `abc::def` stays a name: global unicast (2000::/3),
+# The prefixes of addresses in use, so that `abc::def` remains a name: global unicast (2000::/3),
 # unique local, multicast, link-local, NAT64.
 _GROUP: Final = r"(?:[23][0-9a-fA-F]{3}|[fF][cdfCDF][0-9a-fA-F]{2}|[fF][eE][89abAB][0-9a-fA-F]|64)"
 _ZONE: Final = r"(?:%[0-9A-Za-z]+)?"
@@ -49,7 +50,7 @@ _MASKS: Final = (
         "<time>",
     ),
     (r"\bP(?:[0-9]+[YMWD])*(?:T(?:[0-9]+(?:\.[0-9]+)?[HMS])+|[0-9]+[YMWD])\b", "<num>"),
-    # Dates with the name of a month.
+    # Dates with a month's name.
     (
         rf"\b{_WEEKDAY}(?:{_MONTH} +[0-9]{{1,2}}(?:, [0-9]{{4}})?"
         rf"|[0-9]{{1,2}}([ /-]){_MONTH}[ /-][0-9]{{4}})\b",
@@ -57,9 +58,9 @@ _MASKS: Final = (
     ),
     (r"\b[0-9]{1,2}(?::[0-9]{2}){1,2} ?[AaPp][Mm]\b", "<time>"),
     (r"\b[0-9]{4}-W[0-9]{2}(?:-[1-7])?\b", "<time>"),
-    (r"\b[0-9a-fA-F]{4}(?::[0-9a-fA-F]{2}){2}\.[0-7]\b", "<hex>"),  # a device of PCI
+    (r"\b[0-9a-fA-F]{4}(?::[0-9a-fA-F]{2}){2}\.[0-7]\b", "<hex>"),  # a PCI device
     (r"\b[0-9a-fA-F]{4}(?:\.[0-9a-fA-F]{4}){2}\b", "<mac>"),
-    (r"\b[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,}\b", "<mac>"),  # and fingerprints
+    (r"\b[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,}\b", "<mac>"),  # also fingerprints
     (r"\b[0-9a-fA-F]{2}(?:-[0-9a-fA-F]{2}){5}\b", "<mac>"),
     (rf"\b(?:{_H}:){{7}}{_H}\b{_ZONE}", "<ip>"),
     (rf"\b{_GROUP}(?::{_H}){{0,6}}::(?:(?:{_H}:){{0,5}}(?:{_IPV4}|{_H})\b{_ZONE})?", "<ip>"),
@@ -71,12 +72,12 @@ _MASKS: Final = (
     (r"""(^|[\s"'(=\[,:])(?:/[^\s"'(),:;\[\]]+)+""", "${1}<path>"),
     (r"\b0[xX][0-9a-fA-F]+\b", "<hex>"),
     (r"\b0(?:b[01]+|o[0-7]+)\b", "<num>"),
-    (r"(\.[A-Z][\w$]*)@[0-9a-f]{1,8}\b", "$1@<hex>"),  # an object of Java
+    (r"(\.[A-Z][\w$]*)@[0-9a-f]{1,8}\b", "$1@<hex>"),  # a Java object
     (r"\b[0-9]{1,3}(?:_[0-9]{3})+\b", "<num>"),
-    (r"\b[0-9]+x[0-9]+\b", "<num>"),  # a size of pictures
+    (r"\b[0-9]+x[0-9]+\b", "<num>"),  # the size of an image
     (r"\b(EUR|USD|GBP|CHF|JPY)[0-9]+\b", "${1}<num>"),
     (r"([A-Za-z]_)[0-9]+(?:_[0-9]+)*\b", "${1}<num>"),
-    # In names of files and hosts, directly before a dot or a slash.
+    # Numbers in file and host names, directly before a dot or a slash.
     (r"\b([A-Za-z][A-Za-z_-]*)[0-9]+((?:\.[A-Za-z][\w-]*)+|/)", "${1}<num>$2"),
     (r"\b[0-9a-fA-F]{16,}\b", "<hex>"),
     (
@@ -95,7 +96,7 @@ _MASKS: Final = (
     (r"""(["'`])[A-Za-z_.-]+[0-9][A-Za-z0-9_.-]*(["'`])""", "${1}<id>$2"),
 )
 LONGEST: Final = 2_000
-"""The number of characters of a message that count for its template."""
+"""The number of a message's characters that determine its template."""
 
 
 def mask_variables(message: pl.Expr) -> pl.Expr:

@@ -1,7 +1,7 @@
-"""Takes the columns of a log line from the keys and values that it consists of, such as JSON.
+"""Extracts the columns of a log line that consists of keys and values, such as JSON.
 
-The object of each line is decoded once, whatever number of formats there are, and a format is
-looked for once for each set of keys that the objects of a batch have.
+Each line's object is decoded once, however many formats are known, and the matching format is
+looked up once for each set of keys in a batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas_pipeline.logs.times import OFFSETS
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _US: Final = timedelta(microseconds=1)
 _UNITS_US: Final = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
-# From the first size on a number is of the unit: each is of the years 1973 to 5138.
+# A number of at least this size is in this unit; each unit covers the years 1973 to 5138.
 _SIZES: Final = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"), (1e8, "s"))
 _LATEST_US: Final = 253_402_300_799_000_000  # the year 9999
 _DATE: Final = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}(?:$|[T ][0-9]{2}:)")
@@ -34,7 +34,7 @@ _MOST_PLANS: Final = 10_000
 
 
 class Columns(NamedTuple):
-    """Holds the columns of `log_lines.SCHEMA` that an object fills; None for the rest."""
+    """Holds the columns of `log_lines.SCHEMA` that an object fills; the rest are None."""
 
     format: str
     time_us: int | None = None
@@ -62,7 +62,8 @@ class ObjectReader:
             if (each.decoder or JSON) == decoder
             for keys in each.json
         ]
-        # The format that asks for most keys is the most exact one; a user's own comes first.
+        # The format that requires the most keys is the most specific; the user's own formats come
+        # first.
         self._formats = sorted(
             pairs, key=lambda pair: (pair[0].is_built_in, pair[1].is_loose, -len(pair[1].required))
         )
@@ -79,7 +80,7 @@ class ObjectReader:
         plan = self._plans.get(shape)
         if plan is None:
             plan = [pair for pair in self._formats if _may_have(shape, pair[1])]
-            # A log whose keys are data has a shape for each line.
+            # In a log whose keys are data, every line has a different shape.
             if len(self._plans) < _MOST_PLANS:
                 self._plans[shape] = plan
         for of, keys in plan:
@@ -102,7 +103,7 @@ def _columns(found: Object, of: Format, keys: JsonKeys) -> Columns | None:
     time = values.get("time")
     if not keys.required and values.get("message") is None:
         return None
-    # An object with nothing but a message is no line of a log.
+    # An object with nothing but a message is not a log line.
     if not keys.required and time is None and level is None:
         return None
     time_us = None
@@ -125,7 +126,7 @@ def _columns(found: Object, of: Format, keys: JsonKeys) -> Columns | None:
 
 
 def _value(found: Object, key: str) -> object:
-    """Return the value of a key, which may have a point, or be a path with points."""
+    """Return the value of a key, which may contain dots or be a dotted path."""
     if key in found:
         return found[key]
     head, point, rest = key.partition(".")
@@ -139,7 +140,7 @@ def _value(found: Object, key: str) -> object:
 
 
 def _first(found: Object, names: Sequence[str]) -> Any:
-    """Return the value of the first key that is there and not null."""
+    """Return the value of the first key that is present and not null."""
     for name in names:
         value = _value(found, name)
         if value is not _ABSENT and value is not None:
@@ -151,9 +152,9 @@ def _text(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, str):
-        # JSON can escape half a character, which no column of text can hold.
+        # JSON can escape half a character, which a text column cannot hold.
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    # The journal writes text that is not UTF-8 as numbers, one a byte.
+    # The journal writes text that is not UTF-8 as numbers, one per byte.
     if isinstance(value, list) and value and all(type(each) is int for each in value):
         if all(0 <= each < 256 for each in value):
             return bytes(value).decode("utf-8", "replace")
@@ -170,8 +171,8 @@ def _word(value: Any) -> str | None:
 
 
 def _component(value: Any) -> str | None:
-    """Return the component; a place in the code without its line, which is not the same in each
-    version."""
+    """Return the component. A place in the code loses its line number, which changes between
+    versions."""
     text = _word(value)
     return None if text is None else _OF_CODE.sub("", text)
 
@@ -211,7 +212,7 @@ def _time_us(value: Any, unit: str | None, zone: str) -> int | None:
 
 
 def _iso_us(text: str, zone: str) -> int | None:
-    # PostgreSQL's times end with the name of a zone.
+    # PostgreSQL's times end with a zone name.
     if (named := _NAMED.fullmatch(text)) is not None:
         text = named["time"] + OFFSETS.get(named["zone"], "")
     try:

@@ -29,7 +29,7 @@ STYLES: Final = {
     NO_LEVEL: "plain",
 }
 """The classes in the style sheet, by level."""
-# The worst is at the bottom, where a small number is most visible.
+# The most severe level is at the bottom, where a small number is most visible.
 _ORDER: Final = (*LEVELS, NO_LEVEL)
 
 

@@ -1,7 +1,7 @@
 """Writes the page of system logs.
 
-`figures.py` reads the numbers, `pictures.py` draws the pictures, `sheets.py` makes the files next
-to the page, and `templates/logs.html` is the page.
+`figures.py` reads the numbers, `pictures.py` draws the pictures, `sheets.py` prepares the files
+next to the page, and `templates/logs.html` is the page.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
 def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
     """Return the page as HTML.
 
-    `made`: the sheets of its files, which are in the folder `data` of the page's links.
+    `made`: the sheets of its files; the page links to them in the folder `data`.
     """
     systems = figures.known_systems  # raw lines have no times
     nothing = "no known format" if figures.raw_lines else words.nothing(figures.accounts.read)
@@ -78,8 +78,8 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
 
 
 def _formats(figures: Figures) -> list[tuple[str, str, int]]:
-    """Return the formats found, each as its name, its title and its entries; a user's own has no
-    title."""
+    """Return the name, the title and the number of entries of each format found; a user's own
+    format has no title."""
     titles = {each.name: each.title for each in catalogue("system")}
     return [(each.name, titles.get(each.name, ""), each.lines) for each in figures.known_systems]
 
@@ -99,7 +99,7 @@ def _incident(incident: Incident, figures: Figures) -> dict[str, object]:
 
 
 def _short(text: str) -> str:
-    """Return a template for people: shortened, and with repeated masks printed once."""
+    """Return a template for display: shortened, and with repeated masks printed once."""
     runs = [(word, len(list(same))) for word, same in groupby(text.split())]
     parts = (
         f"{word} ×{count}" if count > 1 and word.startswith("<") else " ".join([word] * count)

@@ -1,12 +1,12 @@
-"""The templates of messages, learnt by Drain (He et al., ICWS 2017) in `drain3`.
+"""Learns the templates of messages with Drain (He et al., ICWS 2017), as implemented in `drain3`.
 
 A template is a masked message in which variable words have become `<*>`. A known template is
 recognised without learning. Only the driver learns, in the order of the log, so a template always
-has the same id in all tasks. The id is a hash of the format and the template's first message: the
-same log gives the same ids again.
+has the same id in all tasks. The id is a hash of the format and the template's first message, so
+the same log always yields the same ids.
 
-Templates are rows of a table. Drain's search tree is rebuilt from them: it depends on each
-template's first message and on their order.
+Templates are stored as rows of a table. Drain's search tree is rebuilt from these rows; it depends
+on each template's first message and on the order of the templates.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from barnabas_pipeline.logs.token_tree import WILDCARD, TokenTree
 _log = logging.getLogger(__name__)
 
 MOST: Final = 5_000
-"""The number of templates of a format; lines that would need another template get none."""
-# Chosen on the labelled samples of four systems; see docs/system-logs.md.
+"""The maximum number of templates for a format; lines that would need another get none."""
+# Chosen using the labelled samples of four systems; see docs/system-logs.md.
 _DEPTH: Final = 5
 _SIMILARITY: Final = 0.7
 
@@ -42,7 +42,7 @@ class Template(NamedTuple):
 
 
 class Templates:
-    """The known templates; sent pickled to the tasks."""
+    """Holds the known templates; it is sent pickled to the tasks."""
 
     def __init__(self, known: Iterable[Template] = ()) -> None:
         self._of_format: dict[str, _OfFormat] = {}
@@ -77,22 +77,22 @@ class Templates:
 
 
 class _OfFormat:
-    """The templates of one format: Drain's tree learns them, and the tree of words finds them."""
+    """Holds one format's templates: Drain's tree learns them, and the tree of words finds them."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._drain = Drain(depth=_DEPTH, sim_th=_SIMILARITY, param_str=WILDCARD)
         self._words = TokenTree()
-        self._templates: dict[int, Template] = {}  # by the number of Drain's cluster
+        self._templates: dict[int, Template] = {}  # by Drain's cluster number
 
     def __len__(self) -> int:
         return len(self._templates)
 
     def restore(self, template: Template) -> None:
-        """Add a template that was learnt after the present templates."""
+        """Add a template that was learnt after those already present."""
         self._drain.clusters_counter += 1
-        # The tree places a template by its first message, as when it was learnt; its present text
-        # counts only after that.
+        # The tree places a template by its first message, as when it was learnt; only then does its
+        # current text count.
         cluster = LogCluster(template.began.split(), self._drain.clusters_counter)
         self._drain.id_to_cluster[cluster.cluster_id] = cluster
         self._drain.add_seq_to_prefix_tree(self._drain.root_node, cluster)
@@ -112,7 +112,7 @@ class _OfFormat:
             began = " ".join(masked.split())
             known = Template(_id(self._name, began), number, self._name, began, text)
         else:
-            # It has become more general, but the tree of words still has its former text.
+            # It has become more general, but the tree of words still contains its former text.
             self._words.remove(known.text.split(), cluster.cluster_id)
         return self._keep(cluster.cluster_id, known._replace(text=text))
 

@@ -1,9 +1,9 @@
 """Converts the times in log lines to instants. Pure.
 
-Syslog's times have no year. The year is the latest in which the line is not later than its receipt,
-with a tolerance of one day for clock differences: a line of 31 December that is received in January
-belongs to the previous year. In the same way a time without a date is of the last such time before
-the receipt, with a tolerance of an hour.
+Syslog's times have no year. The year is the latest one in which the line would not be later than
+its receipt, with a tolerance of one day for clock differences: a line of 31 December that is
+received in January belongs to the previous year. Similarly, a time without a date means its latest
+occurrence before the receipt, with a tolerance of an hour.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import polars as pl
 _DAY_US: Final = 86_400_000_000
 _HOUR_US: Final = 3_600_000_000
 _YEARS: Final = 5  # the 29th of February is at most this far back, except around 2100
-# Names that mean one offset everywhere. Others, such as IST and CST, mean several.
+# Names that mean the same offset everywhere. Others, such as IST and CST, are ambiguous.
 OFFSETS: Final[dict[str, str]] = {
     **dict.fromkeys(("UTC", "GMT", "UCT", "WET"), "+0000"),
     **dict.fromkeys(("CET", "MEZ", "WEST"), "+0100"),
@@ -40,11 +40,11 @@ OFFSETS: Final[dict[str, str]] = {
 def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> pl.Series:
     """Return microseconds since the epoch, or null for an impossible time.
 
-    `form`: in the letters of `strptime`. `zone`: the zone of times without an offset.
+    `form`: the format, in the notation of `strptime`. `zone`: the zone of times without an offset.
     """
     if form.endswith("%Z"):
         return _named(texts, received_us, form.removesuffix("%Z").rstrip(), zone)
-    # A fraction of any length, and a decimal point for other separators.
+    # A fraction may have any length, and other separators become a decimal point.
     chrono = re.sub(r"[,.:]?%f", "%.f", form).replace("%d", "%e").replace("%H", "%k")
     clean = texts.str.replace_all(" +", " ").str.replace(r",([0-9]{1,9})", ".$1")
     clean = clean.str.replace(r":([0-9]{1,9})$", ".$1") if form.endswith(":%f") else clean
@@ -57,11 +57,11 @@ def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> 
     latest_us = received_us + _DAY_US
     year = received.dt.year()
     found = pl.Series([None] * len(texts), dtype=pl.Int64)
-    # Next year's, too: it may be January here and December where the line was received.
+    # Next year is tried, too: it may be January here and December where the line was received.
     for back in range(-1, _YEARS):
         dated = (year - back).cast(pl.String) + " " + clean
         parsed = _parsed(dated, "%Y " + chrono, zone)
-        # The latest possible year counts. In years without a 29th of February that day is null.
+        # The latest possible year counts. In years without a 29 February that day is null.
         found = found.zip_with(found.is_not_null() | (parsed > latest_us).fill_null(True), parsed)
     return found
 
@@ -76,7 +76,7 @@ def _of_the_day(texts: pl.Series, received: pl.Series, form: str, zone: str) -> 
 
 
 def _named(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> pl.Series:
-    """Return the instants of times that end with the name of a zone, or an offset."""
+    """Return the instants of times that end with a zone name or an offset."""
     parts = texts.str.extract_groups(r"^(?<local>.*?) ?(?<zone>[A-Z]+|[+-][0-9:]+)$")
     names = parts.struct.field("zone")
     digits = names.str.replace(":", "").str.pad_end(5, "0")

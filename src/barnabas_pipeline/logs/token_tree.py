@@ -1,9 +1,9 @@
-"""Finds the template that a message matches, in a tree of words. Pure.
+"""Finds the template that a message matches, using a tree of words. Pure.
 
 Drain searches by similarity among all templates with the same beginning, so its time grows with
-their number. To find an exact match, word for word, the words are enough: each leads to the next
-node, and to a second one if there is a wildcard. If several templates match, the one that shares
-the longest prefix with the message counts.
+their number. For an exact match, word for word, the words are enough: each leads to the next node,
+and a wildcard, if present, to a second one. If several templates match, the one that shares the
+longest prefix with the message is chosen.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 WILDCARD: Final = "<*>"
 _Node = dict[str | None, Any]
 _END: Final = None
-"""The key of a template's number, in the node after its last word."""
+"""The key under which the node after a template's last word stores the template's number."""
 
 
 class TokenTree:
@@ -29,7 +29,7 @@ class TokenTree:
         node[_END] = min(stands_for, node.get(_END, stands_for))
 
     def remove(self, words: Sequence[str], stands_for: int) -> None:
-        """Remove a template. Its nodes stay, since others may share them."""
+        """Remove a template. Its nodes are kept, because others may share them."""
         node = self._root
         for word in words:
             node = node[word]
@@ -46,8 +46,8 @@ class TokenTree:
                 if _END in node:
                     return int(node[_END])
                 continue
-            # The last node added is visited first: the word itself, then the wildcard if that
-            # fails.
+            # The last node added is visited first: the word itself, and then the wildcard if the
+            # word fails.
             if words[at] != WILDCARD and (wild := node.get(WILDCARD)) is not None:
                 to_visit.append((wild, at + 1))
             if (own := node.get(words[at])) is not None:

@@ -1,1 +1,1 @@
-"""Holds what all pages share: their frame, pictures and words, and the files next to them."""
+"""Holds everything that all pages share: frame, pictures, words and the files next to a page."""

@@ -4,7 +4,7 @@
     2001:db8:85a3::8a2e:370:7334  2001:db8:85a3::x     the first 48 of 128
 
 Malformed lines are often cut within an address, so the beginning of an address is masked as well. A
-text that only looks like an address, such as a version of four numbers, also loses its end.
+text that only looks like an address, such as a four-part version number, also loses its end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 import polars as pl
 
 _IPV4: Final = re.compile(r"(?<![\d.])(\d{1,3}\.\d{1,3}\.\d{1,3}\.)\d{1,3}(?!\d|\.\d)")
-# As in the names that providers give to their customers' addresses.
+# These separators occur in the names that providers give to their customers' addresses.
 _DASHED: Final = re.compile(r"(?<!\d)(\d{1,3}-\d{1,3}-\d{1,3}-)\d{1,3}(?!\d|-\d)")
 _IPV6: Final = re.compile(
     r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]|\.\d)", re.ASCII
@@ -24,7 +24,7 @@ _IPV6: Final = re.compile(
 _TIME: Final = re.compile(r"(?:\d{4}:)?\d{1,2}:\d\d:\d\d")
 _PREFIX_BITS: Final = 48
 _PREFIX_GROUPS: Final = 3
-# A text without either of these has no address. Used for whole columns.
+# A text without either of these contains no address. Used for whole columns.
 _SUSPECT: Final = r"\d[.-]\d{1,3}[.-]\d|:[0-9A-Fa-f]{0,4}:"
 
 

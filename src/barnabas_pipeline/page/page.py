@@ -1,4 +1,4 @@
-"""Renders one self-contained page of HTML, which needs neither a network nor a script.
+"""Renders a self-contained HTML page, which needs neither a network nor scripts.
 
 Each pipeline has a template that extends `base.html` (the style sheet and the frame) and uses
 `parts.html`, both in the folder `templates` next to this file.
@@ -25,7 +25,7 @@ class PageOptions(NamedTuple):
     refresh_s: int | None = None
     """Seconds after which an open page reloads itself, or None for never."""
     show_addresses: bool = False
-    """Prints full network addresses instead of only their networks."""
+    """Shows full network addresses instead of only their networks."""
 
 
 def render(package: str, template: str, options: PageOptions, values: Mapping[str, object]) -> str:

@@ -1,9 +1,9 @@
 """Draws the frame of a page's pictures as SVG: sharp at any size, with a tooltip on every mark.
 
-A picture is as wide as its place on the page, and only its shapes are stretched: all x are shares
-of the width (0 to 1), while all y and all text are in pixels, so a label has the same size on a
-phone as on a wide screen. Colours are classes, which the page's style sheet defines for light and
-dark screens.
+A picture fills the width of its place on the page, and only its shapes are stretched: x coordinates
+are shares of the width (0 to 1), while y coordinates and text sizes are in pixels, so a label has
+the same size on a phone as on a wide screen. Colours are CSS classes, which the page's style sheet
+defines for light and dark screens.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from barnabas_pipeline.page.axes import round_ticks, short, time_ticks
 
 WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-# Most ticks of a time axis by class; the style sheet shows the class for which there is room.
+# The maximum number of ticks on a time axis, by class; the style sheet shows the class that fits.
 _DENSITIES: Final = (("wide", 12), ("medium", 6), ("narrow", 4))
 _STRETCHED: Final = 1000  # the largest x of a path
 
 
 class Frame(NamedTuple):
-    """The area of the data in a picture; all values are in pixels."""
+    """The data area of a picture; all values are in pixels."""
 
     height: float
     left: float = 46
@@ -79,7 +79,7 @@ def down(x: float, top: float, bottom: float, style: str) -> Markup:
 
 
 def grid(frame: Frame, ticks: Sequence[float]) -> Iterator[Markup]:
-    """Draw lines across, with their numbers on the left."""
+    """Draw horizontal lines, with their numbers on the left."""
     for tick in ticks:
         y = frame.y(tick, ticks[-1])
         yield across(y, "axis" if tick == 0 else "grid")
@@ -87,7 +87,7 @@ def grid(frame: Frame, ticks: Sequence[float]) -> Iterator[Markup]:
 
 
 def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
-    """Draw vertical lines at round times, and fewer of them if there is less room."""
+    """Draw vertical lines at round times; narrower pictures show fewer of them."""
     for density, most in _DENSITIES:
         for at, label in time_ticks(begin, end, most):
             x = (at - begin) / (end - begin)
@@ -97,10 +97,10 @@ def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
 
 
 def time_span(times: Sequence[datetime], step: timedelta) -> tuple[datetime, datetime]:
-    """Return the time span of intervals that begin at these times, or an arbitrary span if there
-    are none."""
+    """Return the time span of intervals that begin at these times, or an arbitrary span without
+    intervals."""
     if not times:
-        nothing = datetime.fromisoformat("2001-01-01")  # without zone, as all times here
+        nothing = datetime.fromisoformat("2001-01-01")  # without a zone, like all times here
         return nothing, nothing + step
     return times[0], times[-1] + step
 
@@ -162,7 +162,7 @@ class Intervals:
     def _steps(self, heights: Sequence[float]) -> list[tuple[float, float]]:
         if len(heights) < 40:
             return [(self._x(i + e), y) for i, y in enumerate(heights) for e in (0, 1)]
-        # Many narrow intervals: a line through their middles is calmer than stairs.
+        # With many narrow intervals, a line through their midpoints is calmer than steps.
         middles = [(self._x(i + 0.5), y) for i, y in enumerate(heights)]
         return [(self._x(0), heights[0]), *middles, (self._x(len(heights)), heights[-1])]
 
@@ -178,7 +178,8 @@ def heat_map(heat: Sequence[Sequence[float]], unit: str, title: str) -> Markup:
         marks.append(text(0, y + 18, WEEKDAYS[weekday][:3], "start", dx=-frame.left))
         for hour, value in enumerate(row):
             label = f"{WEEKDAYS[weekday]}, {hour}:00 to {hour + 1}:00\n{value:,.1f} {unit}"
-            # The square root keeps quiet hours apart; the eye reads areas that way, too.
+            # The square root keeps quiet hours distinguishable, and matches how the eye reads
+            # areas.
             strength = 0.06 + 0.94 * (value / largest) ** 0.5
             marks.append(
                 Markup(
@@ -221,7 +222,7 @@ def histogram(rows: Sequence[tuple[str, int]], unit: str, title: str) -> Markup:
 
 
 def peak_ticks(values: Sequence[float]) -> list[float]:
-    """Return round numbers from 0 to the largest of these or just above it."""
+    """Return round numbers from 0 up to the largest of these values or just above it."""
     return round_ticks(max(values, default=0))
 
 

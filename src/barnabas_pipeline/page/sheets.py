@@ -1,8 +1,8 @@
 """Writes a page's figures as files next to it: a CSV file for each table of figures, and a JSON
-file with all.
+file with all of them.
 
 A text from a client (a path, a referrer, a user agent) may begin like a formula, which a
-spreadsheet would compute: in the CSV files such a text has an apostrophe before it.
+spreadsheet would evaluate. In the CSV files, such a text is prefixed with an apostrophe.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Sheet(NamedTuple):
 
 
 def folder_of(path: Path) -> Path:
-    """Return the folder with the files of the page at this path."""
+    """Return the folder that contains the files of the page at this path."""
     return path.with_name(f"{path.stem}-data")
 
 
@@ -60,7 +60,7 @@ def csv_of(sheet: Sheet) -> str:
 
 
 def json_of(sheets: Sequence[Sheet], options: PageOptions) -> str:
-    """Return an object with a list of objects for each sheet."""
+    """Return a JSON object with a list of objects for each sheet."""
     rows = {
         sheet.name: [dict(zip(sheet.columns, row, strict=True)) for row in sheet.rows]
         for sheet in sheets

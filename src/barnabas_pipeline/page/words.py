@@ -33,7 +33,7 @@ def change(new: float, old: float) -> str:
 
 
 def points(new: float, old: float) -> str:
-    """Format the difference of two shares, in percentage points."""
+    """Format the difference between two shares in percentage points."""
     difference = 100 * (new - old)
     if abs(difference) < 0.05:
         return "± 0 points"
@@ -96,7 +96,7 @@ def period(begin: datetime | None, end: datetime | None, nothing: str = "nothing
 
 
 def nothing(records: int) -> str:
-    """Return a page's heading when there is no period, after this many records."""
+    """Return a page's heading if this many records were read but none gave a period."""
     return "nothing valid" if records else "nothing yet"
 
 

@@ -1,9 +1,9 @@
-"""NamedTuple: like typing's, but a class of it is made in a tenth of the time.
+"""Provides a NamedTuple like typing's, but a class is created in a tenth of the time.
 
-typing compiles each annotation and a constructor for each class, which takes a tenth of a
-millisecond; a broker's start makes about a hundred of these classes. Here no annotation is
+typing compiles every annotation and a constructor for each class, which takes a tenth of a
+millisecond, and a broker's start creates about a hundred such classes. Here annotations are not
 compiled, and the constructor is compiled when a class gets its first instance, so instances are
-made and read as fast as typing's. Type checkers see typing's own class.
+created and read as fast as typing's. Type checkers see typing's own class.
 
 Every module that a broker's start loads uses it (decision 35).
 """
@@ -18,12 +18,12 @@ else:
     from collections import _tuplegetter
 
     class NamedTuple(tuple):
-        """A tuple whose items are attributes, too: the annotated names of the class, in order."""
+        """A tuple whose items are also attributes: the annotated names of the class, in order."""
 
         __slots__ = ()
 
         def __init_subclass__(cls) -> None:
-            # A class derived from a named tuple adds methods only.
+            # A class derived from a named tuple adds only methods.
             if NamedTuple not in cls.__bases__:
                 return
             cls._fields = cls.__match_args__ = tuple(cls.__annotations__)
@@ -35,7 +35,7 @@ else:
                 setattr(cls, name, _tuplegetter(place, None))
 
         def __new__(cls, *values, **named):
-            """Compile the constructor of the class, which from now on is called instead."""
+            """Compile the class's constructor, which is called instead from now on."""
             owner = next(each for each in cls.__mro__ if "_fields" in vars(each))
             names = "".join(f"{name}, " for name in owner._fields)
             make = eval(f"lambda _cls, {names}: _new(_cls, ({names}))", {"_new": tuple.__new__})

@@ -14,7 +14,7 @@ from barnabas_collector.redaction import Redact
 
 _MESSAGE_BYTES = 64  # the size of a message without its text
 _BUNDLE_BYTES = 512
-_RECORD_BYTES = 17  # at most; without texts, key and headers: lengths, attributes, differences
+_RECORD_BYTES = 17  # maximum; excludes texts, key and headers: lengths, attributes, differences
 
 
 class Origin:
@@ -35,7 +35,7 @@ class Origin:
 
 
 class Bundle:
-    """Messages in their order of arrival. A message that was cut has a bundle to itself."""
+    """Messages in order of arrival. A message that was cut has a bundle to itself."""
 
     __slots__ = ("came_bytes", "held_bytes", "origin", "record_bytes", "texts")
 
@@ -65,7 +65,7 @@ class Bundle:
         return Bundle(self.origin, texts, sum(map(len, texts)) + lost_bytes)
 
     def pieces(self, most_bytes: int) -> Iterator[Bundle]:
-        """Split it into bundles of at most `most_bytes` of records, each with at least one
+        """Split the bundle into bundles of at most `most_bytes` of records, each with at least one
         message."""
         if self.record_bytes <= most_bytes or self.count == 1:
             yield self

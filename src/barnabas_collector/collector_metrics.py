@@ -1,7 +1,7 @@
-"""What a collector counts, and whether it is ready, for Prometheus and for probes.
+"""Reports a collector's counts to Prometheus and its readiness to probes.
 
-The numbers are of this process. What was read and is not sent yet waits for the brokers;
-`lag_bytes` is what the logs have beyond that.
+The numbers are those of this process. Whatever was read but not sent yet waits for the brokers;
+`lag_bytes` counts the bytes in the logs beyond that.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CollectorMetrics:
 
     def __init__(self) -> None:
         self.registry = Registry()
-        self.logs: Logs | None = None  # those of the present connection
+        self.logs: Logs | None = None  # counters of the current connection
         count = self.registry.counter
         self.lines_read = count(f"{_PREFIX}lines_read_total", "Records read from all sources")
         self.bytes_read = count(f"{_PREFIX}bytes_read_total", "Bytes of the records read")
@@ -69,7 +69,7 @@ class CollectorMetrics:
         self.lines_cut.increment(cut)
 
     def on_waiting(self, part: str, why: str) -> None:
-        """Record that a part does not send, and why."""
+        """Record that a part has stopped sending, and why."""
         self._starting[part] = why
 
     def on_ready(self, part: str) -> None:
@@ -77,7 +77,7 @@ class CollectorMetrics:
         self._starting.pop(part, None)
 
     def on_retry(self, part: str, error: Exception) -> None:
-        """Record that a part sends again, because of an error."""
+        """Record that a part is retrying after an error."""
         self.retries.increment()
         self._error = str(error)[:_MOST_ERROR_LETTERS], time.time()
         self.on_waiting(part, str(error))
@@ -87,7 +87,7 @@ class CollectorMetrics:
         return "; ".join(f"{part}: {why}" for part, why in self._starting.items())
 
     async def serve(self, port: int) -> MetricsListener:
-        """Serve the page and the probes on this machine alone. Raises `ConfigError`."""
+        """Serve the page and the probes, on this machine only. Raises `ConfigError`."""
         listener = MetricsListener(partial(page, self.registry), self.unready)
         await listener.bind("127.0.0.1", port, "--metrics-port")
         await listener.start()

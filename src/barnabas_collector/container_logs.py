@@ -7,8 +7,8 @@
         2026-11-27T05:45:12.034Z stdout F INFO fine
 
 A record's value is the line that the program wrote, so that its own format is recognised; the
-stream and the time become headers of the record. A line that is too long for the container's
-runtime is written in parts, which are joined here. A line without such a wrapping is sent as it is.
+stream and the time become headers of the record. The container's runtime writes a line that is too
+long for it in parts, which are joined here. A line without such a wrapper is sent unchanged.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ _JSON: Final = b'{"log":'
 
 
 def container_of(path: Path) -> Headers | None:
-    """Return the headers of a container's log, or None if the path is none of a container's.
+    """Return the headers of a container's log, or None if the path does not belong to a container.
 
     The links in /var/log/containers lead to /var/log/pods, and from there perhaps to Docker's
-    directory: each of the names has a part of the headers.
+    directory. Each of these names supplies some of the headers.
     """
     found: dict[str, str] = {}
     for _ in range(_MOST_LINKS):
@@ -79,7 +79,7 @@ def container_of(path: Path) -> Headers | None:
                     found |= _dockers_name(path.with_name(_DOCKERS_FILE))
         try:
             path = path.parent / path.readlink()
-        except OSError:  # no link
+        except OSError:  # not a link
             break
     if not found:
         return None
@@ -92,7 +92,7 @@ def _dockers_name(path: Path) -> dict[str, str]:
         with path.open("rb") as file:
             name = json.loads(file.read(_MOST_BYTES))["Name"]
         return {"name": str(name).removeprefix("/")}
-    except (OSError, ValueError, KeyError, TypeError):  # it belongs to root, or is being written
+    except (OSError, ValueError, KeyError, TypeError):  # it belongs to root or is being written
         return {}
 
 
@@ -109,14 +109,14 @@ class Part(NamedTuple):
 
 
 def unwrap(text: bytes) -> Part:
-    """Return what the program wrote; a line that no runtime has wrapped is returned as it is."""
+    """Return what the program wrote; a line that no runtime has wrapped is returned unchanged."""
     if text.startswith(_JSON):
         try:
             found = json.loads(text)
             log, stream, time = found["log"], found["stream"], found["time"]
             line = log.encode("utf-8", "replace")
             more = ((CONTAINER_STREAM, stream.encode()), (CONTAINER_TIME, time.encode()))
-        # Cut off when the machine crashed, or another program's JSON.
+        # It was cut off when the machine crashed, or is another program's JSON.
         except (ValueError, KeyError, TypeError, AttributeError):
             return Part(text)
         return Part(line.removesuffix(b"\n"), more, not line.endswith(b"\n"))
@@ -134,7 +134,7 @@ class Place(NamedTuple):
 
 
 class _Waiting:
-    """A record whose parts may not all have come."""
+    """A record some of whose parts may not have arrived."""
 
     __slots__ = ("_more", "_passed_bytes", "_texts", "is_whole", "place")
 
@@ -172,11 +172,11 @@ class PartJoiner:
 
     @property
     def first(self) -> Place | None:
-        """The place of the first record that waits."""
+        """The place of the first waiting record."""
         return self._waiting[0].place if self._waiting else None
 
     def join(self, lines: list[Line]) -> list[Line]:
-        """Return the records that are complete."""
+        """Return the completed records."""
         records: list[Line] = []
         for line in lines:
             part = unwrap(line.text)
@@ -235,7 +235,7 @@ class ContainerReader:
 
     @property
     def _first(self) -> Line | Place | LineReader:
-        """The first of what has not been returned."""
+        """The first line that has not been returned."""
         joined = None if self._joiner is None else self._joiner.first
         return joined or self._parts.first or self._reader
 
@@ -245,7 +245,7 @@ class ContainerReader:
                 yield records
 
     def take_waiting(self) -> list[Line]:
-        """Remove and return the records that wait for more parts or lines."""
+        """Remove and return the records that are waiting for more parts or lines."""
         return self._join(self._parts.take()) + self._take()
 
     def last(self) -> list[Line]:

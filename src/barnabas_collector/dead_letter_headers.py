@@ -1,10 +1,10 @@
-"""Names of the record headers that a dead letter has in addition to those of the original record.
+"""Names the headers that a dead letter has in addition to those of the original record.
 
 reason          why the pipeline rejected it
 source.topic, source.partition, source.offset
 query, batch    the streaming query and the micro-batch that sent it
 
-A dead letter that is sent again has the headers of its line and
+A dead letter that is sent again has the headers of its line, and also
 
 replayed        the place of the dead letter: topic, partition and offset, separated by blanks
 """

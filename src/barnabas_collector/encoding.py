@@ -1,5 +1,5 @@
 """Encodes lines as whole record batches. A producer encodes record by record, which costs twice as
-much; a collector's records differ only in their lines and positions.
+much; this is faster because a collector's records differ only in their lines and positions.
 
 Format: docs of Apache Kafka, "Record Batch" and "Record"; headers by `headers.py`.
 """
@@ -24,11 +24,11 @@ MAX_BATCH_BYTES: Final = 900_000
 
 
 _MOST_NUMBERS_BYTES: Final = 60
-"""A record's lengths, its place and its number, at most."""
+"""The maximum size of a record's lengths, place and number."""
 
 
 class LineEncoder:
-    """Encodes the lines of one file. `more`: headers that all its records have."""
+    """Encodes the lines of one file. `more`: headers shared by all its records."""
 
     def __init__(
         self, progress: FileProgress, key: bytes | None, more: Headers = (), codec: int = NONE
@@ -93,7 +93,7 @@ class LineEncoder:
         fixed_bytes = len(self._key) + len(self._headers) + len(self._line) + _MOST_NUMBERS_BYTES
         positions, start = block.positions, 0
         while start < len(block):
-            # The records before a line, if the first of them is `start`.
+            # The records before a line, if `start` is the first of them.
             full_at = bisect_left(
                 range(start + 1, len(block)),
                 MAX_BATCH_BYTES,
@@ -107,12 +107,12 @@ class LineEncoder:
     def _block_parts(self, block: LineBlock, start: int, stop: int) -> list[bytes]:
         """Return the encoded records of some lines, in pieces.
 
-        Runs of records that differ in their texts and numbers alone, and in the lengths of their
-        texts, are put together without a call of Python for each.
+        Runs of records that differ only in their numbers, texts and text lengths are assembled
+        without a Python call for each record.
         """
         positions, sizes = block.positions[start:stop], block.sizes[start:stop]
         texts = block.texts[start:stop]
-        # The text of a list is made ten times faster than one of each number.
+        # Formatting a whole list is ten times faster than formatting each number.
         places = str(positions)[1:-1].encode().split(b", ")
         numbers = range(block.number + start, block.number + stop)
         shown = str([*numbers])[1:-1].encode().split(b", ")
@@ -145,8 +145,8 @@ class LineEncoder:
         return parts
 
     def _with_more(self, line: Line) -> tuple[bytes, bytes]:
-        """Return what comes before the position and after the line number, for a line that was
-        cut or has headers of its own."""
+        """Return the parts before the position and after the line number, for a line that was cut
+        or has its own headers."""
         more = line.more
         if line.is_cut:
             more = (*more, (CUT, b"%d" % line.size_bytes))
@@ -155,7 +155,7 @@ class LineEncoder:
 
 
 class _KeysAndLengths(dict[int, bytes]):
-    """The key, and the length of a text, by that length."""
+    """Maps the length of a text to the encoded key and length."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -166,7 +166,8 @@ class _KeysAndLengths(dict[int, bytes]):
 
 
 class _Heads(dict[int, bytes]):
-    """How a record begins whose other parts have `fixed_bytes`, by the length of its text."""
+    """Maps the length of a text to the beginning of a record whose other parts have
+    `fixed_bytes`."""
 
     def __init__(self, key: bytes, fixed_bytes: int) -> None:
         self.keys_and_lengths = _KeysAndLengths(key)

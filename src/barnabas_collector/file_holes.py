@@ -1,7 +1,7 @@
-"""Finds the holes of files: runs of NULs that no program wrote.
+"""Finds the holes in files: runs of NULs that no program wrote.
 
 If a log is truncated while its writer has it open, but not for appending, the writer continues at
-its old position and leaves a hole before its next line. A crash of the machine leaves holes, too.
+its old position and leaves a hole before its next line. A machine crash also leaves holes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _READ_BYTES: Final = 1 << 20
 
 
 def next_data(fd: int, position: int) -> int:
-    """Return where the data after a position begins, or the file's end if the position is in its
+    """Return where the data after a position begins, or the file's end if the position is in the
     last hole."""
     if _SEEK_DATA is None:
         return position
@@ -33,7 +33,7 @@ def next_data(fd: int, position: int) -> int:
         return os.lseek(fd, position, _SEEK_DATA)
     except OSError as error:
         # ENXIO: the rest of the file is a hole.
-        if error.errno != errno.ENXIO:  # not known by this file system
+        if error.errno != errno.ENXIO:  # not supported by this file system
             return position
         return max(position, os.fstat(fd).st_size)
     finally:

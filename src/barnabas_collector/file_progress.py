@@ -9,7 +9,7 @@ from barnabas_collector.fingerprint import BEGINNING_BYTES, Fingerprint, digest
 from barnabas_collector.text_extent import Bytes, Extent
 
 _MOST_AT_ONCE = 64 << 20
-"""A larger sent part, not hashed by an earlier version, is not read again."""
+"""If an earlier version sent a larger part without hashing it, the part is not read again."""
 
 
 class FileProgress(NamedTuple):
@@ -33,7 +33,7 @@ class FileProgress(NamedTuple):
     sent_bytes: int = 0  # of the extent, at most the position; 0: from a version without extents
     checksum: int | None = 0
     tail: str = ""
-    gone_s: int = 0  # since when no look has found it; 0: it exists
+    gone_s: int = 0  # the time from which no look has found it; 0: it exists
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -58,12 +58,12 @@ class FileProgress(NamedTuple):
         return seen.is_distinctive(beginning)
 
     def is_timed(self, beginning: bytes) -> bool:
-        """Return whether the part seen of this beginning contains a time, so that it occurs only
+        """Return whether the part seen of this beginning contains a time and so occurs only
         once."""
         return self.fingerprint.is_timed(beginning)
 
     def found_at(self, device: int, inode: int, beginning: bytes, born_ns: int) -> FileProgress:
-        """Return this file with its present path and inode."""
+        """Return this file with its current path and inode."""
         known = self.with_beginning(Fingerprint.of(beginning))
         return known._replace(device=device, inode=inode, born_ns=born_ns, gone_s=0)
 
@@ -89,7 +89,7 @@ class FileProgress(NamedTuple):
 
 
 def new_file(path: str, beginning: bytes, generation: int) -> FileProgress:
-    """Return a file of which nothing has been sent. The same arguments give the same `file_id`."""
+    """Return a file from which nothing has been sent. Equal arguments yield the same `file_id`."""
     first_line = first_line_of(beginning)
     identity = f"{path}\0{first_line}\0{generation}"
     file_id = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]

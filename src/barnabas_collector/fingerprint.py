@@ -1,8 +1,8 @@
 """Describes the beginning of a file: its hash, which grows with the file up to `BEGINNING_BYTES`,
 and whether it is text. Pure.
 
-A path does not identify a file, and neither does an inode alone: file systems give the inode of a
-removed file to the next new file.
+Neither a path nor an inode alone identifies a file: file systems give the inode of a removed file
+to the next new file.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _TAR: Final = (257, b"ustar")
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")  # the byte order mark of UTF-16 and UTF-32
 _CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n\v\f\r\b\x1b"))
 _MOST_CONTROLS: Final = 0.05
-"""The share of control bytes in the text of a log: random bytes have twice as many, and tables with
-fixed columns (`wtmp`) ten times. A stray NUL must not keep a log from being sent."""
+"""The maximum share of control bytes in a log's text: random bytes contain twice as many, and
+tables with fixed columns (`wtmp`) ten times as many. A stray NUL must not keep a log from being
+sent."""
 _HOLE: Final = re.compile(rb"(?:(?<=\n)|\A)\0{%d,}" % len(START))
 
 
@@ -54,7 +55,7 @@ class Fingerprint(NamedTuple):
         return self == Fingerprint.of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """Return whether the part seen of this beginning contains more than files have in common.
+        """Return whether the part seen of this beginning contains more than files usually share.
 
         Blank lines and header lines (`#Fields: ...`) are at the top of every file of a log.
         """
@@ -62,7 +63,7 @@ class Fingerprint(NamedTuple):
         return any(line.strip() and not line.startswith(b"#") for line in lines)
 
     def is_timed(self, beginning: bytes) -> bool:
-        """Return whether the part seen of this beginning contains a time, so that it occurs only
+        """Return whether the part seen of this beginning contains a time and so occurs only
         once."""
         return _TIME.search(beginning, 0, self.size_bytes) is not None
 

@@ -1,9 +1,9 @@
 """Forgets the positions of files that have been gone for a while.
 
-A file is gone if no look at its log finds it or, if its log is no longer watched, if its directory
-has no file with its inode. Each new file has a different inode or time of birth, so the `file.id`
-of its records differs from that of any forgotten file. A file without a time of birth is therefore
-never forgotten.
+A file is gone if no look at its log finds it. If its log is no longer watched, the file is gone
+when its directory has no file with its inode. Each new file has a different inode or time of birth,
+so the `file.id` of its records differs from that of any forgotten file. For this reason a file
+without a time of birth is never forgotten.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Forgetting:
         return True
 
     def sweep(self, now_s: int, present: set[str], watched: set[str]) -> None:
-        """Forget files that have been gone for long.
+        """Forget files that have been gone for a long time.
 
         `now_s`: seconds since 1970. `present`: the files found by the last looks at the `watched`
         logs.
@@ -47,7 +47,7 @@ class Forgetting:
             if file.path not in watched and file.inode in inodes[Path(file.path).parent]:
                 if file.gone_s:
                     self._positions.save(file._replace(gone_s=0))
-            # It is missing for the first time, or the clock was ahead: the time counts from now.
+            # It is missing for the first time, or the clock was ahead, so the time counts from now.
             elif not 0 < file.gone_s <= now_s:
                 self._positions.save(file._replace(gone_s=now_s))
             elif now_s - file.gone_s >= self._retention_s:
@@ -55,8 +55,8 @@ class Forgetting:
 
     def _forget(self, file: FileProgress, watched: set[str]) -> None:
         self._positions.forget(file.file_id)
-        # Without the record of its first look, a log's rotated files are passed over when the log
-        # is found again. So the record is kept while any of the files may exist.
+        # Without the record of its first look, a log's rotated files would be passed over when the
+        # log is found again. The record is therefore kept while any of the files may exist.
         has_others = bool(self._positions.candidates(file.path, ()))
         if not has_others and file.path not in watched and not os.path.lexists(file.path):
             self._positions.forget_log(file.path)

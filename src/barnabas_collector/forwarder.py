@@ -1,8 +1,8 @@
-"""Sends received messages to a topic, in order: at most once until they are received here, and once
-from then on, as long as this process lives.
+"""Sends received messages to a topic in order: at most once until they are received here, and
+exactly once from then on while this process lives.
 
 Every message waits for its acknowledgement, however long the brokers are unavailable. A message
-that a broker refuses because of its size is counted and skipped, so that it does not hold up the
+that a broker refuses because of its size is counted and skipped, so that it does not delay the
 others.
 """
 
@@ -98,13 +98,13 @@ class Forwarder:
             self._metrics.on_retry(PART, why)
             _log.warning("retrying %s: %s", counted(self.unsent, "message"), why)
             await asyncio.sleep(_AGAIN_AFTER_S)
-            # Partitions may have been added; from now on keys are spread among them, too.
+            # Partitions may have been added; from now on, keys are distributed over them, too.
             await self._look_at_topic()
         return again
 
     async def _accept_all(self, bundles: Sequence[Bundle]) -> list[_Sent]:
-        """Return each batch with its delivery, its error, or None if it must wait so as not to
-        overtake others."""
+        """Return each batch with its delivery or its error, or with None if it must wait so as not
+        to overtake others."""
         by_partition: dict[int, list[Bundle]] = {}
         for bundle in bundles:
             partition = _partition(bundle.origin.key, self._partitions)
@@ -116,9 +116,9 @@ class Forwarder:
             for batch in pack(those, self._most_bytes):
                 sent = None if is_held else await self._accept(place, batch)
                 found.append((batch, sent))
-                # After a failure nothing more is sent in this round: the messages of a sender must
-                # not overtake those that failed. A message that is too large for the brokers holds
-                # nothing up.
+                # After a failure nothing more is sent in this round, because a sender's messages
+                # must not overtake the failed ones. A message that is too large for the brokers
+                # does not delay others.
                 is_lost = isinstance(sent, MessageTooLarge) and _is_one(batch)
                 is_held = is_held or (isinstance(sent, BarnabasError) and not is_lost)
         return found
@@ -135,7 +135,7 @@ class Forwarder:
         except BarnabasError as error:
             return error
         if self._is_proven:
-            await asyncio.sleep(0)  # so that it is sent, and sources are read
+            await asyncio.sleep(0)  # so that it is sent and sources are read
         # Not proven yet: the next batch waits, since this one may have to be split and sent again.
         elif (refusal := await _outcome(delivery)) is not None:
             return refusal

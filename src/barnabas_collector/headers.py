@@ -1,4 +1,4 @@
-"""Names of the record headers of a collector; the values are UTF-8 text.
+"""Names the record headers of a collector; their values are UTF-8 text.
 
 file            the file's path, for people
 file.id         identifies the file, even if its path has changed
@@ -7,14 +7,14 @@ file.line       number of the line in that file, from 1
 host            the machine on which the line was collected
 file.cut        only on a line that was cut: its full length in bytes
 
-Lines of a container's log have, as far as its path and the runtime give them,
+Lines of a container's log also have, where the path and the runtime provide them,
 
 container.id, container.name
 container.stream        `stdout` or `stderr`
 container.time          when the runtime received the line, as the runtime wrote it
 kubernetes.namespace, kubernetes.pod, kubernetes.pod.uid
 
-Syslog messages have `host`, and
+Syslog messages have `host`, and also
 
 syslog.from        address of the sender
 syslog.facility    name of the facility (`user`, `local0`), if the message has one

@@ -1,4 +1,4 @@
-"""A bounded queue of messages to send, so that senders wait while the brokers do not respond.
+"""Queues messages to send, up to a limit, so that senders wait while the brokers do not respond.
 
 Messages that have been taken still count until `release`. A source that can stop its peer (a pipe,
 TCP) checks `is_full` before it reads more, and waits for `room`; a source that cannot (UDP) drops
@@ -50,7 +50,7 @@ class Inbox:
         return self._held_bytes >= self._most_bytes
 
     def add(self, bundles: Iterable[Bundle]) -> None:
-        """Add messages, even beyond the limit: they have been read already."""
+        """Add messages, even beyond the limit, because they have already been read."""
         for each in bundles:
             bundle = each if self._redact is None else each.redacted(self._redact)
             self._waiting.append(bundle)
@@ -63,13 +63,13 @@ class Inbox:
             self._room.clear()
 
     def drop(self) -> None:
-        """Count a message for which there is no room."""
+        """Count a message for which the inbox has no room."""
         self.dropped += 1
         if self._metrics is not None:
             self._metrics.lost["dropped"].increment()
 
     async def room(self) -> None:
-        """Return once the inbox is less than half full, or sources should end."""
+        """Return once the inbox is less than half full or sources should end."""
         await self._room.wait()
 
     async def take(self) -> list[Bundle]:
@@ -78,7 +78,7 @@ class Inbox:
         while not self._waiting and not self._is_ended:
             self._news.clear()
             await self._news.wait()
-        # A few messages wait for others, unless none will come.
+        # A few messages wait for others, unless no more will come.
         if self._held_bytes < _WORTH_SENDING_BYTES and not self._is_ended:
             await asyncio.sleep(_GATHERED_S)
         taken: list[Bundle] = []
@@ -93,7 +93,7 @@ class Inbox:
         """Make room: these messages have been sent."""
         for bundle in bundles:
             self._held_bytes -= bundle.held_bytes
-        # It does not wake them at the first byte of room, which would stop and resume sources with
+        # Sources are not woken at the first free byte, because they would then stop and resume with
         # each message.
         if self._held_bytes < self._most_bytes // 2:
             self._room.set()

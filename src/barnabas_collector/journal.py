@@ -1,10 +1,10 @@
-"""Reads the journal of systemd through `journalctl`, from a cursor on.
+"""Reads systemd's journal through `journalctl`, starting at a cursor.
 
     journalctl --output=json --all --follow --no-tail --after-cursor=...
         └▶ entries, an object a line ─▶ `take`, with the cursor of each
 
-The cursor is saved in the transaction of the entries, like the position in a file, so that each
-entry is sent once. While nothing takes the entries, `journalctl` is not read, and waits.
+The cursor is saved in the same transaction as the entries, like the position in a file, so that
+each entry is sent once. While nobody takes the entries, `journalctl` is not read and blocks.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Entry(NamedTuple):
 
     value: bytes
     cursor: str | None  # None: it was cut before its cursor
-    size_bytes: int  # larger than the value if that is cut
+    size_bytes: int  # larger than the value if the value was cut
 
 
 class Journal:
     """Reads the entries after a cursor, from `start` until `close`."""
 
     def __init__(self, cursor: str | None, *, from_end: bool = False, follow: bool = True) -> None:
-        """`from_end`: without a cursor, start after the last entry. `follow`: go on when all
-        present entries are read."""
+        """`from_end`: without a cursor, start after the last entry. `follow`: continue after all
+        existing entries have been read."""
         self.cursor = cursor  # of the last entry that was read
         self.news = asyncio.Event()
         self._from_end = from_end
@@ -58,7 +58,7 @@ class Journal:
         self._reading: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start to read. Raises `ConfigError` if there is no `journalctl`."""
+        """Start reading. Raises `ConfigError` if `journalctl` is missing."""
         if self.cursor is None and self._from_end:
             await self._read(["--lines=1"])
             self._waiting.clear()
@@ -67,7 +67,7 @@ class Journal:
         self._reading.add_done_callback(lambda _: self.news.set())
 
     async def close(self) -> None:
-        """Stop reading; the process ends."""
+        """Stop reading and end the process."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
@@ -79,13 +79,13 @@ class Journal:
         taken, self._waiting = self._waiting, []
         self._waiting_bytes = 0
         self._room.set()
-        # What was read before a failure is sent before that is raised.
+        # Entries read before a failure are sent before the failure is raised.
         if not taken:
             self.is_at_end()
         return taken
 
     def is_at_end(self) -> bool:
-        """Return whether all present entries were read and taken, if the journal is not followed.
+        """Return whether all existing entries were read and taken, if the journal is not followed.
         Raises `ConfigError` if it cannot be read."""
         if self._reading is None or not self._reading.done() or self._waiting:
             return False
@@ -103,7 +103,7 @@ class Journal:
             await asyncio.sleep(_AGAIN_AFTER_S)
 
     async def _read(self, options: Sequence[str]) -> str:
-        """Run one process to its end, and return what it wrote to its standard error. Raises
+        """Run one process to its end, and return what it wrote to standard error. Raises
         `ConfigError` if it fails without an entry."""
         process = await _started(options)
         assert process.stdout is not None and process.stderr is not None
@@ -121,7 +121,8 @@ class Journal:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
-        # It would fail again and again. After entries its failure has another cause: a signal.
+        # It would fail again and again. After entries, a failure has another cause, such as a
+        # signal.
         if code and not count:
             raise ConfigError(f"cannot read the journal: journalctl failed ({code}): {why}")
         return why
@@ -177,7 +178,7 @@ def _entry(line: Line) -> Entry:
 
 
 def _with_texts(value: bytes) -> bytes:
-    """Return an entry with all its fields as texts.
+    """Return an entry with all its fields as text.
 
     `journalctl` writes a field with colours or with bytes that are not UTF-8 as an array of
     numbers, and a field that occurs several times as an array of its values.
@@ -199,7 +200,7 @@ def _text(value: Any) -> Any:
 
 
 def _shortened(beginning: bytes, size_bytes: int) -> bytes:
-    """Return an object of the short fields at the beginning of an entry that is too long."""
+    """Return an object with the short fields at the beginning of an entry that is too long."""
     found = {
         name.decode(): json.loads(value, strict=False)
         for name, value in _FIELD.findall(beginning)

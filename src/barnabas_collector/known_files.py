@@ -1,4 +1,4 @@
-"""The files that a collector knows, and their positions. Subclasses persist them."""
+"""Keeps the files that a collector knows, and their positions. Subclasses persist them."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class KnownFiles(ABC):
 
     @property
     def files(self) -> list[FileProgress]:
-        """All files; the one saved last is at the end."""
+        """All known files; the file saved last comes last."""
         return list(self._files.values())
 
     def find(self, file_id: str) -> FileProgress | None:
         return self._files.get(file_id)
 
     def candidates(self, log: str, inodes: Collection[int]) -> list[FileProgress]:
-        """Return the files of the log and the files with one of the inodes: no other file can be
-        found there."""
+        """Return the log's files and the files with one of the inodes; no other known file can be
+        found at the log."""
         names = set(self._by_log.get(log, ()))
         for inode in inodes:
             names |= self._by_inode.get(inode, set())
@@ -48,9 +48,10 @@ class KnownFiles(ABC):
         return [self._files[name] for name in sorted(names)]
 
     def alike(self, directory: Path, beginning: bytes) -> Iterator[FileProgress]:
-        """Return the files of a directory's logs that have this beginning and of which something
-        was sent."""
-        # Most beginnings have the full length, so there are few lengths, and each costs one hash.
+        """Return the files of a directory's logs that have this beginning and were sent at least in
+        part."""
+        # Most beginnings have the full length, so few different lengths occur, and each costs one
+        # hash.
         for size_bytes in list(self._beginning_bytes):
             if 0 < size_bytes <= len(beginning):
                 seen = Fingerprint(size_bytes, digest(beginning[:size_bytes]))
@@ -61,11 +62,11 @@ class KnownFiles(ABC):
 
     @property
     def has_looked(self) -> bool:
-        """Return whether any log has been looked at, in this or an earlier run."""
+        """Return whether any log has been looked at in this or an earlier run."""
         return bool(self._logs or self._files)
 
     def end_first_look(self) -> None:
-        """Record the first look at all logs, even if there was none."""
+        """Record the first look at all logs, even if no log exists yet."""
         self.pass_over(_NO_LOG, [])
 
     def passed_over(self, log: str) -> list[PassedOver] | None:
@@ -127,7 +128,7 @@ class KnownFiles(ABC):
 
 
 def _discard(index: dict[K, set[str]], key: K, file_id: str) -> None:
-    """Remove a file from an index, and remove its key if no file is left under it."""
+    """Remove a file from an index, along with its key if no other file is left under it."""
     index[key].discard(file_id)
     if not index[key]:
         del index[key]

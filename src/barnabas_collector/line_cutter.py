@@ -1,7 +1,7 @@
 """Splits a stream of bytes, in pieces of any size, into lines with their positions.
 
 A position counts the bytes before the line. Memory is bounded: only the beginning of a line longer
-than the limit is kept. Runs of NULs that are holes of the file (`file_holes.py`) belong to no line:
+than the limit is kept. Runs of NULs that are holes in the file (`file_holes.py`) belong to no line:
 a hole before a line is skipped, and a hole within a line ends the line. Pure.
 """
 
@@ -42,8 +42,8 @@ class Line(NamedTuple):
 
 
 class LineBlock(Sequence[Line]):
-    """Consecutive whole lines, as columns: a `Line` for each of them would take as long to make as
-    all the rest of collecting it. A line is made when it is asked for."""
+    """Consecutive whole lines, as columns: creating a `Line` for each would take as long as
+    everything else in collecting it. A line is created on demand."""
 
     __slots__ = ("number", "positions", "sizes", "texts")
 
@@ -51,7 +51,7 @@ class LineBlock(Sequence[Line]):
         self.number = number  # of the first line
         self.texts = texts
         self.sizes = sizes
-        # Each position, and the one after the last line.
+        # The position of each line, and the position after the last line.
         self.positions = list(accumulate(map(add, sizes, repeat(1)), initial=position))
 
     def __len__(self) -> int:
@@ -84,7 +84,7 @@ class LineCutter:
 
     def __init__(self, position: int = 0, number: int = 1) -> None:
         self._rest = b""  # the beginning of an unfinished line
-        self._passed_bytes = 0  # of that line, received and not kept
+        self._passed_bytes = 0  # of that line: received but not kept
         self._nuls = 0  # at the end of what was received; perhaps a hole
         self.position = position
         self.number = number
@@ -147,8 +147,8 @@ class LineCutter:
         self._nuls += size_bytes
 
     def _after_nuls(self) -> list[Line]:
-        """Return the line that the NULs end, if they are a hole within it; otherwise they are
-        part of the line."""
+        """Return the line that the NULs end if they are a hole within it; otherwise, they are part
+        of the line."""
         nuls, self._nuls = self._nuls, 0
         is_start = not self._rest and not self._passed_bytes
         if nuls < (AT_START_BYTES if is_start else WITHIN_BYTES):

@@ -24,18 +24,18 @@ class LineReader(LineCutter):
         self._go_to(position)
 
     def portions(self) -> Iterator[Sequence[Line]]:
-        """Yield whole lines up to the present end of the file, about a megabyte at a time."""
+        """Yield whole lines up to the current end of the file, about a megabyte at a time."""
         while read := self._file.read(_READ_BYTES):
             if lines := self.block(read):
                 yield lines
-            # The text of a compressed file has no holes that could be skipped.
+            # The text of a compressed file has no holes to skip.
             if self._nuls >= WITHIN_BYTES and isinstance(self._file, io.FileIO):
                 self._skip_hole(self._file)
 
     def _skip_hole(self, file: io.FileIO) -> None:
         at = file.tell()
         data_at = next_data(file.fileno(), at)
-        # The last byte of a hole at the end of the file is read, in case it is data by now.
+        # The last byte of a hole at the end of the file is read in case it has become data.
         beyond = min(data_at, max(at, os.fstat(file.fileno()).st_size - 1))
         self.pass_hole(beyond - at)
         file.seek(beyond)
@@ -45,11 +45,11 @@ class LineReader(LineCutter):
         return []
 
     def _go_to(self, position: int) -> None:
-        """Go to the position, skipping the line feed of a last line that was taken before it had
-        one."""
+        """Go to the position, skipping a line feed that was added to the last line after it was
+        taken."""
         self._file.seek(max(0, position - 1))
-        # A last line was sent without its line feed, which the writer has added since: read as the
-        # next line, it would be an empty line.
+        # The last line was sent without its line feed, which the writer has since added. Read now,
+        # that line feed would look like an empty line.
         if position and self._file.read(1) != b"\n" and self._file.read(1) == b"\n":
             self.position += 1
         self._file.seek(self.position)

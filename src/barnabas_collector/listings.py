@@ -1,4 +1,4 @@
-"""Lists the rotated files next to the logs of a directory, once for all the directory's logs.
+"""Lists the rotated files in a directory once for all of its logs.
 
 A directory that has not changed is not listed again: with ten thousand logs in one directory, each
 look would list ten thousand names. An unchanged change time proves this only once it is older than
@@ -23,7 +23,7 @@ Inodes = Mapping[str, int]
 
 
 def is_settled(changed_ns: int) -> bool:
-    """Return whether any change from now on gets a different change time from this one."""
+    """Return whether any change from now on will get a different change time."""
     return time.time_ns() - changed_ns > _TICK_NS
 
 
@@ -33,7 +33,7 @@ class Listings:
         self._known: dict[Path, tuple[int, dict[str, Inodes]]] = {}  # when changed; by the log
 
     def rotated_files(self, log: Path) -> dict[str, int]:
-        """Return the names and inodes of the rotated files of a log, oldest first."""
+        """Return the names and inodes of a log's rotated files, oldest first."""
         directory = log.parent
         try:
             changed_ns = directory.stat().st_mtime_ns

@@ -1,8 +1,8 @@
-"""The files of one log: at its path, next to it, and held open without a name.
+"""Manages the files of one log: at its path, next to it, and held open without a name.
 
-A file stays open until it has been replaced *and* nothing has been written to it for `quiet_s`:
-servers write to the old file until they open the new one, and for a while after. Until then it may
-be renamed, compressed or removed.
+A file is held open until it has been replaced *and* nothing has been written to it for `quiet_s`,
+because servers write to the old file until they open the new one, and for a while afterwards.
+Meanwhile the file may be renamed, compressed or removed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Stat = tuple[int, int, int, int]
 
 
 class Choice(Protocol):
-    """Answers what the user said about a file."""
+    """Tells what the user's arguments say about a file."""
 
     def is_named(self, path: Path) -> bool:
         """Return whether an argument names this rotated file, and not only its directory."""
@@ -37,7 +37,7 @@ class Choice(Protocol):
 
 
 class LogDirectory:
-    """Finds the files and holds open the ones that may still change; `close` it."""
+    """Finds the files and holds open those that may still change; call `close` at the end."""
 
     def __init__(
         self,
@@ -68,18 +68,18 @@ class LogDirectory:
             before = self._listings.rotated_files(self.live)
             found = self._found(list(before))
             if self._listings.rotated_files(self.live) == before:
-                break  # otherwise files were renamed meanwhile, and one may have been missed
+                break  # otherwise, files were renamed meanwhile, and one may have been missed
         return found
 
     def open(self, found: Found) -> LogFile | None:
-        """Open a file of the last look; returns None if it has been removed since."""
+        """Open a file found by the last look; returns None if it has been removed since."""
         inode = (found.device, found.inode)
         if inode not in self._held:
             try:
                 file = LogFile(self._paths[inode])
             except ConfigError:
                 return None
-            # Another file has been moved to this path since the look.
+            # Another file was moved to this path after the look.
             if (file.device, file.inode) != inode:
                 file.close()
                 return None
@@ -103,8 +103,8 @@ class LogDirectory:
         return file.quiet_s() >= self._quiet_s
 
     def is_abandoned(self, found: Found) -> bool:
-        """Return whether it is certain that no process writes to it, or none has written for a
-        long time."""
+        """Return whether certainly no process is writing to it, or none has written for a long
+        time."""
         file = self._held.get((found.device, found.inode))
         return file is None or file.quiet_s() >= _ABANDONED_S or file.has_no_writer()
 
@@ -137,7 +137,7 @@ class LogDirectory:
 
     def _found(self, names: list[str]) -> list[Found]:
         self._paths.clear()
-        # The live file first: if it was truncated, its copy is complete by now.
+        # The live file comes first: if it was truncated, its copy is complete by now.
         live = self._find(self.live)
         paths = [self.live.with_name(name) for name in names]
         rotated = [self._find(path) for path in paths]
@@ -145,7 +145,8 @@ class LogDirectory:
         self._unreadable.intersection_update(paths)
         if len(self._packed) > len(paths) + _MOST_HELD:
             self._packed.clear()
-        # Held open, and without a name here: removed, or moved to another directory.
+        # These files are held open but have no name here: they were removed, or moved to another
+        # directory.
         gone = [
             self._found_as(file.path, file, ())._replace(is_listed=False)
             for inode, file in self._held.items()
@@ -168,8 +169,8 @@ class LogDirectory:
             else:
                 found = self._shown(path, file or LogFile(path), stat)
         except (FileNotFoundError, NotADirectoryError):
-            return None  # renamed since it was listed, or not created again yet
-        except OSError as error:  # of a directory on the way to it
+            return None  # renamed since it was listed, or not recreated yet
+        except OSError as error:  # for a directory on its path
             self._report(path, unreadable(path, error))
             return None
         except ConfigError as error:
@@ -200,7 +201,8 @@ class LogDirectory:
                 self._held.pop(oldest).close()
         elif inode not in self._held:
             file.close()
-            # Otherwise it was replaced between `stat` and `open`: the status is another file's.
+            # Otherwise, it was replaced between `stat` and `open`, and the status belongs to
+            # another file.
             if inode == stat[:2]:
                 self._quiet[path] = (stat, found)
         return found
@@ -213,10 +215,10 @@ class LogDirectory:
         if text is None:
             is_fixed = is_quiet or file.is_compressed
             text = FileText(path, inode, self._held, is_fixed=is_fixed)
-        # A text that is known by its status keeps its answers under a new name.
+        # A text that is identified by its status keeps its answers under a new name.
         text.path = path
         if file.is_compressed and stat:
-            self._packed[stat] = text  # it will be asked again, which costs more than a look
+            self._packed[stat] = text  # it will be queried again, which costs more than a look
         return Found(
             *inode,
             None if file.is_compressed else size_bytes,

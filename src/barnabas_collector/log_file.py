@@ -1,6 +1,6 @@
-"""Reads a file of a log: its bytes, or the text of a compressed file, and its time of creation.
+"""Reads a log file: its bytes, or its text if it is compressed, and its time of creation.
 
-The time of creation (birth) distinguishes a file from a later file that was given its inode.
+The time of creation (birth) distinguishes a file from a later file with the same inode.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _BIRTH_AT: Final = 80
 
 
 class LogFile:
-    """Holds a file open, even if the file is renamed; `close` it."""
+    """Holds a file open even if it is renamed; call `close` at the end."""
 
     def __init__(self, path: Path) -> None:
         """Open the file. Raises `ConfigError` with the reason if it cannot be read."""
-        # Unbuffered: a buffer could return bytes that the file no longer has.
+        # The file is unbuffered, because a buffer could return bytes that the file no longer has.
         self.path = path  # by which it was opened
         self._file = open_log(path)
         status = os.fstat(self._file.fileno())
         self.device, self.inode = status.st_dev, status.st_ino
         self.born_ns = _born_ns(self._file.fileno())
         self._unpack = unpacking(os.pread(self._file.fileno(), MAGIC_BYTES, 0))
-        # The wall clock is read only at the opening, so that its later jumps change nothing. A file
-        # with a time in the future counts as written just now.
+        # The wall clock is read only when the file is opened, so that later jumps have no effect. A
+        # file with a time in the future counts as just written.
         age_s = max(0.0, time.time() - status.st_mtime)
         self._changed_at_s = time.monotonic() - age_s
         self._size_bytes = status.st_size
@@ -71,14 +71,14 @@ class LogFile:
         return cast(BinaryIO, PackedText(self._file, self._unpack))
 
     def size_bytes(self) -> int:
-        """Return the present size of the file, compressed or not."""
+        """Return the current size of the file, compressed or not."""
         size_bytes = os.fstat(self._file.fileno()).st_size
         if size_bytes != self._size_bytes:
             self._size_bytes, self._changed_at_s = size_bytes, time.monotonic()
         return size_bytes
 
     def quiet_s(self) -> float:
-        """Return how long nothing has been written, as far as `size_bytes` has shown."""
+        """Return for how long nothing has been written, judging by calls of `size_bytes`."""
         return time.monotonic() - self._changed_at_s
 
     def beginning(self) -> bytes:
@@ -90,7 +90,7 @@ class LogFile:
         beginning = os.pread(fd, BEGINNING_BYTES, 0)
         if beginning.startswith(START):
             beginning = os.pread(fd, BEGINNING_BYTES, data_start(fd))
-        return beginning.rstrip(b"\0")  # the NULs may be a hole that is not filled yet
+        return beginning.rstrip(b"\0")  # the NULs may be a hole that has not been filled yet
 
     def _packed_beginning(self) -> bytes:
         try:
@@ -109,7 +109,7 @@ class LogFile:
     def begins(self, beginning: bytes) -> bool:
         """Return whether it still has this beginning.
 
-        It does unless truncated; a compressed file never is.
+        It does unless it was truncated, which never happens to a compressed file.
         """
         return self.is_compressed or self.beginning().startswith(beginning)
 
@@ -129,7 +129,7 @@ class LogFile:
 
     def holds(self, extent: Extent) -> bool:
         """Return whether the text begins with the whole extent."""
-        # It was saved by a version that did not hash everything sent, so the tail must suffice.
+        # A version that did not hash everything sent saved this extent, so the tail must suffice.
         if extent.checksum is None:
             return self.ends(extent)
         if self.is_compressed:
@@ -137,7 +137,7 @@ class LogFile:
         return extent.is_end_in(self) and Extent().grown(self, extent.size_bytes) == extent
 
     def whole(self) -> Extent:
-        """Return the text up to its present end, with only its tail hashed."""
+        """Return the text up to its current end, with only its tail hashed."""
         if self.is_compressed:
             return self._unpacked_extent(None)._replace(checksum=None)
         return Extent(checksum=None).grown(self, self.size_bytes())
@@ -151,7 +151,7 @@ class LogFile:
             return Extent(DAMAGED)
 
     def check(self) -> None:
-        """Raise `ConfigError` if the file is compressed and none of it can be decompressed."""
+        """Raise `ConfigError` if the file is compressed and no part of it can be decompressed."""
         try:
             self.text.read(1)
         except (EOFError, DamagedText) as error:
@@ -173,8 +173,8 @@ class LogFile:
         """
         try:
             fd = self._file.fileno()
-            # If a process opens the file meanwhile, the kernel sends us a signal that is ignored by
-            # default.
+            # If a process opens the file meanwhile, the kernel sends us a signal, which is ignored
+            # by default.
             fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
@@ -209,15 +209,15 @@ def unreadable(path: Path, error: OSError) -> ConfigError:
 
 
 def _born_ns(fd: int) -> int:
-    """Return when an open file was created, or 0 if the system or file system does not record
-    it."""
+    """Return when an open file was created, or 0 if the system does not record it."""
     if _STATX is None:
         return int(getattr(os.fstat(fd), "st_birthtime", 0) * 1_000_000_000)
     found = ctypes.create_string_buffer(_STATX_BYTES)
     if _STATX(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, found):
         return 0
     (mask,) = _MASK.unpack_from(found, 0)
-    # The mask has the fields that this file system fills in; NFS and some of FUSE have no birth.
+    # The mask tells which fields this file system fills in; NFS and some FUSE file systems have no
+    # birth.
     if not mask & _STATX_BTIME:
         return 0
     seconds, nanoseconds = _BIRTH.unpack_from(found, _BIRTH_AT)
@@ -225,7 +225,7 @@ def _born_ns(fd: int) -> int:
 
 
 def _statx() -> Any:
-    """Return statx(2) of the C library; not all versions of Python have it."""
+    """Return the C library's statx(2); not all versions of Python have it."""
     if sys.platform != "linux":
         return None
     return getattr(ctypes.CDLL(None), "statx", None)
@@ -237,7 +237,7 @@ _STATX: Final = _statx()
 class FileText:
     """The text of a found file, which is reopened if it is not held open. Implements `Text`.
 
-    `is_fixed`: an answer, once given, stays true.
+    `is_fixed`: an answer, once given, remains valid.
     """
 
     def __init__(
@@ -262,7 +262,8 @@ class FileText:
             return cast(T, self._answers[what, extent])
         with self._open() as file:
             if file is None:
-                # This is not kept as an answer: after a renaming, the next look corrects the path.
+                # This is not stored as an answer: after a renaming, the next look corrects the
+                # path.
                 return default
             answer = ask(file)
         if self._answers is not None:

@@ -5,8 +5,8 @@ A rotated file next to its log is part of that log, not a log in itself, even if
 it; a named rotated file is sent even if it existed before the first look at its log. In a
 directory, names with a leading dot are ignored.
 
-Below a directory (`is_recursive`, or `**` in a pattern) links to directories are not followed, so
-that no loop is possible and no file is found twice; links to files are.
+In a recursive search (`is_recursive`, or `**` in a pattern), links to directories are not followed,
+so that no loop is possible and no file is found twice; links to files are followed.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MOST_DIRECTORIES: Final = 100_000
 class Patterns:
     """File name patterns, for `include` and `exclude`.
 
-    A pattern without a slash is compared with the name alone. One with a slash is compared with the
-    whole path, or with its end if the pattern does not begin with a slash; `*` matches slashes,
-    too.
+    A pattern without a slash is compared only with the name. A pattern with a slash is compared
+    with the whole path, or with its end if the pattern does not begin with a slash; `*` also
+    matches slashes.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
@@ -67,7 +67,7 @@ class _Directory(NamedTuple):
 
 
 class LogPaths:
-    """Looks again at each call of `paths`, listing only directories that have changed."""
+    """Looks again on each call of `paths`, listing only directories that have changed."""
 
     def __init__(
         self,
@@ -78,9 +78,9 @@ class LogPaths:
         is_recursive: bool = False,
         ignore_older_s: float | None = None,
     ) -> None:
-        """`include`, `exclude`: patterns for what directories and patterns find. `is_recursive`:
-        directories are searched with all directories below them. `ignore_older_s`: a file that is
-        not known yet is a log only once it has been written within this time."""
+        """`include`, `exclude`: patterns that filter the files found by directories and patterns.
+        `is_recursive`: subdirectories are searched, too. `ignore_older_s`: a file that is not known
+        yet counts as a log only if it was written to within this time."""
         self._given = [Path(each).absolute() for each in given]
         self._include = Patterns(include)
         self._exclude = Patterns(exclude)
@@ -110,7 +110,7 @@ class LogPaths:
             return False
 
     def paths(self) -> list[Path]:
-        """Return the paths in the order of the arguments, each once."""
+        """Return each path once, in the order of the arguments."""
         found: dict[Path, None] = {}
         named: set[Path] = set()
         literal: set[Path] = set()
@@ -119,7 +119,7 @@ class LogPaths:
                 directories = self._below(each) if self._is_recursive else [each]
                 for directory in directories:
                     found.update(dict.fromkeys(self._wanted(self._list(directory).logs)))
-            # A file that has such a character in its name is meant literally.
+            # If a file has this very name, the argument is meant literally.
             elif _MAGIC.search(str(each)) and not os.path.exists(each):  # noqa: PTH110  # as above
                 logs, rotated = self._fitting(str(each))
                 found.update(dict.fromkeys(self._wanted(logs)))
@@ -141,14 +141,14 @@ class LogPaths:
         return list(found)
 
     def _wanted(self, logs: list[Path]) -> list[Path]:
-        """Return the logs that the patterns of `include` and `exclude` leave."""
+        """Return the logs that remain after applying `include` and `exclude`."""
         if not self._include and not self._exclude:
             return logs
         return [path for path in logs if self._is_wanted(path)]
 
     def _is_wanted(self, path: Path) -> bool:
-        # Between the renaming of a log and its return, its rotated file is listed alone. It must
-        # neither be left out then nor be sent in spite of the patterns, so it counts as its log.
+        # Between the renaming of a log and its recreation, only its rotated file is listed. The
+        # file must then be neither left out nor sent against the patterns, so it counts as its log.
         names = [path, *(path.with_name(name) for name in log_names(path.name))]
         if any(map(self._exclude.fit, names)):
             return False
@@ -185,7 +185,7 @@ class LogPaths:
                 shown = [each for each in entries if each.name[0] != "."]
                 names = [each.name for each in shown if each.is_file()]
                 inner = [each.name for each in shown if each.is_dir(follow_symlinks=False)]
-        except OSError:  # removed or unreadable: until it is back
+        except OSError:  # removed or unreadable, until it is back
             self._listed.pop(directory, None)
             return _Directory(0, [], [])
         found = _Directory(
@@ -212,7 +212,7 @@ class LogPaths:
         return found, rotated
 
     def _expand(self, pattern: str) -> Iterator[str]:
-        """Yield the paths that match a pattern. `**` as a whole component stands for any number of
+        """Yield the paths that match a pattern. `**` as a whole component matches any number of
         directories."""
         before, stars, after = pattern.partition("/**")
         # Otherwise `**` is part of a name, and means the same as `*`.
@@ -229,7 +229,8 @@ def _any_of(patterns: Sequence[str]) -> re.Pattern[str] | None:
 
 
 def _resolve(paths: Iterable[Path]) -> set[Path]:
-    """Return the paths with links in their directories followed, resolving each directory once."""
+    """Return the paths after following links in their directories, resolving each directory
+    once."""
     directories: dict[Path, Path] = {}
     found = set()
     for path in paths:

@@ -21,7 +21,7 @@ from barnabas.records.frames import zstd_bytes
 
 MAGIC_BYTES: Final = 10
 ZSTD_BYTES: Final = 256 << 20
-"""Limits the size of zstd text, which is decompressed in memory, frame by frame."""
+"""The maximum size of zstd text, which is decompressed in memory, frame by frame."""
 
 _GZIP: Final = b"\x1f\x8b\x08"
 _BZIP2: Final = b"1AY&SY"  # after "BZh" and a digit
@@ -33,11 +33,11 @@ Unpack = Callable[[BinaryIO], BinaryIO]
 
 
 class DamagedText(Exception):
-    """The text cannot be decompressed; the message has the reason."""
+    """The text cannot be decompressed; the message gives the reason."""
 
 
 def unpacking(magic: bytes) -> Unpack | None:
-    """Return how to decompress a file with these first bytes, or None if it is text."""
+    """Return the decompressor for a file with these first bytes, or None if it is text."""
     if magic.startswith(_GZIP):
         return _gzip
     if magic.startswith(b"BZh") and magic[4:10] == _BZIP2:
@@ -48,7 +48,7 @@ def unpacking(magic: bytes) -> Unpack | None:
 
 
 class PackedText(io.RawIOBase):
-    """Reads the text of a compressed file from its start; it can only move forwards from there."""
+    """Reads the text of a compressed file from its start; it can only move forwards."""
 
     def __init__(self, file: BinaryIO, unpack: Unpack) -> None:
         file.seek(0)

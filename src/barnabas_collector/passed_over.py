@@ -1,4 +1,4 @@
-"""A rotated file that existed at the first look at its log and must not be sent. Pure."""
+"""Describes a rotated file that existed at the first look at its log and must not be sent. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas_collector.text_extent import Text
 
 
 class Present(Protocol):
-    """The found file that is compared."""
+    """The found file to compare."""
 
     @property
     def inode(self) -> int: ...
@@ -24,7 +24,7 @@ class Present(Protocol):
 
 
 class PassedOver(NamedTuple):
-    """The file as it was: its beginning, its inode and, for a text file, its whole extent."""
+    """The file's former state: its beginning, its inode and, for a text file, its whole extent."""
 
     beginning_bytes: int
     beginning: str
@@ -42,15 +42,16 @@ class PassedOver(NamedTuple):
         return cls(*head, file.inode, file.born_ns, whole.size_bytes, whole.tail)
 
     def is_of(self, file: Present) -> bool:
-        """Return whether it is this file, perhaps renamed or compressed since."""
+        """Return whether the found file is this file, perhaps renamed or compressed since."""
         head = Fingerprint(self.beginning_bytes, self.beginning)
-        # Recorded by an older version: all of the beginning has to be the same, not grown since.
+        # An older version recorded it, so the whole beginning must be the same and must not have
+        # grown.
         if not self.inode:
             return head.is_of(file.beginning)
         if not head.begins(file.beginning):
             return False
         if self.inode == file.inode:
-            # The inode may be that of a removed file, given to a new one: then the births differ.
+            # The inode may have been reused for a new file after a removal; the births then differ.
             return not (self.born_ns and file.born_ns) or self.born_ns == file.born_ns
         # It was already compressed at the first look, so it is not compressed again, which would
         # change its inode.

@@ -1,4 +1,4 @@
-"""The positions of a collector, in a compacted topic. They are written in the same transaction as
+"""Keeps a collector's positions in a compacted topic. They are written in the same transaction as
 the lines, so that both are committed or neither is.
 
     key     ["NAME", "file", "9f2c..."]   value   the fields of `FileProgress`
@@ -6,7 +6,7 @@ the lines, so that both are committed or neither is.
             ["NAME", "instance", ""]              the process that started last
             ["NAME", "journal", ""]               the cursor of the last entry sent
 
-NAME is the collector's name, since several collectors share the topic. A tombstone removes a file
+NAME is the collector's name, because several collectors share the topic. A tombstone removes a file
 or a log.
 """
 
@@ -28,7 +28,7 @@ _JOURNAL: Final = "journal"
 
 
 class Positions(KnownFiles):
-    """The positions of the collector with this name. Changes wait for `take_changes`."""
+    """Holds the positions of the collector with this name. Changes wait for `take_changes`."""
 
     is_forgetful = True
 
@@ -67,7 +67,7 @@ class Positions(KnownFiles):
                 self.instance = str(found)
             elif kind == _JOURNAL:
                 self.cursor = str(found)
-            elif kind == _LOG:  # what a later version adds is ignored
+            elif kind == _LOG:  # anything that a later version adds is ignored
                 self._logs[str(what)] = [PassedOver(*each) for each in found]
         except (ValueError, TypeError) as error:
             raise CorruptData(

@@ -1,6 +1,6 @@
 """Creates the positions topic, rejects it if it would lose positions, and reads it to its end.
 
-Compaction keeps the last position of each file, however long the file is idle.
+Compaction keeps each file's last position, however long the file is idle.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _POSITIONS: Final = TopicPartition(POSITIONS_TOPIC, 0)
 async def prepare_positions_topic(admin: Admin) -> None:
     """Create the topic if it does not exist.
 
-    Raises `ConfigError` if it would delete positions by age or size: then every line would be sent
-    again.
+    Raises `ConfigError` if the topic would delete positions by age or size, because every line
+    would then be sent again.
     """
     try:
         new = NewTopic(POSITIONS_TOPIC, 1, configs={_POLICY: "compact"})
@@ -40,7 +40,7 @@ async def prepare_positions_topic(admin: Admin) -> None:
         pass
     try:
         entries = await admin.describe_configs(ConfigResource(TOPIC, POSITIONS_TOPIC), [_POLICY])
-    except KafkaError as error:  # perhaps only reading and writing is allowed
+    except KafkaError as error:  # perhaps only reading and writing are allowed
         _log.warning("cannot check that %s=compact for %s: %s", _POLICY, POSITIONS_TOPIC, error)
         return
     for entry in entries:
@@ -75,12 +75,12 @@ class PositionsReader:
         await self._stack.aclose()
 
     async def read_to_end(self) -> None:
-        """Read up to the present end of the topic.
+        """Read up to the current end of the topic.
 
         Waits for transactions that other collectors have open there.
         """
-        # The high watermark, not the last stable offset: open transactions are waited for, since
-        # one of them may have the start of a successor.
+        # This is the high watermark, not the last stable offset: the reader waits for open
+        # transactions, because one of them may contain the start of a successor.
         end = (await self._admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
         async for records in records_until(self._consumer, {_POSITIONS: end}):
             for record in records:

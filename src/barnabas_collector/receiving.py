@@ -2,8 +2,8 @@
 
     standard input, syslog ─▶ inbox ─▶ forwarder ─▶ brokers
 
-Nothing is written to disk on the way: messages received but not yet acknowledged are lost if the
-process dies. To keep them few, the sources are not read while the brokers do not respond.
+Nothing is written to disk on the way, so messages received but not yet acknowledged are lost if the
+process dies. To keep their number small, the sources are not read while the brokers do not respond.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def receive(
 ) -> Shipped:
     """Forward the sources' messages until all sources have ended, or `stopping` is set.
 
-    Raises `ConfigError` if a source is unavailable, the brokers' errors at the start, or
+    Raises `ConfigError` if a source is unavailable, any error of the brokers at the start, or
     `DeliveryTimedOut` if they do not accept the remaining messages within `STOP_WITHIN_S` of the
     stop.
     """
@@ -72,8 +72,8 @@ async def receive(
 
 async def _limit(stopping: asyncio.Event, inbox: Inbox, sending: asyncio.Task[None]) -> None:
     await stopping.wait()
-    # Sources waiting for room end as well; the messages that they have read are still sent, as long
-    # as it is worth waiting for the brokers.
+    # Sources waiting for room end as well. The messages that they have read are still sent, as long
+    # as waiting for the brokers is worthwhile.
     inbox.stop()
     await asyncio.sleep(STOP_WITHIN_S)
     sending.cancel()
@@ -90,6 +90,6 @@ async def _producer(shipment: Shipment) -> AsyncIterator[Producer]:
     try:
         yield producer
     finally:
-        # Only messages that were given up are left in it.
+        # Only messages that were given up remain in it.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(producer.close(), 1.0)

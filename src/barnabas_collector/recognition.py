@@ -1,4 +1,4 @@
-"""Matches the present files of a log with the known ones. Pure.
+"""Matches the current files of a log with the known ones. Pure.
 
     the same inode, and the same text where it was sent  the file itself, renamed or not
     another inode, and the whole sent part of a file     a copy that took its place: compressed,
@@ -8,17 +8,18 @@
                                                          nothing was written to it for a while
     anything else                                        a new file
 
-The whole sent part is compared (`text_extent.py`), because the beginnings of two files may be alike
-to any length. An inode counts together with its time of birth, because file systems give the inode
-of a removed file to the next file. A log that was removed and recreated may begin like the old one,
-so another file at its path is a copy only if it has lines with a time, which occur once.
+The whole sent part is compared (`text_extent.py`), because two files may have identical beginnings
+of any length. An inode counts only together with its time of birth, because file systems give the
+inode of a removed file to the next file. A log that was removed and recreated may begin like the
+old one, so another file at its path is a copy only if it has lines with a time, which occur only
+once.
 
-If a file system has no times of birth, blank lines and a header prove nothing: with only these, the
-inode counts if no file is a better match. A known file that is shorter than its sent part, or
-differs in it, was truncated and rewritten. In doubt a file is new: at worst lines are sent twice,
-but none is lost.
+On a file system without times of birth, blank lines and a header prove nothing: if a file has only
+these, its inode counts unless another file is a better match. A known file that is shorter than its
+sent part, or differs from it, was truncated and rewritten. In case of doubt a file is new: at
+worst, lines are sent twice, but none is lost.
 
-At the first look at a log its rotated files are passed over, except those that the user named.
+At the first look at a log, its rotated files are passed over, except those that the user named.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Found(NamedTuple):
     size_bytes: int | None  # of its text; None: unknown, since it is compressed
     beginning: bytes  # of its text, at most `BEGINNING_BYTES`
     is_live: bool = False  # at the log's own path
-    is_listed: bool = True  # False: it no longer has a name and is only held open
+    is_listed: bool = True  # False: it no longer has a name but is held open
     born_ns: int = 0  # when the inode was created; 0: unknown
     is_quiet: bool = False  # nothing was written to it for a while
     is_named: bool = False  # by the user, and not only its directory
@@ -51,10 +52,10 @@ _NOTHING = Found(0, 0, 0, b"")
 
 
 class Recognised(NamedTuple):
-    """The identities of the files of a look, each keyed by its place in the look."""
+    """The identities of the files found by a look, keyed by their places in the look."""
 
     files: dict[int, FileProgress]
-    passed_over: dict[int, PassedOver]  # by this look, if it is the first
+    passed_over: dict[int, PassedOver]  # by this look if it is the first
 
 
 class Known(NamedTuple):
@@ -70,23 +71,23 @@ class Known(NamedTuple):
 def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
     """Identify the files; `found` lists the oldest first, the live file last."""
     files: dict[int, FileProgress] = {}
-    # The strongest proof comes first; the weaker proofs leave out the files that it has matched.
+    # The strongest proof comes first; weaker proofs skip the files that it has matched.
     _add_known(files, found, known.files, _is_certain)
     _add_known(files, found, known.files, _is_itself)
     old = known.passed_over or ()
     rest = [
-        # `_NOTHING` keeps the places of the others, and has no beginning that could match.
+        # `_NOTHING` preserves the places of the others, and has no beginning that could match.
         file if place in files or not _is_passed_over(file, old) else _NOTHING
         for place, file in enumerate(found)
     ]
-    # Files of other logs are known here by their inode alone; a file is a copy of one of them only
-    # if that one is gone (`moved`).
+    # Files of other logs are known here only by their inodes; a file is a copy of such a file only
+    # if the latter is gone (`moved`).
     mine = [each for each in known.files if each.path == log]
     _add_known(files, rest, _without_doubt(files, found, mine), _is_copy)
     _add_known(files, rest, _without_doubt(files, found, known.moved), _is_copy)
     copies = _copies(files, rest) | _copies_of_held(files, rest, known.held)
     rest = [_NOTHING if place in copies else file for place, file in enumerate(rest)]
-    # The weakest proof last: a header that all files of this log have, and the inode.
+    # The weakest proof comes last: a header that all files of this log share, and the inode.
     _add_known(files, rest, known.files, _has_inode)
     others = [place for place, file in enumerate(rest) if place not in files and file.beginning]
     passing = _passing(log, found, others, files, known)
@@ -107,10 +108,10 @@ def _passing(
     files: dict[int, FileProgress],
     known: Known,
 ) -> list[int]:
-    """Return the files that the first look passes over: all that are older than the known files."""
+    """Return the files that the first look passes over: all those older than the known files."""
     is_first = known.passed_over is None
-    # If files of the log are known, but none of them was found, it is unknown which of the found
-    # ones are older: all are sent.
+    # If files of the log are known but none of them was found, it is unclear which of the found
+    # files are older, so all are sent.
     if not is_first or not (files or all(each.path != log for each in known.files)):
         return []
     oldest = min(files, default=len(found))
@@ -134,7 +135,7 @@ def _add_known(
     known: Sequence[FileProgress],
     is_proof: Callable[[FileProgress, Found], bool],
 ) -> None:
-    """Match each known file, longest beginning first, with the oldest file that it may be."""
+    """Match each known file, longest beginning first, with the oldest found file that it may be."""
     taken = {each.file_id for each in files.values()}
     left = [place for place in range(len(found)) if place not in files]
     if not left:
@@ -153,9 +154,8 @@ def _add_known(
 def _without_doubt(
     files: dict[int, FileProgress], found: Sequence[Found], known: Sequence[FileProgress]
 ) -> list[FileProgress]:
-    """Return the unmatched known files that may still be matched: at most one found file begins
-    with the sent part, or the sent part has times; without times, it may consist of a banner
-    alone."""
+    """Return the unmatched known files whose match is safe: at most one found file begins with the
+    sent part, or the sent part has times. Without times, it may be nothing but a banner."""
     taken = {each.file_id for each in files.values()}
     left = [each for each in known if each.file_id not in taken]
     if len(files) == sum(bool(file.beginning) for file in found):
@@ -168,14 +168,14 @@ def _is_distinct(known: FileProgress, found: Sequence[Found]) -> bool:
         file
         for file in found
         if known.begins(file.beginning)
-        # Behind a hole the same text is at another position.
+        # After a hole, the same text is at another position.
         and (known.sent_bytes <= len(file.beginning) or _holds(known, file))
     ]
     return len(holding) < 2 or known.is_timed(holding[0].beginning)
 
 
 def _is_certain(known: FileProgress, file: Found) -> bool:
-    """Return whether inode and birth are the same.
+    """Return whether inode and birth are both the same.
 
     The device number may have changed in a reboot.
     """
@@ -188,15 +188,15 @@ def _is_itself(known: FileProgress, file: Found) -> bool:
 
 
 def _has_inode(known: FileProgress, file: Found) -> bool:
-    # The inode alone is no proof: a file that was truncated and written again keeps it.
+    # The inode alone proves nothing: a file that was truncated and rewritten keeps it.
     if known.inode != file.inode or not _fits(known, file):
         return False
     if known.born_ns and file.born_ns:
-        # Otherwise the file system gave the inode of a removed file to this one.
+        # Otherwise, the file system gave the inode of a removed file to this one.
         return known.born_ns == file.born_ns
     if known.device == file.device:
         return True
-    # A file system without births, mounted again: its device may have another number.
+    # If a file system without births was mounted again, its device may have another number.
     return bool(known.sent_bytes) and file.text is not None and file.text.holds(known.extent)
 
 
@@ -204,21 +204,21 @@ def _is_copy(known: FileProgress, file: Found) -> bool:
     if not known.is_distinctive(file.beginning):
         return False
     # A log that was removed and recreated may begin with the same banner. Only lines with a time
-    # occur once, so that another file at the log's path which has them is a copy.
+    # occur just once, so another file at the log's path that has them is a copy.
     if file.is_live and file.size_bytes is not None and not known.is_timed(file.beginning):
         return False
     return _holds(known, file)
 
 
 def _holds(known: FileProgress, file: Found) -> bool:
-    """Return whether a file begins with all that was sent of another."""
+    """Return whether a file begins with everything that was sent from another."""
     if not _fits_beginning(known, file):
         return False
     return file.text is None or not known.sent_bytes or file.text.holds(known.extent)
 
 
 def _copies(files: dict[int, FileProgress], found: Sequence[Found]) -> set[int]:
-    """Yield the files that may be a copy, complete or under way, of another file, which is read
+    """Yield the files that may be a complete or unfinished copy of another file, which is read
     instead."""
     originals = [file for file in found if file.beginning and (file.is_live or not file.is_listed)]
     return {
@@ -246,18 +246,18 @@ def _may_be_copy(file: Found, original: Found) -> bool:
         return False  # no truncation followed, so it is a separate file
     if file.size_bytes is not None and 0 < file.born_ns < original.born_ns:
         return False  # it is older, so it was renamed and then replaced
-    # The reverse is not compared: a copy under way is shorter than its original.
+    # The reverse is not compared, because an unfinished copy is shorter than its original.
     if not original.beginning.startswith(file.beginning):
         return False
     if file.text is None or original.text is None:
         return True
     whole = file.text.whole()
-    # A negative size stands for a text that is incomplete, damaged or missing.
+    # A negative size means that the text is incomplete, damaged or missing.
     return (original.size_bytes or 0) >= whole.size_bytes >= 0 and original.text.ends(whole)
 
 
 def _is_under_way(file: Found) -> bool:
-    """Return whether it is still being compressed."""
+    """Return whether the file is still being compressed."""
     if file.size_bytes is not None or file.is_quiet or file.text is None:
         return False
     return file.text.whole().size_bytes == INCOMPLETE
@@ -273,19 +273,19 @@ def _fits(known: FileProgress, file: Found) -> bool:
 
 
 def _fits_beginning(known: FileProgress, file: Found) -> bool:
-    # A file that is shorter than what was sent of it was truncated, and has other lines now.
+    # A file that is shorter than its sent part was truncated, and now has other lines.
     is_long_enough = file.size_bytes is None or file.size_bytes >= known.position
     return is_long_enough and bool(file.beginning) and known.begins(file.beginning)
 
 
 def _new(log: str, file: Found, known: Sequence[FileProgress], is_forgetful: bool) -> FileProgress:
-    # The id of a file is derived from its path, first line and generation. So no earlier file with
-    # the same path and first line may have the same generation: the pipeline would take lines at
-    # the same positions for the same lines.
+    # A file's id is derived from its path, first line and generation. No earlier file with the same
+    # path and first line may have the same generation, because the pipeline would take lines at the
+    # same positions for the same lines.
     first_line = first_line_of(file.beginning)
     before = [each for each in known if (each.path, each.first_line) == (log, first_line)]
     generation = 1 + max((each.generation for each in before), default=-1)
-    if is_forgetful:  # no number of a forgotten file is given to another file
+    if is_forgetful:  # a forgotten file's number is not given to another file
         generation = max(generation, file.born_ns // 1_000)
     new = new_file(log, file.beginning, generation)
     return new.found_at(file.device, file.inode, file.beginning, file.born_ns)

@@ -1,4 +1,4 @@
-"""Joins lines into records. The last record waits, since more lines may belong to it. Pure."""
+"""Joins lines into records. The last record waits, because more lines may belong to it. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class RecordJoiner:
         return self._waiting[0] if self._waiting else None
 
     def join(self, lines: list[Line]) -> list[Line]:
-        """Return the records that end, because another record begins or they are too long."""
+        """Return the records that end because another record begins or because they are too
+        long."""
         records: list[Line] = []
         for line in lines:
             size_bytes = line.size_bytes + 1

@@ -1,8 +1,8 @@
-"""Reads records of several lines: a stack trace belongs to the line before it.
+"""Reads records that may have several lines, as when a stack trace follows a line.
 
 A rule defines the first lines of records. The last record of a file waits for more lines until
-another record begins or nothing has been written for a while. It is not kept in memory between
-looks but read again from its beginning.
+another record begins or nothing has been written for a while. Between looks it is not kept in
+memory but read again from its beginning.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Reader(Protocol):
     def portions(self) -> Iterator[Sequence[Line]]: ...
 
     def take_waiting(self) -> list[Line]:
-        """Remove and return whole records that were waiting for more lines, which will not come."""
+        """Remove and return whole records that were waiting for more lines that will not come."""
         ...
 
     def last(self) -> list[Line]:
@@ -74,7 +74,7 @@ class RecordReader:
                 yield records
 
     def take_waiting(self) -> list[Line]:
-        """Remove and return the waiting record; an unfinished line keeps waiting."""
+        """Remove and return the waiting record; an unfinished line continues to wait."""
         return self._joiner.take()
 
     def last(self) -> list[Line]:

@@ -7,7 +7,7 @@ r"""Replaces secrets in lines before they are sent, by rules that are regular ex
     pattern = 'password=\S+'
     replacement = 'password=***'
 
-The expressions are RE2's: the time for a line grows with its length alone, whatever the pattern is.
+The expressions are RE2's, so the time for a line depends only on its length, whatever the pattern.
 Python's own expressions may take years for a line of thirty bytes.
 """
 
@@ -26,7 +26,8 @@ from barnabas.extras import install_line
 Redact = Callable[[bytes], bytes]
 
 MOST_MATCHES: Final = 10_000
-"""A line with more matches of a rule is replaced as a whole: each match takes microseconds."""
+"""A line with more matches of a rule is replaced as a whole, because each match takes
+microseconds."""
 TOO_MANY: Final = b"[redacted: too many matches]"
 _MOST_REPLACEMENT_BYTES: Final = 1_024
 _MOST_RULES: Final = 1_000
@@ -36,7 +37,7 @@ _KEYS: Final = {"pattern", "replacement"}
 
 
 class Rule(NamedTuple):
-    """Holds what is replaced, and by what; `\\1` in the replacement is the first group."""
+    """Holds a pattern and its replacement, in which `\\1` is the first group."""
 
     pattern: str
     replacement: str
@@ -56,7 +57,7 @@ def read_rules(path: Path) -> list[Rule]:
         content = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:  # of TOML or of UTF-8
+    except ValueError as error:  # invalid TOML or UTF-8
         raise ConfigError(f"{path} is not a TOML file: {error}") from None
     tables = content.pop(_TABLE, None)
     if content or not isinstance(tables, list) or not all(map(_is_rule, tables)):
@@ -76,16 +77,16 @@ def _is_rule(table: Any) -> bool:
 
 
 class Redaction:
-    """Applies rules in their order. Call it with a line."""
+    """Applies rules in order. Call it with a line."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        """Raises `ConfigError` if a rule is wrong, or if RE2 is missing."""
+        """Raises `ConfigError` if a rule is invalid or RE2 is missing."""
         rules = list(rules)
         if len(rules) > _MOST_RULES:
             raise ConfigError(f"{len(rules):,} rules are more than {_MOST_RULES:,}")
         engine = _engine()
         self._rules = [(_compiled(engine, rule), rule.replacement.encode()) for rule in rules]
-        # Most lines match no rule; one search finds that out.
+        # Most lines match no rule, which a single search reveals.
         any_of = "|".join(f"(?:{rule.pattern})" for rule in rules)
         self._is_worth_a_try = _compiled(engine, Rule(any_of, "")).search
 
@@ -104,7 +105,7 @@ def _engine() -> Any:
         engine = import_module("re2")
     except ImportError:
         engine = None
-    # pyre2 has the same name and another interface.
+    # pyre2 has the same name but a different interface.
     if engine is None or not hasattr(engine, "Options"):
         raise ConfigError(
             "redaction needs RE2, which is not installed: " + install_line("collector")
@@ -117,7 +118,7 @@ def _compiled(engine: Any, rule: Rule) -> Any:
     options.log_errors = False
     try:
         compiled = engine.compile(rule.pattern.encode(), options)
-        # Its groups are checked when it is used; a text that matches is not known yet.
+        # Its groups can be checked only when it is used, because no matching text is known yet.
         engine.compile(b"|" + rule.pattern.encode(), options).sub(rule.replacement.encode(), b"")
     except (engine.error, re.error, IndexError) as error:
         why = error.args[0] if error.args else error

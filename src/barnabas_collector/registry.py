@@ -1,4 +1,4 @@
-"""The collector's registry: its files, and how much of each was sent.
+"""Keeps the collector's registry: its files, and how much of each was sent.
 
     {"files": [{"file_id": "9f2c...", "path": "/var/log/access.log", "first_line": "5be1...",
                 "device": 64769, "inode": 1311, "generation": 0, "position": 81920, "line": 431,
@@ -9,14 +9,15 @@
 Files without a fingerprint (`beginning`), and a registry without `logs`, were written by an older
 version: the first line then identifies a file until the file is seen again.
 
-A file's lines are spread over as many partitions as its topic had when the file began, however many
-it has now (`partition_counts`, by `file_id`): the pipeline recognises duplicates only within a
-partition.
+A file's lines are distributed over as many partitions as the topic had when the file began, however
+many it has now (`partition_counts`, by `file_id`), because the pipeline recognises duplicates only
+within a partition.
 
-The registry is written atomically, and is on disk before a call returns, so that a power cut leaves
-the old or the new one: before the first line of a file is sent, so that no other file
-can get its `file_id`, and after each portion that the broker has acknowledged. After a crash the
-last portion is therefore sent again, and the pipeline recognises it by its file and positions.
+The registry is written atomically and is on disk before a call returns, so that a power cut leaves
+either the old or the new one. It is written before the first line of a file is sent, so that no
+other file can get its `file_id`, and after each portion that the broker has acknowledged. After a
+crash, the last portion is therefore sent again, and the pipeline recognises it by its file and
+positions.
 """
 
 from __future__ import annotations
@@ -59,14 +60,14 @@ class Registry(KnownFiles):
             self._partition_counts[file_id] = int(count)
 
     def partition_count(self, file_id: str) -> int | None:
-        """Return the number of partitions for the file's lines, or None if it has not been
-        decided."""
+        """Return the number of partitions for the file's lines, or None if it is not decided
+        yet."""
         return self._partition_counts.get(file_id)
 
     def keep_partition_count(self, file_id: str, count: int) -> None:
         """Save the number of partitions for the file's lines.
 
-        Call it before the first line is sent.
+        Call this before the first line is sent.
         """
         self._partition_counts[file_id] = count
         self._store()
@@ -87,7 +88,8 @@ class Registry(KnownFiles):
         with temporary.open("w", encoding="utf-8") as file:
             json.dump(content, file, indent=1)
             file.flush()
-            # Without it, the name may be on disk before the content: an empty registry.
+            # Without this, the name may reach the disk before the content, which leaves an empty
+            # registry.
             sync_descriptor(file.fileno())
         temporary.replace(self._path)
         _sync_names(self._path.parent)

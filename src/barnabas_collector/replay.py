@@ -1,11 +1,11 @@
-"""Sends each dead letter back, once, to the topic that it came from.
+"""Sends each dead letter back once to the topic that it came from.
 
     dead letters ─▶ the original records, with the letter's place ───────┐
              └▶ the position of the replay, as offsets of a group ───────┴─▶ one transaction
 
-A replayed record has the header `replayed`, by which the pipeline distinguishes it from the line
-that it has already seen and recognises a letter that is sent twice. A record that is rejected again
-becomes a new dead letter, after the replayed ones, for the next replay.
+A replayed record has the header `replayed`, which lets the pipeline distinguish it from the line
+already seen and recognise a dead letter that is sent twice. A record that is rejected again becomes
+a new dead letter, after the replayed ones, for the next replay.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ async def replay(
         ends = await assign_all(consumer, topic)
         partitions: dict[str, int] = {}
         async for letters in records_until(consumer, ends):
-            # A letter beyond the end has arrived since the start, perhaps because of this replay:
+            # A dead letter beyond the end arrived after the start, perhaps because of this replay;
             # the next replay sends it.
             some = [
                 record
@@ -84,15 +84,15 @@ async def replay(
             for record in records:
                 await producer.send_record(_within(record, partitions[record.topic]))
                 by_topic[record.topic] = by_topic.get(record.topic, 0) + 1
-            # The offsets are in the records' transaction: a replay that is killed commits both or
-            # neither.
+            # The offsets are part of the records' transaction, so a replay that is killed commits
+            # both or neither.
             await producer.send_offsets_to_transaction(_next(some), group)
             await producer.commit_transaction()
     return Replayed(sum(by_topic.values()), by_topic)
 
 
 def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
-    """Return a dead letter's original record, with the letter's place in a header."""
+    """Return a dead letter's original record, with the dead letter's place in a header."""
     headers = dict(letter.headers)
     where = f"{letter.topic} {letter.partition} {letter.offset}"
     source, partition = headers.get(SOURCE_TOPIC), headers.get(SOURCE_PARTITION)
@@ -113,7 +113,7 @@ def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
 
 
 def _within(record: ProducerRecord, partitions: int) -> ProducerRecord:
-    """Assign the record to its original partition, for order, or to none if the topic has fewer."""
+    """Assign the record to its original partition, for order, or to none if it no longer exists."""
     if record.partition is not None and record.partition >= partitions:
         return record._replace(partition=record.partition % partitions)
     return record

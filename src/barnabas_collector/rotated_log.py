@@ -36,7 +36,7 @@ from barnabas_collector.record_reader import Reader, RecordReader
 
 QUIET_S = 60.0
 SETTLED_S = 1.0
-"""A record of several lines counts as complete once nothing has been written for this long."""
+"""A record of several lines is complete once nothing has been written for this long."""
 _log = logging.getLogger(__name__)
 
 
@@ -45,11 +45,11 @@ class Portion(NamedTuple):
 
     progress: FileProgress
     lines: Sequence[Line]
-    more: Headers = ()  # headers of all lines of the log
+    more: Headers = ()  # headers shared by all lines of the log
 
 
 class RotatedLog:
-    """The log at one path. Use it as a context manager."""
+    """Reads the log at one path. Use it as a context manager."""
 
     def __init__(
         self,
@@ -62,8 +62,8 @@ class RotatedLog:
         choice: Choice | None = None,
     ) -> None:
         """`is_start`: the rule for first lines; None if each line is a record. `listings`: shared
-        by the logs of a directory. `choice`: what the user named; None: this log, and no rotated
-        file.
+        by the logs of a directory. `choice`: what the user named; None means this log and no
+        rotated file.
 
         Raises `ConfigError` if the log does not exist or cannot be read.
         """
@@ -90,8 +90,8 @@ class RotatedLog:
         last one.
 
         `is_last_look`: no other look follows in this run. `starts_at_end`: if this is the first
-        look, only what is written from now on counts as not sent. Raises `ConfigError` if the file
-        at the log's path cannot be read.
+        look, only lines written from now on count as unsent. Raises `ConfigError` if the file at
+        the log's path cannot be read.
         """
         found = self._directory.look()
         self.is_empty = not found
@@ -99,7 +99,8 @@ class RotatedLog:
         passed_over = self._files.passed_over(log)
         recognised = recognise(log, found, self._known(found))
         if passed_over is None:
-            # Recorded even if there is none: rotated files that appear from now on are to be sent.
+            # This is recorded even if no file was passed over: rotated files that appear from now
+            # on must be sent.
             self._files.pass_over(log, list(recognised.passed_over.values()))
             self.left = [self._directory.path(found[each]) for each in recognised.passed_over]
         texts = self._texts(found, recognised.files)
@@ -120,7 +121,7 @@ class RotatedLog:
         for place, progress in recognised.files.items():
             this = found[place]
             if not _is_sent(this, progress) and (file := self._directory.open(this)) is not None:
-                # While there is no new file at the log's path, the server may still write to the
+                # Until a new file exists at the log's path, the server may still write to the
                 # renamed one, however quiet it is.
                 is_old = is_replaced and not this.is_live and self._directory.is_quiet(this)
                 is_complete = True if is_old else None if is_last_look else False
@@ -128,8 +129,8 @@ class RotatedLog:
         self._release(found, recognised)
 
     def _texts(self, found: list[Found], files: dict[int, FileProgress]) -> dict[int, FileProgress]:
-        """Return the files without those that are binary: no line has been sent of them, and the
-        user did not name them."""
+        """Return the files except binary ones from which no line was sent and which the user did
+        not name."""
         texts = {}
         for place, progress in files.items():
             this = found[place]
@@ -141,11 +142,11 @@ class RotatedLog:
         return texts
 
     def _at_end(self, found: Found, progress: FileProgress) -> FileProgress:
-        """Return a new file as if it had been sent up to its last line feed, and save it so."""
+        """Return and save a new file as if it had been sent up to its last line feed."""
         file = self._directory.open(found)
         if file is None or self._files.find(progress.file_id) is not None:
             return progress
-        # Its lines are not counted, which would take as long as sending them.
+        # Its lines are not counted, because that would take as long as sending them.
         if file.is_compressed:
             progress = progress._replace(is_complete=True)
         else:
@@ -161,8 +162,7 @@ class RotatedLog:
         # A log with known files is a separate log, not another name of one.
         is_new = all(each.path != str(log) for each in files)
         alike = _alike_files(log, unknown, self._files) if is_new else []
-        # As long as the original exists, it is the file that is read, and the other is a separate
-        # file.
+        # As long as the original exists, the original is read, and the other is a separate file.
         gone = [each for each in alike if not _is_there(each)]
         held = [each for each in gone if _is_in(each, self._directory.held_anywhere(each.inode))]
         return Known(
@@ -180,7 +180,7 @@ class RotatedLog:
 
     @property
     def lag_bytes(self) -> int:
-        """The bytes that the last look found and that have not been read."""
+        """The number of bytes that the last look found and that have not been read."""
         lag_bytes = 0
         for file_id, size_bytes in self._sizes.items():
             file = self._files.find(file_id)
@@ -198,7 +198,7 @@ class RotatedLog:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether new lines can come only with a change of the log's file or directory."""
+        """Return whether new lines can appear only if the log's file or directory changes."""
         return not self.unfinished_bytes and not self.holds_rotated
 
     def close(self) -> None:
@@ -222,8 +222,8 @@ class RotatedLog:
             reader = self._reader(file, progress)
             for lines in reader.portions():
                 after = _after(reader, progress, file)
-                # This is compared only after `_after` has hashed the lines, so that a truncation
-                # between reading and hashing is seen, too.
+                # This is checked only after `_after` has hashed the lines, so that a truncation
+                # between reading and hashing is noticed, too.
                 if not _is_still(file, found, progress):
                     return  # it was truncated meanwhile, and these may be other lines
                 portion = self._portion(file, progress, after, lines)
@@ -235,7 +235,7 @@ class RotatedLog:
             if not isinstance(error, EOFError):  # EOFError: it is still being compressed
                 self._report_damage(progress, error)
             return
-        if is_complete is None:  # checked now, so that nothing can have been written since
+        if is_complete is None:  # checked now so that nothing can have been written since
             end = reader.position + reader.unfinished_bytes
             is_all = file.size_bytes() == end and not reader.ends_in_hole
             is_complete = is_all and file.has_no_writer()
@@ -243,12 +243,12 @@ class RotatedLog:
         # No process continues a compressed file, so the end of its text ends its last line.
         if file.is_compressed or (is_complete and _is_still(file, found, progress)):
             rest = reader.last()
-        # A record of several lines is complete after a silence; a line without its line feed keeps
-        # waiting, since a program may be in the middle of it.
+        # A record of several lines is complete after a silence. A line without its line feed
+        # continues to wait, because a program may be in the middle of writing it.
         elif file.quiet_s() >= SETTLED_S and _is_still(file, found, progress):
             rest = reader.take_waiting()
         self.unfinished_bytes += reader.unfinished_bytes
-        if rest or reader.position > progress.position:  # otherwise a hole at the end was left out
+        if rest or reader.position > progress.position:  # otherwise, a hole at the end was left out
             after = _after(reader, progress, file)
             if _is_still(file, found, progress):
                 portion = self._portion(file, progress, after, rest)
@@ -261,9 +261,10 @@ class RotatedLog:
     def _portion(
         self, file: LogFile, before: FileProgress, after: FileProgress, lines: Sequence[Line]
     ) -> Portion:
-        """Save what identifies the file in case its lines are sent and the process is then killed.
+        """Save what identifies the file, in case its lines are sent and the process is then killed.
 
-        At the look it may have had only its header, which is not enough to recognise a copy of it.
+        At the time of the look, the file may have had only its header, which is not enough to
+        recognise a copy.
         """
         if before.beginning_bytes < BEGINNING_BYTES and not file.is_compressed:
             seen = Fingerprint.of(file.beginning())
@@ -290,8 +291,8 @@ class RotatedLog:
             if this.is_live:
                 continue
             progress = recognised.files.get(place)
-            # Copies and passed over files are not read. An empty file stays open: it is no file
-            # yet, and its first lines may come after it was renamed.
+            # Copies and passed-over files are not read. An empty file is held open: it does not
+            # count as a file yet, and its first lines may come after it was renamed.
             is_unknown = progress is None and bool(this.beginning)
             stored = None if progress is None else self._files.find(progress.file_id)
             is_abandoned = not this.is_listed and self._directory.is_abandoned(this)
@@ -312,7 +313,7 @@ def _is_sent(found: Found, progress: FileProgress) -> bool:
 
 
 def _is_still(file: LogFile, found: Found, progress: FileProgress) -> bool:
-    """Return whether it is still the file that was found: neither truncated nor rewritten."""
+    """Return whether it is still the file that was found, neither truncated nor rewritten."""
     if file.is_compressed:
         return True
     extent = progress.extent
@@ -325,8 +326,8 @@ def _after(reader: Reader, progress: FileProgress, file: LogFile) -> FileProgres
 
 
 def _alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[FileProgress]:
-    """Return the known files of this directory's other logs of which a found file may be a copy:
-    its text begins alike and is compressed or has times."""
+    """Return the known files of this directory's other logs of which a found file may be a copy: it
+    has the same beginning, and it is compressed or has times."""
     names: dict[str, FileProgress] = {}
     for file in found:
         if file.beginning and (file.size_bytes is None or _is_timed(file)):
@@ -360,7 +361,7 @@ def _is_in(known: FileProgress, file: LogFile | None) -> bool:
 
 
 def _present_path(known: FileProgress) -> Path:
-    """Return where the file is now: programs compress logs and move them under names of their
+    """Return where the file is now, because programs compress logs and move them to names of their
     choice.
 
     Raises OSError if the file is no longer in its directory.

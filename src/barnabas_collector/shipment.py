@@ -1,4 +1,4 @@
-"""A collector's task and its counts."""
+"""Describes a collector's task and its counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas_collector.rotated_log import QUIET_S
 
 
 class Shipment(NamedTuple):
-    """Tells a collector what to read and where to send it.
+    """Specifies what a collector reads and where it sends the lines.
 
     `name` identifies the positions; two collectors that run at the same time must not share a name.
     """
@@ -43,7 +43,7 @@ class Shipped(NamedTuple):
     size_bytes: int = 0
     cut_lines: int = 0  # lines that were too long and were cut
     transactions: int = 0
-    refused: int = 0  # received, and refused by the brokers
+    refused: int = 0  # received but refused by the brokers
     dropped: int = 0  # dropped while there was no room
 
     def plus(self, other: Shipped) -> Shipped:

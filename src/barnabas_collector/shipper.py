@@ -1,13 +1,13 @@
-"""Sends each line of the logs to a topic once: a line and the position after it are written in the
-same transaction.
+"""Sends each line of the logs to a topic exactly once: a line and the position after it are written
+in the same transaction.
 
     files ─▶ portions of lines ─▶ record batches ──┐
                └▶ the position in each file ───────┴─▶ one transaction
     systemd's journal ─▶ entries, and its cursor ──┘
 
 If the process is killed at any moment, the next process with the same name ends or aborts the open
-transaction, reads the positions (`positions.py`) and continues from them. read_committed consumers
-see every line once, and the lines of a file in order, because a file goes to one partition.
+transaction, reads the positions (`positions.py`) and continues from there. read_committed consumers
+see every line once. They see a file's lines in order, because a file goes to a single partition.
 
 A process that starts fences the previous one and records its start in the positions topic. Brokers
 also fence a producer whose transaction took too long; the record distinguishes the two cases.
@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 _PART: Final = "files and journal"
 _TRANSACTION_BYTES: Final = 8 << 20
 _AGAIN_AFTER_S: Final = 1.0
-_SUCCESSOR_S: Final = 10.0  # in which a process that fenced us records its start
+_SUCCESSOR_S: Final = 10.0  # time for a process that fenced us to record its start
 
 
 async def ship(
@@ -83,8 +83,8 @@ async def ship(
                 # Either a process with this name has started, or the broker ended a transaction
                 # that took too long. Only in the second case may this process take the name back.
                 await _check_no_successor(shipment, instance)
-            # Before the first commit an error is probably in the configuration, and retries do not
-            # help.
+            # Before the first commit, the cause of an error is probably the configuration, and
+            # retries do not help.
             elif not total.transactions:
                 raise
             metrics.on_retry(_PART, error)
@@ -102,7 +102,8 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
     async with PositionsReader(shipment, positions) as reader:
         while time.monotonic() < give_up_at_s:
             await reader.read_to_end()
-            # A successor fences us first and commits its start a moment later, so this looks again.
+            # A successor first fences us and then, a moment later, commits its start, so this looks
+            # again.
             if positions.instance != instance:
                 raise ConfigError(
                     f"another collector named {shipment.name!r} was started; give each collector "
@@ -112,7 +113,7 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
 
 
 class _Shipper:
-    """Sends lines from the committed positions on, until stopped or failed."""
+    """Sends lines, starting at the committed positions, until it is stopped or fails."""
 
     def __init__(
         self, shipment: Shipment, paths: LogPaths, instance: str, metrics: CollectorMetrics
@@ -122,7 +123,7 @@ class _Shipper:
         self._instance = instance
         self._metrics = metrics
         self._paths = paths
-        self._open = Shipped()  # in the transaction that is open
+        self._open = Shipped()  # in the open transaction
         self._positions = Positions(shipment.name)
         self._forgetting = Forgetting(self._positions, shipment.retention_s)
         self._partitions = 1
@@ -130,10 +131,10 @@ class _Shipper:
     async def run(self, stopping: asyncio.Event, *, once: bool) -> None:
         async with self._producer() as producer:
             self._partitions = len(await producer.partitions_for(self._shipment.topic))
-            # Only after `init_transactions`, which has fenced an earlier process and ended its
-            # transaction: from then on no other process can commit a later position.
+            # This must follow `init_transactions`, which has fenced an earlier process and ended
+            # its transaction: from then on, no other process can commit a later position.
             await self._load()
-            # Committed before any line, so that a fenced process soon finds out by whom.
+            # This is committed before any line, so that a fenced process soon learns who fenced it.
             self._positions.start(self._instance)
             await self._commit(producer)
             self.shipped = Shipped()
@@ -153,9 +154,9 @@ class _Shipper:
             except ProducerFenced:
                 raise
             except BarnabasError:
-                # A fenced producer may first see a refused batch; the next producer learns the
-                # outcome of a commit without an answer. The positions in memory may now be ahead of
-                # the committed positions, which `ship` reads again.
+                # A fenced producer may see a refused batch first. If a commit got no response, the
+                # next producer learns its outcome. The positions in memory may now be ahead of the
+                # committed positions, which `ship` reads again.
                 with contextlib.suppress(InvalidTxnState):
                     await producer.abort_transaction()
                 raise
@@ -182,7 +183,7 @@ class _Shipper:
             is_last = once or stopping.is_set()
             for portion in logs.portions(time.monotonic(), is_last_look=once):
                 await self._send(producer, portion)
-                # Readers with read_committed wait for the end of a transaction.
+                # read_committed readers wait for the end of a transaction.
                 if self._open.size_bytes >= _TRANSACTION_BYTES:
                     await self._commit(producer)
             if journal is not None:
@@ -224,10 +225,10 @@ class _Shipper:
         self._open = self._open.plus(Shipped(len(lines), size_bytes, cut, 1))
 
     async def _send_entries(self, producer: Producer, journal: Journal) -> None:
-        """Send the entries that were read, and save the cursor behind them."""
+        """Send the entries that were read, and save the cursor after them."""
         entries = journal.take()
         if not entries:
-            # From the end: the cursor of an entry that is not sent.
+            # The search starts at the end and finds the cursor of an entry that is not sent.
             if journal.cursor is not None and self._positions.cursor is None:
                 self._positions.save_cursor(journal.cursor)
             return
@@ -250,7 +251,7 @@ class _Shipper:
 
     async def _commit(self, producer: Producer) -> None:
         """Commit the lines sent and the changed positions."""
-        # No line is sent without a change of its file's position.
+        # No line is sent without changing its file's position.
         if not self._positions.has_changed:
             return
         if not self._open.transactions:

@@ -6,8 +6,8 @@
     access-11-23-2026-1.log.gz  access__2026-11-23_00-00-00.log      log4j2's, pm2's
     access.log-1795392000  access.log-261123  access.log-2026-W48    logrotate's %s, %y%m%d, weeks
 
-Compressed by gzip, bzip2, xz or zstd. Other names are ignored: an editor's backup or a tool's
-offset file is not a log.
+The files may be compressed by gzip, bzip2, xz or zstd. Other names are ignored, because an editor's
+backup or a tool's offset file is not a log.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Order = tuple[int, ...]
 def siblings(log: str, names: Iterable[str]) -> list[str]:
     """Return the rotated files of a log among `names`, oldest first.
 
-    A file next to its own compressed form stands for both, because the compressed form is still
-    being written.
+    If a file is next to its own compressed form, only the file is returned, because the compressed
+    form is still being written.
     """
     aged = {name: order for name in names if (order := _order(log, name)) is not None}
     whole = [name for name in aged if (plain := plain_name(name)) == name or plain not in aged]
@@ -56,11 +56,11 @@ def plain_name(name: str) -> str:
 
 @lru_cache(16_384)
 def log_names(name: str) -> frozenset[str]:
-    """Return the logs of which a file with this name may be a rotated file."""
+    """Return the names of the logs to which a rotated file of this name may belong."""
     plain = plain_name(name)
     marks = [at for at, character in enumerate(plain) if at and character in "._-"]
     found = {plain} if plain != name else set()
-    # A mark is at the end of the name, or before an extension.
+    # A mark is at the end of the name or before an extension.
     for at in marks:
         found.add(plain[:at])
         found.update(plain[:at] + plain[end:] for end in marks if end > at and plain[end] == ".")
@@ -71,8 +71,8 @@ def _order(log: str, name: str) -> Order | None:
     """Return the file's order, larger for newer files, or None if it is not a rotated file of
     this log."""
     plain = plain_name(name)
-    # The log itself, compressed in place, is the youngest. Before it come `.old`, numbered files by
-    # falling number, and dated files, should a log have several kinds.
+    # The log itself, compressed in place, is the newest. If a log has several kinds, it is preceded
+    # by `.old`, numbered files by falling number, and dated files.
     if name != plain and plain == log:
         return (3,)
     stem, dot, extension = log.rpartition(".")

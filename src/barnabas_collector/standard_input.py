@@ -23,15 +23,15 @@ _READ_BYTES: Final = 262_144
 
 
 class StandardInput:
-    """Standard input: a pipe, a terminal or a redirected file.
+    """Reads standard input: a pipe, a terminal or a redirected file.
 
     It is read in a thread because an event loop cannot poll every kind of file. Every line is keyed
     by the collector's name, so all lines go to one partition and stay in order.
     """
 
     def __init__(self, shipment: Shipment) -> None:
-        """Raises `ConfigError` if standard input is closed: its descriptor may by now belong to
-        another file."""
+        """Raises `ConfigError` if standard input is closed, because its descriptor may now belong
+        to another file."""
         if sys.stdin is None:
             raise ConfigError("cannot read standard input: it is closed")
         self._descriptor = sys.stdin.fileno()

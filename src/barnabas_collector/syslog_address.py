@@ -1,4 +1,4 @@
-"""The address of a syslog listener."""
+"""Parses the address of a syslog listener."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from barnabas.errors import ConfigError
 
 class SyslogAddress(NamedTuple):
     host: str
-    port: int  # 0: any that is free
+    port: int  # 0: any free port
 
     @classmethod
     def parse(cls, text: str) -> SyslogAddress:

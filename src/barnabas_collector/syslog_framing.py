@@ -3,8 +3,8 @@
     57 <34>1 2026-11-24T...    octet counting (3.4.1): a count, a blank, that many bytes
     <34>Nov 24 22:14:15 ...\\n  a trailer (3.4.2): a line feed, or the NUL of some senders
 
-The framing is recognised for each frame. A count before `<`, with which a message should begin,
-means octet counting; a count without `<` does so only on a connection that has used octet counting
+The framing is detected for each frame. A count followed by `<`, with which a message should begin,
+means octet counting; a count without `<` means it only on a connection that has used octet counting
 before. An incomplete frame at the end of the connection still counts as a message. Empty frames are
 ignored.
 """
@@ -24,11 +24,11 @@ _TRAILER: Final = re.compile(rb"[\n\0]")
 
 class Frame(NamedTuple):
     text: bytes
-    size_bytes: int  # of the whole message; larger than `text` if that is cut
+    size_bytes: int  # of the whole message; larger than `text` if `text` was cut
 
 
 class SyslogFraming:
-    """The framing of one connection. Holds at most `most_bytes`."""
+    """Detects the framing of one connection. Holds at most `most_bytes`."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -68,7 +68,7 @@ class SyslogFraming:
         return found
 
     def _begin(self, data: bytes, at: int) -> int | None:
-        """Return where the text of the next frame begins, or None if that takes more bytes to
+        """Return where the text of the next frame begins, or None if more bytes are needed to
         decide."""
         match = _COUNT.match(data, at)
         if match is not None:
@@ -79,7 +79,7 @@ class SyslogFraming:
                 self._has_counted = self._is_within = True
                 self._counted = int(match[1])
                 return match.end()
-        # There are only digits so far: whether a blank follows decides.
+        # Only digits have arrived so far; what follows them decides.
         elif _BEGINS_A_COUNT.match(data, at):
             return None
         self._is_within = True

@@ -43,7 +43,7 @@ def priority(text: bytes) -> tuple[str, str] | None:
 
 
 class SyslogMessages:
-    """The messages of one sender.
+    """Bundles the messages of one sender.
 
     Its address is the key, so they stay in order in one partition.
     """

@@ -19,27 +19,27 @@ from barnabas_collector.tally import Tally
 
 MOST_CONNECTIONS: Final = 1_000
 IDLE_S: Final = 60.0
-"""If there are too many connections, one that has been silent for this long may be closed for a
-new one. Otherwise it stays open: a sender notices that a connection was closed only with its
-next message, and loses that message."""
+"""If too many connections are open, one that has been silent for this long may be closed to make
+room for a new one. Otherwise, silent connections are kept, because a sender notices that a
+connection was closed only when it sends its next message, which is lost."""
 _HANDSHAKE_S: Final = 10.0
 
 
 def tls_context(
     certificate: Path, key: Path | None, client_authority: Path | None
 ) -> ssl.SSLContext:
-    """Return the context of a listener, from PEM files. `key`: None if it is in the file of the
-    certificate. `client_authority`: senders need a certificate that this authority has issued.
+    """Return a listener's TLS context, from PEM files. `key`: None if it is in the certificate's
+    file. `client_authority`: senders need a certificate issued by this authority.
 
     Raises `ConfigError`.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2  # RFC 9662
     # Senders never read. Closing a connection with unread tickets would reset it, and the last
-    # messages with it would be lost.
+    # messages would be lost.
     context.num_tickets = 0
     try:
-        # Without a function for it, OpenSSL asks a terminal for the password of an encrypted key.
+        # Without a password function, OpenSSL asks for an encrypted key's password on the terminal.
         context.load_cert_chain(certificate, key, password=str)
     except (OSError, ValueError) as error:
         files = (certificate,) if key is None else (certificate, key)
@@ -64,7 +64,7 @@ def _unusable(what: str, paths: Sequence[Path], error: Exception) -> ConfigError
 
 
 class SyslogTcp:
-    """A listener and its connections. `on_listening` is called with the address."""
+    """Manages a listener and its connections. `on_listening` is called with the address."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class SyslogTcp:
         self._tls = tls
         self._address = address
         self._on_listening = on_listening
-        self._connections: dict[_Connection, None] = {}  # the longest idle one first
+        self._connections: dict[_Connection, None] = {}  # longest idle first
         self._most = min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._refused = Tally("connections were rejected: too many are open and none is idle")
         self._resuming: asyncio.Task[None] | None = None
@@ -108,10 +108,10 @@ class SyslogTcp:
             self._refused.log_rest()
 
     def admits(self, connection: _Connection) -> bool:
-        """Add a connection, perhaps in place of the longest idle one; returns False if there is
-        no room."""
+        """Add a connection, perhaps in place of the longest idle one; returns False if no room is
+        left."""
         if len(self._connections) >= self._most:
-            # They are ordered by their last data (`on_received`).
+            # Connections are ordered by the time of their last data (`on_received`).
             oldest = next(iter(self._connections))
             if oldest.idle_s() < IDLE_S:
                 self._refused.add(1)
@@ -126,7 +126,7 @@ class SyslogTcp:
         """Record that this connection received data."""
         if connection in self._connections:
             del self._connections[connection]
-            self._connections[connection] = None  # after those that were idle for longer
+            self._connections[connection] = None  # after connections that were idle for longer
         # TCP's own flow control makes the senders wait.
         if self._inbox.is_full and self._resuming is None:
             for each in self._connections:
@@ -179,7 +179,7 @@ class _Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def end(self) -> None:
-        """End the connection; an incomplete frame becomes a message."""
+        """End the connection, turning an incomplete frame into a message."""
         self._inbox.add(self._messages.of(self._framing.last()))
         self._listener.on_ended(self)
         self._transport.abort()

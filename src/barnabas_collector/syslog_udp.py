@@ -1,7 +1,7 @@
 """Receives syslog over UDP.
 
-Messages that arrive while there is no room are dropped and counted, since senders cannot be made to
-wait.
+Messages that arrive while the inbox has no room are dropped and counted, because senders cannot be
+made to wait.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_SENDERS: Final = 4_096  # in the cache
 
 
 class SyslogUdp:
-    """A listener. `on_listening` is called with the address."""
+    """Runs a listener. `on_listening` is called with the address."""
 
     def __init__(
         self, address: SyslogAddress, host: str, on_listening: Callable[[str], None]

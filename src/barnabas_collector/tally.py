@@ -1,4 +1,4 @@
-"""Counts losses and logs the count at intervals, so that the log does not grow with the losses."""
+"""Counts losses and logs the count at intervals, so that many losses do not flood the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EVERY_S: Final = 10.0
 
 
 class Tally:
-    """A count. `what`: the words that follow the number in a log line."""
+    """Keeps a count. `what`: the words that follow the number in a log line."""
 
     def __init__(self, what: str) -> None:
         self.total = 0

@@ -1,9 +1,10 @@
 """Hashes the sent part of a file. Pure.
 
-The beginning alone does not identify a file: a banner of any size may be at the top of every file
-of a log. The checksum of everything up to a position and the hash of the last bytes before it
-distinguish two files that differ anywhere before the position. The checksum grows with the
-position, and nothing is read twice. It skips NULs, so that the holes of a sparse file cost nothing.
+The beginning alone does not identify a file, because every file of a log may start with a banner of
+any size. The checksum of everything up to a position, together with the hash of the last bytes
+before it, distinguishes two files that differ anywhere before the position. The checksum grows with
+the position, and nothing is read twice. It skips NULs, so that the holes of a sparse file cost
+nothing.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ class Extent(NamedTuple):
     """The first `size_bytes` of a text."""
 
     size_bytes: int = 0
-    checksum: int | None = 0  # None: unknown, only the tail counts
+    checksum: int | None = 0  # None: unknown; only the tail counts
     tail: str = ""
 
     def is_end_in(self, text: Bytes) -> bool:
-        """Return whether the text has this extent's last bytes before the same position."""
+        """Return whether the text has this extent's last bytes just before the same position."""
         return tail_of(text, self.size_bytes) == self.tail
 
     def grown(self, text: Bytes, size_bytes: int) -> Extent:
         """Return this extent extended with the bytes of the text up to a later position."""
-        # An unknown checksum stays unknown: it would need the whole text, from the beginning.
+        # An unknown checksum remains unknown, because computing it would require the whole text.
         at, checksum = self.size_bytes, self.checksum
         while at < size_bytes and checksum is not None:
             read = text.read_at(at, min(_READ_BYTES, size_bytes - at))
@@ -77,7 +78,7 @@ class Text(Protocol):
         ...
 
     def whole(self) -> Extent:
-        """Return the extent of this text up to its present end, with only its tail hashed."""
+        """Return the extent of this text up to its current end, with only its tail hashed."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Reads a topic up to its present end."""
+"""Reads a topic up to its current end."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ async def assign_all(consumer: Consumer, topic: str) -> Mapping[TopicPartition, 
 async def records_until(
     consumer: Consumer, ends: Mapping[TopicPartition, int]
 ) -> AsyncIterator[list[ConsumerRecord]]:
-    """Yield the records until the consumer's positions have reached these ends; some of the last
-    records may be beyond them."""
+    """Yield records until the consumer's positions have reached these ends; the last records may be
+    beyond them."""
     while any([await consumer.position(place) < end for place, end in ends.items()]):
         if records := await consumer.poll(_POLL_MS):
             yield records

@@ -1,9 +1,8 @@
-"""The logs that a collector watches, and the schedule of its looks.
+"""Watches a collector's logs, and schedules its looks at them.
 
-A look costs a tenth of a millisecond. So a log that grows is looked at often; an idle log is looked
-at less and less often, and only if its status (one system call) has changed. The status of idle
-logs is checked for all of them together, four times a second, so that the collector sleeps in
-between.
+A look costs a tenth of a millisecond. So a growing log is looked at often, and an idle log less and
+less often, and only if its status (one system call) has changed. The status of all idle logs is
+checked together, four times a second, so that the collector sleeps in between.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ SHORTEST_S: Final = 0.01
 LONGEST_S: Final = 1.0
 """The longest time between two looks.
 
-With fewer than a thousand logs it is a millisecond for each log, and at least 50.
+With fewer than a thousand logs, it is one millisecond per log, but at least 50.
 """
 _SLOWER: Final = 1.5
 _LIST_EVERY_S: Final = 1.0
-_LOOK_EVERY_S: Final = 30.0  # even at logs that seem unchanged
+_LOOK_EVERY_S: Final = 30.0  # even for logs that seem unchanged
 _TOGETHER_S: Final = 0.25
 _MOST_SHOWN: Final = 20
 _MOST_OPEN: Final = 256  # idle logs whose files stay open
@@ -43,7 +42,7 @@ Status = tuple[int, ...]
 
 
 class WatchedLogs:
-    """The watched logs; `close` it. `now_s` is a monotonic time."""
+    """Holds the watched logs; call `close` at the end. `now_s` is a monotonic time."""
 
     def __init__(
         self,
@@ -54,8 +53,7 @@ class WatchedLogs:
         is_start: IsStart | None = None,
         from_end: bool = False,
     ) -> None:
-        """`from_end`: start at the ends of the files that exist when a collector looks for the
-        first time."""
+        """`from_end`: start at the ends of the files that exist at a collector's first look."""
         self._paths = paths
         self._listings = Listings()
         self._files = files
@@ -86,7 +84,7 @@ class WatchedLogs:
 
     @property
     def lag_bytes(self) -> int:
-        """The bytes that the last looks found and that have not been read."""
+        """The number of bytes that the last looks found and that have not been read."""
         return sum(each.log.lag_bytes for each in self._watched.values())
 
     def left_out(self) -> dict[str, int]:
@@ -126,8 +124,8 @@ class WatchedLogs:
                 left, watched.log.left = watched.log.left, []
                 self._left += left
                 binary |= watched.log.binary
-                # Descriptors are few. But a rotated file that may still be written to must stay
-                # open, since it may be compressed or removed.
+                # Descriptors are scarce. But a rotated file that may still be written to must be
+                # held open, because it may be compressed or removed.
                 if len(self._watched) > _MOST_OPEN and not watched.log.holds_rotated:
                     watched.log.close()
             heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
@@ -135,7 +133,8 @@ class WatchedLogs:
         self._log_binary(binary)
         if self._starts_at_end:
             self._starts_at_end = False
-            # Even if there was no log yet: those of the next run are later ones.
+            # This is recorded even if no log existed yet, so that the next run treats its logs as
+            # new ones.
             self._files.end_first_look()
 
     def _log_left(self) -> None:
@@ -220,8 +219,8 @@ class WatchedLogs:
         self._log_too_old()
 
     def _is_too_old(self, path: Path) -> bool:
-        """Return whether a log is ignored because of its age: nothing of it has been sent, and so
-        nothing of it can be missed."""
+        """Return whether a log is ignored because of its age: nothing from it was sent, so nothing
+        can be missed."""
         if not self._paths.is_too_old(path):
             self._too_old.discard(path)
             return False
@@ -232,7 +231,7 @@ class WatchedLogs:
         return True
 
     def _log_too_old(self) -> None:
-        """Log, with the first listing, how many logs are ignored because of their age."""
+        """Log at the first listing how many logs are ignored because of their age."""
         if self._too_old and not self._list_at_s:
             shown = min(self._too_old)
             _log.warning(
@@ -262,7 +261,7 @@ class WatchedLogs:
 
 
 class _ChangedDirectories(dict[Path, int]):
-    """The change time of each directory, read once per round."""
+    """Holds the change time of each directory, read once per round."""
 
     def __missing__(self, directory: Path) -> int:
         found = self[directory] = directory.stat().st_mtime_ns
@@ -296,7 +295,8 @@ class _Watched:
     def portions(
         self, now_s: float, longest_s: float, *, is_last_look: bool, starts_at_end: bool
     ) -> Iterator[Portion]:
-        # The status before the look: what changes during the look is worth another one.
+        # This is the status before the look, because a change during the look calls for another
+        # look.
         before = self._now(_ChangedDirectories())
         has_grown = False
         for portion in self.log.portions(is_last_look=is_last_look, starts_at_end=starts_at_end):
@@ -313,7 +313,7 @@ class _Watched:
     def _rest(self, now_s: float, longest_s: float) -> None:
         self._interval_s = min(longest_s, self._interval_s * _SLOWER)
         self.due_at_s = now_s + self._interval_s
-        # Idle logs are due at the same times, so that the process seldom wakes up.
+        # Idle logs are all due at the same times, so that the process seldom wakes up.
         if self._interval_s > _TOGETHER_S:
             self.due_at_s = math.ceil(self.due_at_s / _TOGETHER_S) * _TOGETHER_S
 

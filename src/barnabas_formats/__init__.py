@@ -1,1 +1,2 @@
-"""A catalogue of the formats in which programs write their logs: one file for each format."""
+"""Provides a catalogue of the formats in which programs write their logs, with one file per
+format."""

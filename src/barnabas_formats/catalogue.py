@@ -1,4 +1,4 @@
-"""The formats that are built in, in the order in which they are tried."""
+"""Loads the built-in formats, in the order in which they are tried."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ KINDS = ("access", "system")
 
 @cache
 def catalogue(kind: str | None = None) -> tuple[Format, ...]:
-    """Return all formats, or those of one kind, by name.
+    """Return all formats, or the formats of one kind, ordered by name.
 
-    No line has two of them, except with patterns that say that they are loose.
+    No line matches two of them, except through patterns that are marked as loose.
     """
     if kind is None:
         return tuple(each for kind in KINDS for each in catalogue(kind))

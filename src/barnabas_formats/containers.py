@@ -1,6 +1,6 @@
 """Unwraps the lines that container runtimes write: Docker's json-file, and CRI (Kubernetes).
 
-A long line of the program comes in several lines: all but the last of them are partial. Pure.
+A program's long line is written as several lines, all but the last of which are partial. Pure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _DOCKER: Final = '{"log":"'
 
 
 class Wrapped(NamedTuple):
-    """A line of a runtime's file: what the program wrote, and whether its line ends there."""
+    """A line in a runtime's file: what the program wrote, and whether the program's line ends
+    there."""
 
     content: str
     is_whole: bool
@@ -38,7 +39,7 @@ def unwrap(line: str) -> Wrapped | None:
     match = _CRI.fullmatch(line)
     if match is None:
         return None
-    # CRI-O writes more tags behind a colon.
+    # CRI-O writes more tags after a colon.
     return Wrapped(match["content"] or "", match["tag"] == "F", match["front"])
 
 
@@ -59,5 +60,5 @@ def join(head: str, more: str) -> tuple[str, str]:
         joined = f"{first.front}F {contents[0]}"
     else:
         joined = json.dumps({**(json_object(head) or {}), "log": f"{contents[0]}\n"})
-    # JSON can escape half a character.
+    # JSON can escape half of a character.
     return joined, "\n".join(contents[1:]).encode("utf-8", "replace").decode()

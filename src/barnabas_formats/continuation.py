@@ -1,9 +1,10 @@
 """Decides which lines of a log begin a record, by the formats of the catalogue. Pure.
 
-A line with the first words of a known format (its time, in most) begins a record; so does a line
-that announces a crash, such as Go's `panic:`. What follows such a line belongs to it, indented or
+A line with the first words of a known format (usually its time) begins a record, and so does a line
+that announces a crash, such as Go's `panic:`. The lines that follow it belong to it, indented or
 not: a stack trace of Java, Python, Go, Node or .NET with all its causes, or the rest of a message.
-In a log of no known format each line is a record, except those that can only be of a stack trace.
+In a log of no known format, each line is a record, except lines that can only belong to a stack
+trace.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from barnabas_formats.format import Format
 
 _Pattern = re.Pattern[bytes]
 
-# An object that is a record names a time or a level; one that is a part of a message may not.
+# An object that is a record names a time or a level; an object that is part of a message may not.
 _OF_RECORDS: Final = re.compile(
     rb'"(?:@?time(?:stamp)?|ts|@?t|date|asctime|(?:log\.)?level|levelname|severity'
     rb'|__REALTIME_TIMESTAMP)"\s*:'
@@ -44,15 +45,15 @@ _CONTINUES: Final = re.compile(
     rb"|Node\.js v|---> |--- End of "
 )
 _NAME_OF_EXCEPTION: Final = re.compile(rb"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: |$)")
-# A head that begins with any word at all fits too many lines.
+# A head that may begin with any word matches too many lines.
 _ANY_WORD: Final = ("^(?:\\S+", "^(?:[^")
 
 
 class RecordStart:
-    """The rule for a file's lines. It may be shared: it remembers only what saves time."""
+    """Applies the rule to a file's lines. It may be shared: it remembers only what saves time."""
 
     def __init__(self, formats: Sequence[Format] = ()) -> None:
-        """`formats`: a user's own, besides the catalogue."""
+        """`formats`: a user's own formats, besides the catalogue's."""
         own = tuple(_heads(formats))
         self._heads = {} if own else _catalogue_heads()
         if own:
@@ -61,19 +62,19 @@ class RecordStart:
         self._has_head = False
 
     def __call__(self, line: bytes, first: bytes) -> bool:
-        """Return whether a line begins a record. `first`: the first line of the record before."""
+        """Return whether a line begins a record. `first`: the first line of the previous record."""
         if line[:1] in (b"", b" ", b"\t", b"\r"):
             return False
         has_head = self._begins(line) or _CRASH.match(line) is not None
         if not has_head and not self._is_start(line, first):
             return False
-        # The next line asks about this one.
+        # The next call asks about this line.
         self._first, self._has_head = line, has_head
         return True
 
     def _is_start(self, line: bytes, first: bytes) -> bool:
         if line.startswith(_TRACEBACK):
-            # After a line of no format it is a record of its own.
+            # After a line of no format, it is a separate record.
             return not (self._belongs_to(first) or first.startswith(_TRACEBACK))
         if _CONTINUES.match(line):
             return False
@@ -93,7 +94,8 @@ class RecordStart:
         return sum(1 for _ in _OF_PAIRS.finditer(start)) > 1
 
     def _belongs_to(self, first: bytes) -> bool:
-        """Return whether all lines that begin nothing belong to a record that begins like this."""
+        """Return whether all lines that do not begin a record belong to a record that begins like
+        this."""
         # An object is a whole record, whatever follows.
         if first.startswith(b'{"'):
             return False
@@ -116,7 +118,8 @@ def _heads(formats: Sequence[Format]) -> Iterator[str]:
 
 
 def _by_first_byte(heads: Sequence[str]) -> dict[int, _Pattern]:
-    """Return an expression for each byte that lines may begin with: few heads begin with it."""
+    """Return an expression for each possible first byte of a line, because few heads begin with
+    each."""
     texts = [re.sub(r"\(\?P<[a-z]+>", "(?:", head) for head in dict.fromkeys(heads)]
     found: dict[int, _Pattern] = {}
     for byte in range(256):

@@ -1,4 +1,4 @@
-"""Reads the file of a format in the catalogue.
+"""Reads a format's file in the catalogue.
 
     title = "nginx's error log"
     source = "https://nginx.org/en/docs/ngx_core_module.html#error_log"
@@ -34,7 +34,7 @@ from barnabas.errors import ConfigError
 from barnabas_formats.pattern import Pattern, compile_pattern
 
 RAW: Final = "raw"
-"""The format of lines that match no other format."""
+"""The name of the format of lines that match no other."""
 UNITS: Final = ("s", "ms", "us", "ns")
 _KEYS: Final = {
     *("title", "source", "patterns", "text", "json", "decoder", "zone", "wraps", "samples"),
@@ -44,14 +44,14 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Sample(NamedTuple):
-    """A line, and the values that it has. A time without a year is of the year 2026."""
+    """A line, and the values in it. A time without a year is in the year 2026."""
 
     line: str
     values: dict[str, object]
 
 
 class JsonKeys(NamedTuple):
-    """The keys of a JSON object that has a format; a point in a key may also be a level."""
+    """The keys of a JSON object in a format; a dot in a key may also denote nesting."""
 
     keys: Mapping[str, tuple[str, ...]]
     required: tuple[str, ...] = ()
@@ -75,12 +75,12 @@ class Format(NamedTuple):
 
     @property
     def is_built_in(self) -> bool:
-        """Return whether the format is in the catalogue; a user's own is tried before those."""
+        """Return whether the format is in the catalogue; a user's own formats are tried first."""
         return bool(self.source)
 
 
 def read_format(path: Path | Traversable, kind: str) -> Format:
-    """Return the format in this file. Raises `ConfigError` with the place of an error."""
+    """Return the format in this file. Raises `ConfigError`, which names the place of the error."""
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -116,7 +116,7 @@ def _patterns(group: Mapping[str, Any]) -> Sequence[Pattern]:
 
 
 def json_keys(entry: Mapping[str, Any]) -> JsonKeys:
-    """Return the keys in a table of TOML. Raises `ConfigError`."""
+    """Return the keys in a TOML table. Raises `ConfigError`."""
     columns = {name: keys for name, keys in entry.items() if name not in _OPTIONS}
     for name, keys in {**columns, "required": entry.get("required", [])}.items():
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
@@ -133,7 +133,7 @@ def json_keys(entry: Mapping[str, Any]) -> JsonKeys:
 
 
 def zone_named(zone: object) -> str:
-    """Return the name of a time zone. Raises `ConfigError` if there is none of that name."""
+    """Return the name of a time zone. Raises `ConfigError` if the zone does not exist."""
     try:
         return ZoneInfo(zone).key  # type: ignore[arg-type]
     except (KeyError, ValueError, TypeError, OSError):
@@ -141,7 +141,7 @@ def zone_named(zone: object) -> str:
 
 
 def in_zone(formats: Sequence[Format], zone: str) -> tuple[Format, ...]:
-    """Return the formats with this zone for their times without an offset, unless they have one of
-    their own. Raises `ConfigError` if there is no such zone."""
+    """Return the formats with this zone for times without an offset, except in formats that define
+    their own. Raises `ConfigError` if the zone does not exist."""
     zone = zone_named(zone)
     return tuple(each._replace(zone=zone) if each.zone == "UTC" else each for each in formats)

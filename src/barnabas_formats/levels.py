@@ -1,4 +1,4 @@
-"""Names and numbers of levels in log lines, and the levels of Log4j that they stand for."""
+"""Maps names and numbers of levels in log lines to the levels of Log4j."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 NAMES: Final = tuple(name for names in _NAMES.values() for name in names)
-"""All names that levels have in lines, in capitals."""
-# Names that are levels in one format or two, and elsewhere words.
+"""All names of levels in lines, in capitals."""
+# Names that are levels in one or two formats but ordinary words elsewhere.
 _OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "FATAL": ("DPANIC", "FTL"),
-        "WARN": ("WRN", "#"),  # Redis has signs
+        "WARN": ("WRN", "#"),  # Redis uses signs
         "INFO": ("INF", "LOG", "NOTE", "SYSTEM", "SUCCESS", "*"),
         "DEBUG": ("DBG", *(f"DEBUG{n}" for n in range(1, 6)), *(f"D{n}" for n in range(1, 6)), "-"),
         "TRACE": ("TRC", "."),
@@ -40,7 +40,7 @@ BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
         for name in names
     }
 )
-"""The level of each of `NAMES`, and of names that a format must list itself."""
+"""The level of each of `NAMES`, and of names that a format must list explicitly."""
 BY_NUMBER: Final[Mapping[int, str]] = MappingProxyType(
     dict(zip(range(10, 70, 10), reversed(LEVELS), strict=True))
 )

@@ -1,6 +1,6 @@
 """Decodes lines that consist of keys and values: JSON, logfmt, and the journal's export format.
 
-Each decoder returns the object of a line, or None if the line is none. Pure.
+Each decoder returns the object in a line, or None if the line is not an object. Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _JOURNAL_KEY: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _FIELD: Final = re.compile(r"(?P<key>[A-Z][A-Za-z-]*): (?P<value>.*)")
 _BLANKS: Final = re.compile(" +")
-# The columns of PostgreSQL's csvlog, in their order since version 14; older ones have fewer.
+# The columns of PostgreSQL's csvlog in their order since version 14; older versions have fewer.
 _CSVLOG: Final = (
     *("log_time", "user_name", "database_name", "process_id", "connection_from", "session_id"),
     *("session_line_num", "command_tag", "session_start_time", "virtual_transaction_id"),
@@ -41,14 +41,14 @@ def json_object(line: str) -> Object | None:
         return None
     try:
         found = json.loads(line)
-    # A number of thousands of digits, or lists that are nested too deep.
+    # A number has thousands of digits, or lists are nested too deeply.
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
 
 def logfmt_object(line: str) -> Object | None:
-    """Return the pairs of a line that has nothing but pairs, and words without a value."""
+    """Return the pairs of a line that consists only of pairs and words without a value."""
     found: Object = {}
     at = 0
     while at < len(line):
@@ -74,8 +74,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def journal_object(record: str) -> Object | None:
-    """Return the fields of one entry. A field whose value has several lines has its length in
-    front of it."""
+    """Return the fields of one entry. A value with several lines is preceded by its length."""
     found: Object = {}
     rest = record
     while rest:
@@ -88,7 +87,7 @@ def journal_object(record: str) -> Object | None:
         if equals:
             found[key] = value
             continue
-        # The size counts bytes of the value, in eight bytes, the lowest first.
+        # The size is the number of bytes in the value, as eight bytes in little-endian order.
         data = rest.encode("utf-8", "surrogateescape")
         end = 8 + int.from_bytes(data[:8], "little")
         if len(data) < 8 or end > len(data):
@@ -109,7 +108,7 @@ def csvlog_object(record: str) -> Object | None:
 
 
 def paragraph_object(record: str) -> Object | None:
-    """Return the fields of a paragraph of Debian's: a key, a colon and a value in each line."""
+    """Return the fields of a Debian-style paragraph: a key, a colon and a value in each line."""
     found: Object = {}
     for line in filter(None, record.split("\n")):
         match = _FIELD.fullmatch(line)
@@ -130,7 +129,7 @@ DECODERS: Final[Mapping[str, Callable[[str], Object | None]]] = MappingProxyType
     }
 )
 OF_RECORDS: Final = frozenset({"journal-export", "postgresql-csv", "paragraph"})
-"""Decoders of all lines of a record, and not of its first line alone."""
+"""The decoders that read all lines of a record, not only its first line."""
 BEGINNINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         JSON: r'^\{"',
@@ -140,4 +139,4 @@ BEGINNINGS: Final[Mapping[str, str]] = MappingProxyType(
         "postgresql-csv": r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]{8,15} \S{3,6},",
     }
 )
-"""What every line that a decoder takes begins with."""
+"""The beginning of every line that a decoder accepts."""

@@ -1,13 +1,13 @@
-"""The notation in which users describe the format of a log's lines.
+"""Compiles the notation in which users describe the format of a log's lines.
 
     {time:%Y-%m-%d %H:%M:%S,%f} {level} [{thread}] {component}: {message}
 
-Names in braces are fields, a blank stands for one or more blanks, a doubled brace for a brace, and
-everything else stands for itself. `time` is followed by a colon and its form, in the letters of
-`strptime`; `%f` is a fraction of a second, optional if no point or comma precedes it, and `%Z` the
-name of a zone or an offset. `message` is the rest of the line and is required. The fields `host`,
-`component`, `level`, `pid`, `thread` and `priority` (syslog's number) become columns; others are
-ignored. A line whose `level` is not in `levels.py` does not match.
+Names in braces are fields, a blank matches one or more blanks, a doubled brace matches a brace, and
+everything else matches itself. `time` is followed by a colon and its format, in the notation of
+`strptime`; `%f` is a fraction of a second, optional if no point or comma precedes it, and `%Z` is
+the name of a zone or an offset. `message` is the rest of the line and is required. The fields
+`host`, `component`, `level`, `pid`, `thread` and `priority` (syslog's number) become columns;
+others are ignored. A line whose `level` is not in `levels.py` does not match.
 """
 
 from __future__ import annotations
@@ -61,14 +61,15 @@ class Pattern(NamedTuple):
     columns: tuple[str, ...]
     time_form: str
     is_loose: bool = False
-    """Whether it fits lines of other formats, too, and is therefore tried after them."""
+    """This is true if the pattern matches lines of other formats, too, and is therefore tried after
+    them."""
     head: str = ""
     """The beginning of `regex` up to the seconds of the time, which many patterns share; empty if
     the pattern has no time."""
 
 
 def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = "") -> Pattern:
-    """Compile a pattern. Raises `ConfigError` with the problem.
+    """Compile a pattern. Raises `ConfigError`, which states the problem.
 
     `fields`: regular expressions for fields that differ from the usual expressions. `start`: an
     expression that replaces the blanks before a message at the end of the pattern.
@@ -99,7 +100,7 @@ def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = 
             columns.append(name)
     if "message" not in columns:
         raise _wrong(text, "{message} is missing")
-    # Groups have names only in the whole expression.
+    # Only the whole expression has named groups.
     head = re.sub(r"\(\?P<[a-z]+>", "(?:", head)
     return Pattern(f"^{''.join(parts)}$", tuple(columns), time_form, head=head)
 
@@ -115,7 +116,7 @@ def _literal(text: str, pattern: str) -> str:
 
 
 def _time(form: str, pattern: str) -> tuple[str, str]:
-    """Return the expression of a time, and its part up to the seconds."""
+    """Return the expression for a time, and its part up to the seconds."""
     if not form:
         raise _wrong(pattern, "{time} has no form, as in {time:%Y-%m-%d %H:%M:%S}")
     parts: list[str] = []
@@ -132,7 +133,7 @@ def _time(form: str, pattern: str) -> tuple[str, str]:
             seconds_end = len(parts)
     present = {directive for directive, _, _ in _OF_TIME.findall(form)}
     is_dated = "d" in present and bool(present & {"m", "b"})
-    # Some programs leave out the date; a part of it would be of no use.
+    # Some programs leave out the date; part of a date would be useless.
     if not present >= {"H", "M", "S"} or not (is_dated or not present & {*"Yymbd"}):
         raise _wrong(pattern, "a time needs %H, %M and %S, and month and day or no date at all")
     return "".join(parts), "".join(parts[:seconds_end])

@@ -1,4 +1,4 @@
-"""The formats in a user's file, which are tried before the built-in ones.
+"""Reads the formats in a user's file, which are tried before the built-in ones.
 
     [[format]]
     name = "hadoop"
@@ -28,7 +28,7 @@ _KEYS: Final = {"name", "pattern", "json", "zone", "kind"}
 def read_formats(path: Path) -> tuple[Format, ...]:
     """Return the formats of a user's file.
 
-    Raises `ConfigError` with the place of an error, or `OSError`.
+    Raises `ConfigError`, which names the place of the error, or `OSError`.
     """
     try:
         content = tomllib.loads(path.read_text("utf-8"))
@@ -73,7 +73,7 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
 def own_format(
     name: str, *, pattern: str | None, json: Any = None, zone: str = "UTC", kind: str = "system"
 ) -> Format:
-    """Return a user's format, which has a pattern or keys of JSON. Raises `ConfigError`."""
+    """Return a user's format, which has a pattern or JSON keys. Raises `ConfigError`."""
     if (pattern is None) == (json is None):
         raise ConfigError("a format has either a pattern or json")
     if json is not None and not (isinstance(json, dict) and json):

@@ -1,8 +1,7 @@
-"""`barnabas server start`: a broker as its own process.
+"""Implements `barnabas server start`, which runs a broker as a separate process.
 
-It prints one line on standard output when it is ready, logs to standard error, and stops cleanly on
-SIGTERM and SIGINT. Only modules that the broker needs are imported: the time until it is ready
-counts.
+The process prints one line on standard output when it is ready, logs to standard error, and stops
+cleanly on SIGTERM and SIGINT. It imports only modules that the broker needs, to be ready sooner.
 """
 
 from __future__ import annotations
@@ -37,10 +36,11 @@ _YOUNG_OBJECTS = 5_000
 
 
 class Companion(Protocol):
-    """Runs beside a broker and disturbs it for tests; it may also disturb the broker's seams."""
+    """Runs beside a broker and injects faults for tests; it may also inject them at the broker's
+    seams."""
 
     async def start(self, broker: Server) -> None:
-        """Called when the broker serves. If it raises ConfigError, the broker is stopped."""
+        """Called once the broker is serving. If this raises ConfigError, the broker is stopped."""
         ...
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ def _ready_line(server: Server, ready_ms: int) -> str:
 
 
 def _end_of(server: Server) -> str:
-    """Return the final line, with the broker's reason for failing."""
+    """Return the final line, which gives the broker's reason for failing."""
     assert server.failure is not None
     return final_line(server.failure.result(), server.config.str(LOG_FORMAT), server.broker_id)
 
@@ -115,9 +115,9 @@ def _keep_objects() -> None:
 async def _load_ahead() -> None:
     """Load what the first producer and its topic need, before a client waits for it.
 
-    The start does without, so that the broker is ready sooner. Other tasks run between the steps,
-    each of which takes a few milliseconds. A process that runs out of file descriptors can load
-    nothing, so what the controller needs in an emergency is loaded here, too.
+    The start skips this, so that the broker is ready sooner. Other tasks run between the steps,
+    each of which takes a few milliseconds. A process that runs out of file descriptors cannot load
+    anything, so the modules that the controller needs in an emergency are loaded here, too.
     """
     import barnabas.records.control_records
 
@@ -176,7 +176,7 @@ async def _serve(
     setup: SecureSetup | None,
 ) -> int:
     loop = asyncio.get_running_loop()
-    gc.freeze()  # without a collection: the objects that modules create stay
+    gc.freeze()  # without a collection, because the objects that modules create live on
     gc.enable()  # see `cli.main`
     stopping = asyncio.Event()
     seams = system_seams() if companion is None else interposed_seams()
@@ -184,7 +184,8 @@ async def _serve(
     server = Server(config, seams._replace(keep_objects=_keep_objects), first_users=users)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-        # The loop does not run while logs are recovered, so it would handle the signal too late.
+        # While logs are being recovered, the loop does not run, so it would handle the signal too
+        # late.
         signal.signal(number, lambda *_: server.stop_loading())
     try:
         if not await _has_started(server, stopping):
@@ -200,7 +201,8 @@ async def _serve(
             await server.stop()
             raise
     introduction = "" if setup is None else _introduction(setup, server)
-    # In one write: a reader that waits for the first line may then close the pipe.
+    # This is a single write, because a reader that waits for the first line may then close the
+    # pipe.
     sys.stdout.write(
         _ready_line(server, round((time.monotonic() - began_at_s) * 1000)) + introduction
     )
@@ -208,10 +210,10 @@ async def _serve(
     notify(READY, os.environ)
     assert server.failure is not None
     server.failure.add_done_callback(lambda _: stopping.set())
-    with suppress(OSError):  # out of descriptors: each is loaded when it is needed
+    with suppress(OSError):  # out of descriptors; each module is loaded when it is needed
         await _load_ahead()
     _keep_objects()
-    # A request creates about thirty objects, so at the default threshold the collector would run
+    # A request creates about thirty objects. At the default threshold, the collector would run
     # after every twenty requests and find nothing.
     gc.set_threshold(_YOUNG_OBJECTS)
     await stopping.wait()
@@ -221,7 +223,7 @@ async def _serve(
     if server.is_hung:
         sys.stderr.write(_end_of(server))
         sys.stderr.flush()
-        os._exit(1)  # a stop waits for the disk, and so do the threads of the pools
+        os._exit(1)  # a stop waits for the disk, and so do the pools' threads
     _log.info("stopping broker=%d", server.broker_id)
     await server.stop()
     if server.failure.done():

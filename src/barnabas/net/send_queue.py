@@ -1,13 +1,13 @@
-"""The parts that a connection has still to send, and what happens while the peer does not read.
+"""Queues the parts that a connection has yet to send, and handles a peer that does not read.
 
     write([bytes, ...])            gathered -------------> transport.write, once per wake-up
     write([bytes, FileSlice, ...]) pending --> direct ---> send, sendfile on a duplicate descriptor
                                            \\-> TLS etc. -> transport.write
 
-Owns the order of writes and the FileSlices handed over: parts leave in the order of the calls, and
-every slice is released once, sent or not. Bytes never overtake a file: while parts are pending,
-later ones wait behind them, and past the transport nothing is sent before its buffer is empty. It
-does not promise that the peer has read anything.
+The queue owns the order of writes and the FileSlices passed to it: parts leave in the order of the
+calls, and every slice is released once, whether sent or not. Bytes never overtake a file: while
+parts are pending, later ones wait behind them, and nothing bypasses the transport before its buffer
+is empty. The queue does not promise that the peer has read anything.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from barnabas.errors import is_out_of_descriptors
 from barnabas.types import FileSlice, Part
 
 _GATHER_BYTES = 64 * 1024  # responses of one wake-up in one system call
-_READ_AHEAD_BYTES = 64 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
+_READ_AHEAD_BYTES = 64 * 1024  # for a file that cannot be sent by sendfile (TLS, Windows)
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 
 class Sender(Protocol):
-    """The connection that sends the parts."""
+    """The connection for which the queue sends the parts."""
 
     def on_blocked(self) -> None:
         """Called when parts begin to wait for the peer to read."""
         ...
 
     def on_room(self) -> None:
-        """Called when the peer has read, and as much as possible was sent."""
+        """Called when the peer has read and as much as possible was sent."""
         ...
 
     def on_send_failed(self, error: OSError) -> None:
-        """Called when the parts cannot be sent: the connection is of no use any more."""
+        """Called when the parts cannot be sent, so the connection is of no more use."""
         ...
 
 
 class SendQueue:
-    """The unsent parts of one connection, which calls `open` before anything leaves."""
+    """Holds the unsent parts of one connection, which calls `open` before anything leaves."""
 
     __slots__ = (
         "_file_socket",
@@ -65,34 +65,35 @@ class SendQueue:
     )
 
     def __init__(self, sender: Sender) -> None:
-        self._sender: Sender | None = sender  # None after the end: no cycle remains
+        self._sender: Sender | None = sender  # None after the end, so that no cycle remains
         self._transport: asyncio.Transport | None = None
         self._is_closed = False  # parts are no longer accepted
         self._is_ending = False  # the transport is closed once everything has left
         self.is_gathering = False
-        """Bytes are kept for `flush`, to leave together; the connection sets it for a wake-up."""
+        """If true, bytes are kept for `flush`, to leave together; the connection sets it for a
+        wake-up."""
         self._gathered: list[Any] = []  # bytes of any kind, no files
         self._gathered_bytes = 0
         self._pending: deque[Part] = deque()
         self._pending_bytes = 0
         self._file_socket: socket.socket | None = None
         self._transport_is_full = False  # it holds unsent bytes
-        self._watching = False  # the socket is full, and the loop says when there is room
-        self._waits_since_ns = 0  # since when parts wait for the peer to read; 0: none
+        self._watching = False  # the socket is full, and the loop reports when it has room
+        self._waits_since_ns = 0  # when parts began to wait for the peer to read; 0: none wait
         self.blocked_ns = 0
-        """For how long parts waited, until the reader of this resets it."""
+        """The time that parts have waited, until a reader of this value resets it."""
 
     # ---- life ----
 
     def open(self, transport: asyncio.Transport) -> None:
         """Accept parts for this transport."""
         self._transport = transport
-        # The transport must be empty while a file is sent past it: a low-water mark of zero signals
+        # The transport must be empty while a file bypasses it: a low-water mark of zero signals
         # that all earlier bytes have left.
         transport.set_write_buffer_limits(high=0)
 
     def finish(self) -> None:
-        """Accept no more parts, and close the transport once all of these have left."""
+        """Accept no more parts, and close the transport once all accepted parts have left."""
         self.flush()
         self._is_closed = True
         self._is_ending = True
@@ -100,11 +101,11 @@ class SendQueue:
             self._transport.close()
 
     def refuse(self) -> None:
-        """Accept no more parts: the transport is being aborted."""
+        """Accept no more parts, because the transport is being aborted."""
         self._is_closed = True
 
     def end(self) -> None:
-        """Drop everything that was not sent: the transport is closed."""
+        """Drop everything that was not sent, because the transport is closed."""
         self._is_closed = True
         self._stop_watching()
         if self._file_socket is not None:
@@ -117,12 +118,12 @@ class SendQueue:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether parts wait for the peer to read."""
+        """This is true while parts wait for the peer to read."""
         return self._transport_is_full or self._watching
 
     @property
     def unsent_bytes(self) -> int:
-        """The bytes written that have not left this process."""
+        """The number of bytes written that have not left this process."""
         if self._transport is None:
             return 0
         return self._gathered_bytes + self._pending_bytes + self._transport.get_write_buffer_size()
@@ -134,7 +135,7 @@ class SendQueue:
         if self._is_closed or self._transport is None:
             _release(parts)
             return
-        # Only bytes, with no file before them: they leave together with those of the same wake-up.
+        # Bytes with no file before them leave together with the other bytes of the same wake-up.
         if not self._pending:
             size_bytes = 0
             for part in parts:
@@ -143,7 +144,7 @@ class SendQueue:
                 size_bytes += len(part)
             else:
                 # A pipelining client gets all responses of one wake-up in one system call, which
-                # saves a third of the time of a small request.
+                # saves a third of the time for a small request.
                 self._gathered += parts
                 self._gathered_bytes += size_bytes
                 if not self.is_gathering or self._gathered_bytes > _GATHER_BYTES:
@@ -166,12 +167,12 @@ class SendQueue:
             self._transport.write(gathered[0] if len(gathered) == 1 else b"".join(gathered))
 
     def on_transport_full(self) -> None:
-        """Note that the transport holds unsent bytes (asyncio's `pause_writing`)."""
+        """Record that the transport holds unsent bytes (asyncio's `pause_writing`)."""
         self._transport_is_full = True
         self._on_blocked()
 
     def on_transport_empty(self) -> None:
-        """Note that everything given to the transport has left (asyncio's `resume_writing`)."""
+        """Record that everything given to the transport has left (asyncio's `resume_writing`)."""
         self._transport_is_full = False
         self._on_room()
 
@@ -181,7 +182,7 @@ class SendQueue:
             self._sender.on_blocked()
 
     def _on_room(self) -> None:
-        """Continue sending: the peer has read."""
+        """Continue sending, because the peer has read."""
         self._pump()
         if self._waits_since_ns and not self.is_blocked:
             self.blocked_ns += spent_ns() - self._waits_since_ns
@@ -203,7 +204,7 @@ class SendQueue:
             self._transport.close()
 
     def _send_bytes(self, part: bytes | bytearray | memoryview) -> bool:
-        """Send one part of bytes, and return False if the rest has to wait."""
+        """Send one part that is bytes, and return False if the rest has to wait."""
         self._pending.popleft()
         self._pending_bytes -= len(part)
         assert self._transport is not None
@@ -226,7 +227,8 @@ class SendQueue:
         return True
 
     def _send_file(self, part: FileSlice) -> bool:
-        """Send as much of a file as the socket takes, and return False if the rest has to wait."""
+        """Send as much of a file as the socket accepts, and return False if the rest has to
+        wait."""
         assert self._transport is not None
         try:
             if self._is_direct():
@@ -264,23 +266,23 @@ class SendQueue:
     # ---- past the transport ----
 
     def _is_direct(self) -> bool:
-        """Return whether bytes may go directly to the socket, past the transport."""
+        """Return whether bytes may go directly to the socket, bypassing the transport."""
         if not hasattr(os, "sendfile"):
             return False
         assert self._transport is not None
         info = self._transport.get_extra_info
-        # Past the transport the bytes would not be encrypted.
+        # Bytes that bypass the transport would not be encrypted.
         if info("sslcontext") is not None or info("socket") is None:
             return False
         try:
             self._socket()
         except OSError as error:
-            return not is_out_of_descriptors(error)  # otherwise the next use raises the error
+            return not is_out_of_descriptors(error)  # otherwise, the next use raises the error
         return True
 
     def _socket(self) -> socket.socket:
-        """Return a duplicate of the transport's socket: uvloop refuses `add_writer` on its own
-        socket."""
+        """Return a duplicate of the transport's socket, because uvloop refuses `add_writer` on its
+        own socket."""
         if self._file_socket is None:
             assert self._transport is not None
             own = self._transport.get_extra_info("socket")
@@ -289,7 +291,7 @@ class SendQueue:
         return self._file_socket
 
     def _watch(self) -> None:
-        """Wait until the socket takes more."""
+        """Wait until the socket accepts more."""
         if not self._watching:
             self._watching = True
             self._on_blocked()

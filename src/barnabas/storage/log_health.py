@@ -1,9 +1,9 @@
-"""Whether a log may be used: its disk may have failed, and it may have been abandoned.
+"""Decides whether a log may be used: its disk may have failed, or it may have been abandoned.
 
-After a failed write memory and disk differ, and a kernel that failed to write a page may drop it
-and report success the next time. So a log that has failed once stays failed until it is opened
-again and its files were read. An abandoned log is never used again: it was deleted or moved, or its
-directory has failed.
+After a failed write, memory and disk differ, and a kernel that failed to write a page may drop it
+and report success the next time. So a log that has failed once remains failed until it has been
+reopened and its files have been read. An abandoned log is never used again: it was deleted or
+moved, or its directory has failed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from barnabas.errors import is_out_of_descriptors
 
 
 class LogAbandoned(OSError):
-    """The log is no longer used: it was deleted or moved, or its directory had failed before.
+    """The log is no longer used: it was deleted or moved, or its directory had failed.
 
-    During an `await` another log of that name may have replaced it: the disk need not be at fault.
+    During an `await`, another log of that name may have replaced it, so the disk need not be at
+    fault.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -27,17 +28,17 @@ class LogAbandoned(OSError):
 
 
 class LogHealth:
-    """The failures of one log. Threads that wait for the disk note theirs, too."""
+    """Records the failures of one log, including those in threads that wait for the disk."""
 
     __slots__ = ("is_abandoned", "is_failed")
 
     def __init__(self) -> None:
         self.is_failed = False
-        """An operation on the disk failed: the log's state is unknown until it is reopened."""
+        """An operation on the disk failed, so the log's state is unknown until it is reopened."""
         self.is_abandoned = False
 
     def check(self, directory: Path) -> None:
-        """Raise LogAbandoned or another OSError if the log, which is in `directory`, has failed."""
+        """Raise LogAbandoned or another OSError if the log in `directory` has failed."""
         if not self.is_failed:
             return
         if self.is_abandoned:
@@ -50,9 +51,9 @@ class LogHealth:
         self.is_failed = True
 
     def on_error(self, error: OSError, *, is_resumable: bool = True) -> None:
-        """Note that an operation on the disk has failed.
+        """Record that an operation on the disk has failed.
 
-        If it `is_resumable`, running out of descriptors leaves the log sound: the operation changed
+        If `is_resumable`, running out of descriptors does not fail the log: the operation changed
         nothing, and the next attempt may succeed.
         """
         if not (is_resumable and is_out_of_descriptors(error)):
@@ -60,7 +61,7 @@ class LogHealth:
 
     @contextmanager
     def failing(self, *, is_resumable: bool = False) -> Iterator[None]:
-        """Let an OSError within fail the log; see `on_error`."""
+        """Mark the log as failed if the block raises an OSError; see `on_error`."""
         try:
             yield
         except OSError as error:

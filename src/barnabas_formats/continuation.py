@@ -124,7 +124,7 @@ def _by_first_byte(heads: Sequence[str]) -> dict[int, _Pattern]:
     found: dict[int, _Pattern] = {}
     for byte in range(256):
         some = [each.encode() for each in texts if byte in _first_bytes(each)]
-        found[byte] = re.compile(b"|".join((*some, *_OTHERS)))  # compiled once for all that agree
+        found[byte] = re.compile(b"|".join((*some, *_OTHERS)))  # `re` caches equal ones
     return found
 
 

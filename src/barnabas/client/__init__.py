@@ -1,4 +1,5 @@
-"""Clients of any Kafka-compatible broker: one async core, and the same API blocking.
+"""Provides clients for any Kafka-compatible broker: an async core, and the same API in blocking
+form.
 
 The names below are the public API. Each is loaded on first use, so a program that only consumes
 does not pay for the producer.
@@ -287,7 +288,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "PatternType": "barnabas.security.acl_binding",
         "PermissionType": "barnabas.security.acl_binding",
         "ResourceType": "barnabas.security.acl",
-        # Belongs to the test kit; listed so that the reference shows every error here.
+        # It belongs to the test kit, but is listed so that the reference shows every error here.
         "RuleNotHit": "barnabas.testing.faults.rule",
         "WaitTimeout": "barnabas.testing.embedded.waiting",
     }

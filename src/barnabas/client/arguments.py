@@ -1,8 +1,8 @@
-"""Checks the arguments of a client's methods at the call, before any of them is accepted. Pure.
+"""Checks the arguments of a client's methods when called, before any of them is accepted. Pure.
 
-Each error names the argument. It is a TypeError if the value has another type, and a ValueError if
-the value is impossible (for a topic's name InvalidTopicName, which is a ValueError). A checked
-value can be encoded, so no task of a client meets a value that it cannot send.
+Each error names the argument. It is a TypeError if the value has the wrong type, and a ValueError
+if the value is impossible (for a topic name it is InvalidTopicName, a kind of ValueError). A
+checked value can be encoded, so a client's tasks never meet a value that they cannot send.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.types import TopicPartition
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 MAX_TEXT_BYTES: Final = 2**15 - 1
-"""The limit of any text on the wire except a record's: its length is a signed 16-bit number."""
+"""The maximum length of a text on the wire, except in records: it is a signed 16-bit number."""
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _NO_NAMES: Final = (".", "..")
@@ -41,7 +41,7 @@ class Offset(NamedTuple):
 
 
 def topic_name(topic: object, argument: str = "topic") -> str:
-    """Return the topic name if it is valid by Kafka's rule."""
+    """Return the topic name if it is valid according to Kafka's rule."""
     if not isinstance(topic, str):
         raise TypeError(f"{argument}: a topic's name is text, not {_kind(topic)}")
     if _TOPIC_NAME.fullmatch(topic) is None or topic in _NO_NAMES:
@@ -66,7 +66,8 @@ def checked_record(record: object, known_topics: Collection[str]) -> CheckedReco
     if not isinstance(record, ProducerRecord):
         raise TypeError(f"record: must be a ProducerRecord, not {_kind(record)}")
     topic, value, key, partition, timestamp_ms, given = record
-    # The exact types of most records come first; a subclass or a bytearray takes the slower path.
+    # The exact types used by most records come first; a subclass or a bytearray takes the slower
+    # path.
     if type(topic) is not str or topic not in known_topics:
         topic_name(topic)
     if type(value) is not bytes:
@@ -96,7 +97,7 @@ def whole_number(value: object, argument: str, least: int = 0, most: int = INT64
 
 def duration(value: object, argument: str) -> float:
     """Return a timeout, which must be a number and not negative."""
-    # Python treats True as 1, but a user does not mean it as a timeout.
+    # Python treats True as 1, but no user means it as a timeout.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{argument}: must be a number, not {_kind(value)}")
     if math.isnan(value) or not 0 <= value <= INT64_MAX:
@@ -114,7 +115,7 @@ def data(value: object, argument: str) -> bytes | None:
 
 
 def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Return text that can be encoded in UTF-8 in at most `most_bytes`."""
+    """Return text whose UTF-8 encoding has at most `most_bytes`."""
     if not isinstance(value, str):
         raise TypeError(f"{argument}: must be text, not {_kind(value)}")
     size_bytes = len(_utf8(value, argument))
@@ -144,7 +145,7 @@ def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
 
 
 def topic_partition(value: object, argument: str = "topic_partition") -> TopicPartition:
-    """Return a topic's name and a partition number, given as TopicPartition or another pair."""
+    """Return a topic's name and a partition number, given as a TopicPartition or another pair."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise TypeError(f"{argument}: must be a TopicPartition, not {_kind(value)}")
     topic, partition = value
@@ -197,13 +198,13 @@ def offset(value: object, argument: str) -> Offset:
 
 
 def several(value: object, argument: str) -> list[object]:
-    """Return the items of any iterable except text (of a mapping, its keys)."""
+    """Return the items of any iterable except text; a mapping yields its keys."""
     given: Iterable[object] = value  # type: ignore[assignment]
     return list(iterator(given, argument))
 
 
 def iterator(value: Iterable[V], argument: str) -> Iterator[V]:
-    """Return an iterator over any iterable except text; for iterables that may be long."""
+    """Return an iterator over any iterable except text, for iterables that may be long."""
     # Text is also an iterable, of its characters, which a caller never means.
     if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         raise TypeError(f"{argument}: must be a sequence, not {_kind(value)}")

@@ -1,9 +1,9 @@
-"""One connection to one broker: version handshake, correlation, pipelining, timeouts.
+"""Manages one connection to a broker: version handshake, correlation, pipelining and timeouts.
 
-Requests leave in the order of `send`, and responses come in the same order (the protocol's
-promise). If a request is not answered in time, the connection is closed: later responses could not
-be distinguished from the late response, and the broker may be stuck. Every pending request then
-fails as "outcome unknown".
+Requests leave in the order of `send`, and the protocol promises that responses arrive in the same
+order. If a request is not answered in time, the connection is closed: later responses could not be
+told apart from the late one, and the broker may be stuck. Every pending request then fails as
+"outcome unknown".
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 _HANDSHAKE_VERSION = 3
 _MAX_RESPONSE_BYTES = 1 << 30
 _CORRELATION_LIMIT = 2**31
-_NEXT_ADDRESS_S = 2.0  # for one address of a host that has others
+_NEXT_ADDRESS_S = 2.0  # for one of several addresses of a host
 
 Dial = Callable[[Callable[[], Connection], str, int, "ClientTls | None"], Awaitable[Connection]]
 """Connects: (factory of the Connection, host, port, TLS or None) -> the connected Connection."""
 
 
 class Seams(NamedTuple):
-    """A client's access to clock, entropy and network; the simulator supplies its own."""
+    """Provides a client's access to clock, entropy and network; the simulator supplies its own."""
 
     clock: Clock
     random: Random
@@ -60,7 +60,7 @@ async def dial_tcp(
     addresses = await _addresses(host, port)
     failures: dict[str, OSError] = {}
     for place, address in enumerate(addresses):
-        # The last address gets the remaining time, which the caller bounds.
+        # The last address gets the remaining time, which the caller limits.
         is_last = place == len(addresses) - 1
         try:
             async with asyncio.timeout(None if is_last else _NEXT_ADDRESS_S):
@@ -69,7 +69,7 @@ async def dial_tcp(
             failures[address] = OSError(errno.ETIMEDOUT, f"no answer within {_NEXT_ADDRESS_S:g} s")
         except OSError as error:
             failures[address] = error
-    # One line if all addresses failed alike, as `localhost` does on IPv4 and IPv6.
+    # The error is one line if all addresses failed alike, as `localhost` does on IPv4 and IPv6.
     reasons = {address: _reason(error) for address, error in failures.items()}
     if len(set(reasons.values())) == 1:
         raise failures[addresses[-1]]
@@ -83,7 +83,7 @@ async def _addresses(host: str, port: int) -> list[str]:
         return [host]  # already an IPv6 or IPv4 address
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except RuntimeError:  # at interpreter exit asyncio's loop has no thread for look-ups
+    except RuntimeError:  # at interpreter exit, asyncio's loop has no thread for look-ups
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
 
@@ -106,7 +106,7 @@ def system_seams() -> Seams:
 
 
 class BrokerAddress(NamedTuple):
-    """A broker's id, host and port. Servers of `bootstrap.servers` have negative ids."""
+    """A broker's id, host and port. The servers in `bootstrap.servers` have negative ids."""
 
     node_id: int
     host: str
@@ -124,7 +124,7 @@ class _Pending(NamedTuple):
 
 
 class Channel:
-    """A connection to a broker, and the requests on it that have not been answered yet."""
+    """Holds a connection to a broker, and the requests on it that have not been answered yet."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class Channel:
             raise ConnectionLost(f"{self.node}: {_reason(error)}") from error
         try:
             await self._shake_hands()
-            # After ApiVersions, which a broker answers before authentication (KIP-152).
+            # This follows ApiVersions, which a broker answers before authentication (KIP-152).
             if self._config.security.protocol.uses_sasl:
                 await self._log_in()
         except BaseException:
@@ -190,7 +190,7 @@ class Channel:
 
     @property
     def is_open(self) -> bool:
-        """The channel is connected, has completed its handshake and is not lost."""
+        """This is true once the channel has completed its handshake and until it is lost."""
         return self._error is None and bool(self._versions)
 
     @property
@@ -204,11 +204,12 @@ class Channel:
 
     @property
     def versions(self) -> Mapping[int, tuple[int, int]]:
-        """The lowest and highest version of each API that the broker offers, by the API's key."""
+        """The lowest and highest version that the broker offers of each API, by the API's key."""
         return self._versions
 
     def version(self, api: Api, at_most: int | None = None) -> int:
-        """Return the highest version that all sides know; raises UnsupportedVersion if none."""
+        """Return the highest version that both sides know; raises UnsupportedVersion if none
+        exists."""
         lowest, highest = self._versions.get(api.key, (0, -1))
         chosen = min(highest, api.max_version if at_most is None else min(at_most, api.max_version))
         if chosen < max(lowest, api.min_version):
@@ -228,8 +229,8 @@ class Channel:
             return answer
         wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
         now_ms = self._clock.monotonic_ms()
-        # Checked at the next request rather than by a timer: an idle connection needs no new
-        # session (KIP-368).
+        # This is checked at the next request rather than by a timer, because an idle connection
+        # needs no new session (KIP-368).
         if self._log_in_at_ms is not None and now_ms >= self._log_in_at_ms:
             self._begin_again()
         pending = _Pending(api, version, answer, now_ms + wait_ms)
@@ -276,7 +277,7 @@ class Channel:
                 self._first_correlation = self._next_correlation
                 return
             # The refusal lists the broker's versions (KIP-511). If the list does not help, the next
-            # attempt is one version lower.
+            # attempt uses the next lower version.
             lower = min(offered.get(API_VERSIONS.key, (0, 0))[1], version - 1)
             if version == 0:
                 raise UnsupportedVersion(f"{self.node} does not answer ApiVersions at any version")
@@ -286,13 +287,14 @@ class Channel:
     # ---- authentication ----
 
     async def _log_in(self) -> None:
-        # Imported here so that a client without SASL does not load it.
+        # This is imported here so that a client without SASL does not load it.
         from barnabas.client.security.login import log_in
 
         version = self.version(SASL_AUTHENTICATE)
         lifetime_ms = await log_in(self.node, self._config.security, version, self.send)
         if lifetime_ms:
-            # Somewhat before the session ends, as in Kafka's clients: clocks and networks differ.
+            # This happens somewhat before the session ends, as in Kafka's clients, because clocks
+            # and networks differ.
             early_ms = lifetime_ms * (85 + self._random.below(11)) // 100
             self._log_in_at_ms = self._clock.monotonic_ms() + early_ms
 
@@ -336,8 +338,8 @@ class Channel:
             )
             return
         try:
-            # Byte fields of the message are views of the frame. Its memory is ours while they live:
-            # a connection never writes to a frame that it has handed over.
+            # The message's byte fields are views of the frame. Its memory is ours while they live,
+            # because a connection never writes to a frame that it has handed over.
             _, message = decode_response(pending.api, _answer_version(pending, frame), frame)
         except CorruptData as cause:
             error = CorruptAnswer(f"{self.node}, answering {pending.api.name}: {cause}")
@@ -352,14 +354,15 @@ class Channel:
         """Do nothing: each response is delivered immediately."""
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
-        """Fail the pending requests: the broker or the network ended the connection."""
+        """Fail the pending requests, because the broker or the network ended the connection."""
         reason = _reason(error) if error is not None else "the broker closed the connection"
         if error is None:
             reason += self._other_protocol()
         self._end(ConnectionLost(f"{self.node}: {reason}"))
 
     def _other_protocol(self) -> str:
-        """Return the security protocol that this port may speak instead, judging by its silence."""
+        """Return the security protocol that this port may speak instead, judging by the lack of a
+        response."""
         ours = self._config.security.protocol
         if not self._versions:
             if ours.uses_tls:
@@ -377,7 +380,7 @@ class Channel:
         )
 
     def _end(self, error: BarnabasError) -> None:
-        """Fail the pending requests and close; only the first reason is kept."""
+        """Fail the pending requests and close the channel; only the first reason is kept."""
         if self._error is None:
             self._error = error
         if self._timer is not None:
@@ -408,8 +411,8 @@ class Channel:
         if not self._pending:
             return
         now_ms = self._clock.monotonic_ms()
-        # Not the oldest request: a join that waits for minutes may precede a request with a short
-        # timeout.
+        # This need not be the oldest request: a join that waits for minutes may precede a request
+        # with a short timeout.
         first = min(self._pending.values(), key=lambda pending: pending.deadline_ms)
         if first.deadline_ms <= now_ms:
             self._end(NoAnswer(f"{self.node} did not answer {first.api.name} in time"))
@@ -430,7 +433,7 @@ def _answer_version(pending: _Pending, frame: memoryview) -> int:
 def _reason(error: Exception) -> str:
     """Return the operating system's message, without the error number if there is text."""
     if isinstance(error, OSError) and error.strerror:
-        # Each loop words a failed call differently; asyncio's omits the reason.
+        # Event loops word a failed call differently; asyncio omits the reason.
         if error.errno is not None and error.strerror.startswith("Connect call failed"):
             return os.strerror(error.errno).lower()
         return error.strerror.lower()

@@ -1,6 +1,6 @@
-"""Connects producer, consumer and admin to a cluster, and finds the broker of each request.
+"""Connects producer, consumer and admin to a cluster, and finds the broker for each request.
 
-Does not promise that a request is executed only once: the caller decides which exchanges may be
+It does not promise that a request is executed only once: the caller decides which exchanges may be
 repeated, and passes a whole exchange to `persist`.
 """
 
@@ -25,7 +25,7 @@ M = TypeVar("M", bound=Message)
 
 
 class Cluster:
-    """The connections and metadata of a client."""
+    """Holds the connections and metadata of a client."""
 
     def __init__(
         self, bootstrap_servers: str | Sequence[str], config: ClientConfig, seams: Seams
@@ -38,7 +38,8 @@ class Cluster:
         self.metadata = Metadata(self.servers, self.pool, config, seams, self.tasks)
 
     async def start(self) -> None:
-        """Connect and learn the brokers. Raises NoBrokersAvailable after one try of each server."""
+        """Connect and learn the brokers. Raises NoBrokersAvailable after trying each server
+        once."""
         self.metadata.take_loop()
         try:
             await self.metadata.start()
@@ -58,7 +59,8 @@ class Cluster:
         answer: type[M],
         at_most: int | None = None,
     ) -> M:
-        """Send a request to a broker, in the highest version that both know (up to `at_most`)."""
+        """Send a request to a broker, in the highest version that both support (up to
+        `at_most`)."""
         channel = await self.pool.channel(node)
         return await exchange(channel, api, request, answer, at_most)
 
@@ -72,7 +74,8 @@ class Cluster:
     async def call_controller(
         self, api: Api, request: Message, answer: type[M], at_most: int | None = None
     ) -> M:
-        """Send a request to the controller; if unknown, to any broker, which will refuse it."""
+        """Send a request to the controller or, if it is unknown, to any broker, which will refuse
+        it."""
         view = self.metadata.view
         node = view.nodes.get(view.controller_id)
         if node is None:
@@ -91,7 +94,8 @@ class Cluster:
             except (Unreachable, KafkaError) as error:
                 if isinstance(error, KafkaError) and not error.retriable:
                     raise
-                # No attempt starts after the deadline: this error says more than a timeout would.
+                # No attempt starts after the deadline, because this error says more than a timeout
+                # would.
                 failures += 1
                 pause_ms = backoff_ms(
                     failures,
@@ -102,7 +106,8 @@ class Cluster:
                 if clock.monotonic_ms() + pause_ms >= deadline_ms:
                     raise
             await asyncio.sleep(pause_ms / 1000)
-            # The next attempt uses fresh metadata: a leader or the controller may have moved.
+            # The next attempt uses fresh metadata, because a leader or the controller may have
+            # moved.
             self.metadata.request_refresh()
 
 

@@ -1,8 +1,8 @@
 """Defines the clients' options: Kafka's names with underscores, and Kafka's defaults.
 
-The `...Config` tuples hold the values; the `...Options` dictionaries show a type checker the same
-names as keyword arguments. Kafka's own spelling (`batch.size`) is also accepted, and text is
-converted to the option's type, so a properties file can be passed unchanged.
+The `...Config` tuples hold the values; the `...Options` dictionaries declare the same names as
+keyword arguments for type checkers. Kafka's own spelling (`batch.size`) is also accepted, and text
+is converted to the option's type, so a properties file can be passed unchanged.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def split(
     The servers may be in either argument. A mapping in place of the servers holds options; keyword
     arguments override them. The returned option names have underscores.
 
-    Raises ConfigError if there are no servers, or if an option is given twice in one place.
+    Raises ConfigError if no servers are given, or if an option is given twice in one place.
     """
     if isinstance(bootstrap_servers, Mapping):
         given = _with_underscores(bootstrap_servers)
@@ -223,12 +223,13 @@ def _with_underscores(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C]:
-    """Split `options` into those of every client and those of `own`, and check all values.
+    """Split `options` into the options of every client and the options of `own`, and check all
+    values.
 
     Raises ConfigError, which names the option, the value and the valid values.
     """
-    # Options of Kafka's clients that these clients do not need are removed first: they are not
-    # unknown.
+    # Options of Kafka's clients that these clients do not need are removed first, because they are
+    # not unknown.
     given = without_unused(_with_underscores(options))
     security = SecurityConfig._field_defaults
     defaults = {**ClientConfig._field_defaults, **own._field_defaults, **security}
@@ -281,7 +282,8 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
     for text in (str(text).strip() for text in texts):
         if not text:
             continue
-        # Only a protocol's name is dropped; `http://localhost:9092` is a mistake and is refused.
+        # Only the name of a protocol is dropped; `http://localhost:9092` is a mistake and is
+        # refused.
         protocol, separator, address = text.partition("://")
         is_listener = separator and protocol.upper() in _CHOICES["security_protocol"]
         host, colon, port = (address if is_listener else text).rpartition(":")
@@ -371,7 +373,7 @@ def _as_float(value: Any) -> float | None:
 
 
 def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
-    """Read what TLS needs now, so that the constructor raises an error in it."""
+    """Read what TLS needs now, so that the constructor raises any error in it."""
     security = SecurityConfig(**secured)
     if security.protocol.uses_tls:
         from barnabas.client.security.tls import client_tls  # only where it is used
@@ -413,7 +415,7 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
 def _settle_delivery(
     config: ProducerConfig, shared: ClientConfig, explicit: Mapping[str, Any]
 ) -> ProducerConfig:
-    """Allow a record time to linger and for one request; a default is raised, as in Java."""
+    """Allow time for a record to linger and for one request; a default is raised, as in Java."""
     linger_ms, request_ms = config.linger_ms, shared.request_timeout_ms
     least_ms = min(linger_ms + request_ms, _INT_MAX)
     if config.delivery_timeout_ms >= least_ms:

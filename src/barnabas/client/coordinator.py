@@ -1,9 +1,9 @@
 """Finds the coordinators of groups and transactional ids, and finds them again when they move.
 
-Requests to a coordinator use a separate connection. Responses come in the order of the requests, so
-on the data connection a fetch waiting for records would hold up every heartbeat behind it. A join
-waits for the other members, so a finder that is `aside` uses yet another connection: heartbeats and
-commits are then answered meanwhile.
+Requests to a coordinator use a separate connection. Responses arrive in the order of the requests,
+so on the data connection a fetch waiting for records would delay every heartbeat behind it. A join
+waits for the other members, so a finder that is `aside` uses yet another connection, so that
+heartbeats and commits are answered meanwhile.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class CoordinatorFinder:
         unknown = [key for key in wanted if key not in self._nodes]
         if unknown:
             channel = await self._cluster.metadata.any_channel()
-            # One request for all keys (KIP-699); an older broker is asked about each key.
+            # One request covers all keys (KIP-699); an older broker is asked about each key
+            # separately.
             if channel.version(FIND_COORDINATOR) >= _MANY_FROM:
                 request = FindCoordinatorRequest(key_type=self._key_type, coordinator_keys=unknown)
                 answer = await exchange(channel, FIND_COORDINATOR, request, FindCoordinatorResponse)
@@ -104,9 +105,9 @@ class CoordinatorFinder:
         return response
 
     def check(self, key: str, code: int, subject: str = "") -> None:
-        """Raise the response's error, and forget the coordinator if it is no longer that broker."""
-        # Another broker has the key's partition, or no broker has. A broker still loading it is
-        # right.
+        """Raise the response's error, and forget the coordinator if this broker is no longer it."""
+        # Another broker has the key's partition, or none has. A broker that is still loading it is
+        # the right one.
         if code in _ELSEWHERE:
             self.forget(key)
         if code in _NOT_NOW:
@@ -122,7 +123,7 @@ class CoordinatorFinder:
         return node._replace(node_id=node.node_id - self._connections)
 
     def hang_up(self, key: str) -> None:
-        """Close the connection: brokers read no request behind an unanswered request."""
+        """Close the connection, because brokers read no requests behind an unanswered one."""
         node = self._nodes.get(key)
         channel = None if node is None else self._cluster.pool.ready_channel(node)
         if channel is not None:
@@ -139,7 +140,7 @@ class CoordinatorFinder:
                 why = f"{error.name}: {message}" if message else reason(error)
                 self._warn(key, type(error), why)
             raise error
-        # A separate id gives it a separate connection in the pool: see the module's docstring.
+        # A separate id gives it a separate connection in the pool; see the module's docstring.
         self._nodes[key] = BrokerAddress(self._connections + at.node_id, at.host, at.port)
 
     def _lost(self, key: str, error: Unreachable) -> None:
@@ -147,7 +148,7 @@ class CoordinatorFinder:
         self._warn(key, type(error), str(error))
 
     def _warn(self, key: str, kind: type[BarnabasError], why: str) -> None:
-        """Log why callers are waiting: they retry until there is a coordinator."""
+        """Log why callers are waiting; they retry until a coordinator is found."""
         if self._retries.is_news(key, kind, self._cluster.seams.clock.monotonic_ms()):
             subject = self._subject(key)
             _log.warning("the coordinator of %s is not available, retrying: %s", subject, why)

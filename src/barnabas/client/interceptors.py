@@ -4,9 +4,9 @@
     consumer: on_consume(records) -> records    on_commit(offsets)
     both: close()
 
-An interceptor has any of its client's methods. Interceptors are called in the order of the option,
-each with the result of the previous one. If one raises, the error is logged and the record stays
-unchanged.
+An interceptor has one or more of its client's methods. Interceptors are called in the order of the
+option, each with the result of the previous one. If one raises, the error is logged and the record
+remains unchanged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Method = Callable[..., Any]
 
 
 class Interceptors:
-    """The interceptors of one client, in order; false if there are none."""
+    """Calls the interceptors of one client, in order; it is false if it has none."""
 
     def __init__(self, interceptors: Sequence[object]) -> None:
         self._all = interceptors
@@ -59,7 +59,7 @@ class Interceptors:
 
     def close(self) -> None:
         """Call `close` of each interceptor that has it; further calls do nothing."""
-        # Records that fail from here on are not reported: their interceptors are closed.
+        # Records that fail from here on are not reported, because their interceptors are closed.
         methods = self._methods("close")
         self._all = ()
         self._notify(methods)

@@ -1,8 +1,8 @@
-"""Knows the names that a file of client configs may contain: those of any Kafka client.
+"""Lists the names that a file of client configs may contain, which are those of any Kafka client.
 
-A file serves several programs, so a command's client takes the options of every client and silently
-ignores the others. It only warns of a name that no client of Kafka 3.9 has: the name is mistyped,
-and the option that it should have set is unchanged.
+A file serves several programs, so a command's client accepts the options of every client and
+silently ignores those that it does not use. It warns only of a name that no client of Kafka 3.9
+has: such a name is mistyped, and the intended option is unchanged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs an event loop in a daemon thread, and makes calls into it from other threads.
 
 A user's code that runs there (a partitioner, an interceptor) may raise SystemExit, which would end
-the loop and leave every caller waiting. So the loop runs on, and the next caller gets the
+the loop and leave every caller waiting. So the loop keeps running, and the next caller gets the
 exception.
 """
 
@@ -33,7 +33,8 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Run `work` on the loop and wait for it; an interrupt here cancels the work there."""
+        """Run `work` on the loop and wait for it; an interrupt here cancels the work on the
+        loop."""
         return self.result(self.submit(work), timeout_s)
 
     def result(self, future: Future[T], timeout_s: float | None = None) -> T:
@@ -45,7 +46,7 @@ class LoopThread:
         except CancelledError:
             raise ClientClosed("the client was closed before this was done") from None
         except BaseException as error:
-            # An interrupt or a timeout: without a caller the work would continue for nothing.
+            # After an interrupt or a timeout, the work would continue without a caller.
             self._drop_kept(error)
             future.cancel()
             raise
@@ -53,7 +54,7 @@ class LoopThread:
         return result
 
     def keep(self, error: BaseException) -> None:
-        """Make the next call raise this error of a user's code; no other caller gets it."""
+        """Make the next call raise this error from a user's code; no other caller gets it."""
         self._kept.append(error)
 
     def raise_kept(self) -> None:
@@ -63,7 +64,8 @@ class LoopThread:
             raise kept[0]
 
     def _drop_kept(self, error: BaseException) -> None:
-        """Drop an error that a task gave to both its caller and the loop: once is enough."""
+        """Drop an error that a task gave to both its caller and the loop, because once is
+        enough."""
         self._kept = [kept for kept in self._kept if kept is not error]
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -76,7 +78,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def check(self) -> None:
-        """Raise unless this thread of this process can call the loop and wait for it."""
+        """Raise an error unless this thread of this process can call the loop and wait for it."""
         self.check_process()
         if not self.is_alive:
             raise ClientClosed("the client is closed")
@@ -87,7 +89,7 @@ class LoopThread:
             )
 
     def check_process(self) -> None:
-        """Raise in a forked process, which does not have the loop."""
+        """Raise an error in a forked process, which does not have the loop."""
         if not self.is_own:
             raise ClientClosed(
                 f"this client belongs to process {self._process_id}, as do its connections: "
@@ -96,12 +98,12 @@ class LoopThread:
 
     @property
     def is_own(self) -> bool:
-        """This process created the loop, and is not a fork."""
+        """This is true if this process created the loop and is not a fork."""
         return os.getpid() == self._process_id
 
     @property
     def is_alive(self) -> bool:
-        """The loop is running in this process."""
+        """This is true while the loop is running in this process."""
         return self._thread.is_alive()
 
     def call(self, work: Callable[[], T]) -> T:
@@ -144,7 +146,7 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         try:
             self._run_on()
-            # By name, not by address: a set's order differs from run to run.
+            # They are sorted by name, because a set's order differs from run to run.
             left = asyncio.all_tasks(self.loop)
             for task in sorted(left, key=lambda task: task.get_name()):
                 task.cancel()

@@ -1,4 +1,4 @@
-"""Writes to stderr how many records a program has lost because it did not call `close`."""
+"""Writes to stderr how many records a program lost because it did not call `close`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from barnabas.counted import counted
 
 
 def say_lost(count: int, client: str) -> None:
-    """Write one line, even if logging is off: it is the only trace that the records leave."""
+    """Write one line, even if logging is off, because it is the records' only trace."""
     if count and sys.stderr is not None:
         records = f"{counted(count, 'record')} {'was' if count == 1 else 'were'}"
         sys.stderr.write(

@@ -1,15 +1,15 @@
 """Keeps the client's view of the cluster up to date (PR-9).
 
-One task refreshes the view for all callers: at `metadata.max.age.ms`, and as soon as
+One task refreshes the view for all callers: every `metadata.max.age.ms`, and as soon as
 `request_refresh` is called (a leader moved, a connection was lost, a topic is new). The response of
-any one broker suffices; the servers of `bootstrap.servers` are tried last. A failed refresh fails
-the callers waiting for it and is repeated with backoff; the old view stays in use.
+any one broker suffices; the servers in `bootstrap.servers` are tried last. If a refresh fails, so
+do the callers waiting for it; it is repeated with backoff, and the old view remains in use.
 
-A request for metadata may create a topic. So creation is never allowed for a topic that is merely
+A request for metadata may create a topic, so creation is never allowed for a topic that is merely
 known. It is allowed only for a topic that a send or a subscription is waiting for (`create`), in a
-separate request, until the topic has been described once. Topics being read stay (`hold`); others
-are dropped after `metadata.max.idle.ms` (KIP-526). A topic that is being read but does not exist
-yet is requested at the pace of the retry backoff.
+separate request, until the topic has been described once. Topics being read are kept (`hold`);
+others are dropped after `metadata.max.idle.ms` (KIP-526). A topic that is being read but does not
+exist yet is requested at the pace of the retry backoff.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from barnabas.shielded import again
 # Brokers that do not know this version may return an old leader epoch with a new leader.
 _EPOCHS_VERSION = 9
 _CREATION_VERSION = 4  # earlier versions of Metadata always create unknown topics
-# How long a topic may stay unknown before that is the answer: a creation reaches all brokers much
-# sooner, and waiting max.block.ms for a mistyped name is useless.
+# The time after which a topic is reported as unknown: a creation reaches all brokers much sooner,
+# and waiting max.block.ms for a mistyped name is useless.
 _UNKNOWN_TOPIC_MS = 1_000
 _UNMADE_TOPIC_MS = 5_000  # ... when the request creates it
 _LEAST_PAUSE_MS = 20  # between two look-ups of a topic, whatever the backoff
@@ -64,7 +64,7 @@ class Metadata:
         seams: Seams,
         tasks: Tasks,
     ) -> None:
-        # Bootstrap servers have separate connections, since their ids are not known yet.
+        # Bootstrap servers have separate connections, because their ids are not known yet.
         self._servers = [
             BrokerAddress(-1 - i, host, port) for i, (host, port) in enumerate(servers)
         ]
@@ -81,7 +81,7 @@ class Metadata:
         self._held: dict[str, None] = {}  # topics being read: never idle
         self._wanted: dict[str, None] = {}  # topics that a request may create
         self._waiters: list[asyncio.Future[ClusterView]] = []
-        self._asking: list[asyncio.Future[ClusterView]] = []  # waiting for the refresh under way
+        self._asking: list[asyncio.Future[ClusterView]] = []  # waiting for the current refresh
         self._listeners: list[Callable[[], None]] = []
         self._wake = asyncio.Event()
         self._urgent = False  # a new topic is tracked: no backoff after the last refresh
@@ -106,7 +106,7 @@ class Metadata:
         self._fail_waiters(ClientClosed("the client is closed"))
 
     def take_loop(self) -> None:
-        """Bind to the event loop that is running. Raises ClientClosed if none is running."""
+        """Bind to the running event loop. Raises ClientClosed if none is running."""
         self._loop = _running_loop()
 
     def check_loop(self) -> None:
@@ -157,12 +157,12 @@ class Metadata:
         return topic in self._held
 
     def on_use(self, topic: str) -> None:
-        """Note that a topic is not idle."""
+        """Record that a topic is not idle."""
         if topic in self._tracked:
             self._tracked[topic] = self._clock.monotonic_ms()
 
     def request_refresh(self) -> None:
-        """Request a refresh without waiting for it, because the view proved wrong."""
+        """Request a refresh, without waiting for it, because the view proved wrong."""
         self._wake.set()
 
     async def refresh(self) -> ClusterView:
@@ -212,7 +212,7 @@ class Metadata:
         """Return the topic once it is known; raises if it is still unknown at that instant."""
         pause_ms = 0
         while True:
-            # Repeated each time, since a caller that gives up forgets the topic.
+            # This is repeated each time, because a caller that gives up forgets the topic.
             self.track([name], create=create)
             self._urgent = True
             view = await self.refresh()
@@ -221,14 +221,15 @@ class Metadata:
             error = view.topic_error(name) or broker_error(
                 UnknownTopicOrPartition.code, f"topic {name!r}"
             )
-            # Retriable, but after a while it is the answer: no broker knows such a topic.
+            # The error is retriable, but after a while it is the answer: no broker knows such a
+            # topic.
             is_unknown = isinstance(error, UnknownTopicOrPartition)
             is_late = is_unknown and self._clock.monotonic_ms() >= unknown_until_ms
             if is_late or not error.retriable:
                 self.forget(name)
                 raise error
-            # A topic being created gets a leader in a moment; a topic that has lost its leader may
-            # be without one for a long time.
+            # A topic being created soon gets a leader; a topic that has lost its leader may be
+            # without one for a long time.
             await asyncio.sleep(pause_ms / 1000)
             pause_ms = min(2 * pause_ms + 1, self._config.retry_backoff_ms)
 
@@ -266,7 +267,7 @@ class Metadata:
             due_ms = self._refreshed_at_ms + self._config.metadata_max_age_ms
             looks_at_ms = self._looks_at_ms(due_ms)
             await self._sleep(min(due_ms, looks_at_ms))
-            # Only missing topics are due: request only those, which is cheap.
+            # Only missing topics are due, so only they are requested, which is cheap.
             if not self._wake.is_set() and looks_at_ms < due_ms:
                 await self._look()
                 continue
@@ -276,7 +277,7 @@ class Metadata:
                 self._config.retry_backoff_max_ms,
                 self._random,
             )
-            # Refreshes on demand also back off: a leaderless topic would cause a storm.
+            # Refreshes on demand also back off, because a leaderless topic would cause a storm.
             wait_ms = self._refreshed_at_ms + pause_ms - self._clock.monotonic_ms()
             if wait_ms > 0 and not self._urgent:
                 await asyncio.sleep(wait_ms / 1000)
@@ -299,7 +300,7 @@ class Metadata:
     def _on_failure(self, error: BarnabasError) -> None:
         self._failures += 1
         self._refreshed_at_ms = self._clock.monotonic_ms()
-        # Retried after the backoff; with refused credentials only on demand.
+        # This is retried after the backoff or, with refused credentials, only on demand.
         if not isinstance(error, AUTHENTICATION_ERRORS):
             self._wake.set()
 
@@ -316,7 +317,7 @@ class Metadata:
         ]
 
     def _looks_at_ms(self, latest_ms: int) -> int:
-        """Return when to request the missing topics again; `latest_ms` if there are none."""
+        """Return when to request the missing topics again, or `latest_ms` if none are missing."""
         if not self._missing():
             self._looks = 0
             return latest_ms
@@ -338,7 +339,8 @@ class Metadata:
             self._on_failure(error)
             return
         errors = self.view.errors
-        # Not applied here: the refresh gets all topics as of the same instant.
+        # The response is not applied here, because the refresh gets all topics as of the same
+        # instant.
         if any(
             topic.error_code != errors.get(topic.name or "")
             for response in responses
@@ -404,9 +406,10 @@ class Metadata:
         raise _no_brokers(failures)
 
     def _candidates(self) -> list[BrokerAddress]:
-        """Return brokers with open channels, then those known, from a random one, then servers."""
+        """Return brokers with open channels, then known brokers from a random one on, then
+        servers."""
         known = list(self.view.nodes.values())
-        # From a different broker each time, or the first broker would serve the metadata of all
+        # The start differs each time; otherwise, the first broker would serve the metadata of all
         # clients.
         if known:
             start = self._random.below(len(known))
@@ -416,7 +419,8 @@ class Metadata:
 
     def _accept(self, responses: Sequence[MetadataResponse]) -> None:
         for response in responses:
-            # Without the topics that were forgotten meanwhile: they would not be requested again.
+            # Topics that were forgotten in the meantime are left out, because they would not be
+            # requested again.
             response.topics = [each for each in response.topics if each.name in self._tracked]
             self.view = self.view.after(response)
             for topic in response.topics:

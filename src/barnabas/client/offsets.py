@@ -1,7 +1,7 @@
-"""Finds offsets by time: a partition's start and end, and the first record since an instant.
+"""Finds offsets by time: a partition's start and end, and the first record at or after an instant.
 
-One ListOffsets goes to each leader, with its epoch in the metadata: a deposed leader refuses it.
-Transient errors are retried.
+Each leader is sent one ListOffsets with its epoch in the metadata, so that a deposed leader refuses
+it. Transient errors are retried.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OffsetFinder:
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
 
         async def attempt() -> None:
-            # A partition that was answered is not requested again: leaders fail one by one.
+            # A partition that was answered is not requested again, because leaders fail one by one.
             missing = {tp: at for tp, at in timestamps.items() if tp not in found}
             by_leader = await self._by_leader(missing, timeout_ms)
             answers = await asyncio.gather(

@@ -1,6 +1,6 @@
-"""Holds a unit and a sentence for each option of the clients, for the page of client options. Pure.
+"""Holds the unit and a description of each client option, for the page of client options. Pure.
 
-Lists the options in the order of `client.config`; a test compares the two.
+The options are in the order of `client.config`; a test compares the two.
 """
 
 from __future__ import annotations

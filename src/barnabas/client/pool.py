@@ -18,7 +18,8 @@ from barnabas.shielded import retrieve_error, shielded
 
 
 def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> int:
-    """Return the wait after this many failures in a row: exponential, +-20 % (KIP-144, KIP-580)."""
+    """Return the wait after this many consecutive failures: exponential, +-20 % (KIP-144,
+    KIP-580)."""
     if failures <= 0 or first_ms <= 0:
         return 0
     # The shift is bounded; otherwise it would create a number of thousands of bits.
@@ -53,11 +54,12 @@ class Pool:
         slot = self._slots.get(node.node_id)
         if slot is None or slot.channel is None or not slot.channel.is_open:
             return None
-        # If a broker is back at another address, it is reconnected there under the same id.
+        # If a broker returns at another address, the pool reconnects there under the same id.
         return slot.channel if slot.channel.node == node else None
 
     async def channel(self, node: BrokerAddress) -> Channel:
-        """Return the broker's channel; opens it if need be, after a backoff. Raises Unreachable."""
+        """Return the broker's channel, opening it if necessary after a backoff. Raises
+        Unreachable."""
         opened = self.ready_channel(node)
         if opened is not None:
             return opened
@@ -69,7 +71,7 @@ class Pool:
             slot.attempt.add_done_callback(retrieve_error)
         attempt = slot.attempt
         try:
-            # Shielded: other callers may be waiting for the same attempt.
+            # This is shielded, because other callers may be waiting for the same attempt.
             return await shielded(attempt)
         except asyncio.CancelledError:
             if self._closed and attempt.cancelled():

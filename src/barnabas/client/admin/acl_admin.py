@@ -1,4 +1,4 @@
-"""Changes and lists access control rules (ACLs): a part of `Admin` (KIP-140)."""
+"""Implements the part of `Admin` that changes and lists access control rules (KIP-140)."""
 
 from __future__ import annotations
 
@@ -153,7 +153,8 @@ def _checked_binding(given: object, argument: str) -> AclBinding:
     for code in (pattern.resource_type, pattern.pattern_type, entry.operation, entry.permission):
         if any(code is each for each in _FOR_FILTERS):
             kind = type(code).__name__
-            # Compared by identity: ANY and MATCH equal members of the other enums numerically.
+            # They are compared by identity, because ANY and MATCH numerically equal members of
+            # other enums.
             raise ValueError(f"{argument}: {kind}.{code.name} is for filters, not for rules")
     for text in (pattern.name, entry.principal, entry.host):
         if not arguments.text(text, argument):
@@ -225,7 +226,7 @@ def _entry(acl: AclDescription | DeleteAclsMatchingAcl) -> AclEntry:
 
 
 def _known(kind: type[C], code: int) -> C:
-    # Raises instead of skipping the rule: a list without it would misstate the protection.
+    # This raises instead of skipping the rule: a list without it would misstate the protection.
     try:
         return kind(code)
     except ValueError:

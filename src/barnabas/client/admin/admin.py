@@ -330,7 +330,8 @@ class Admin(
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
         async def attempt() -> ClusterView:
-            # Not stored in the client's own view, which holds the topics that the client uses.
+            # The result is not stored in the client's own view, which holds the topics that the
+            # client uses.
             answer = await self._cluster.call_any(METADATA, request, MetadataResponse)
             return ClusterView().after(answer)
 
@@ -375,7 +376,8 @@ class Admin(
             await admin.delete_records({TopicPartition("test", 0): 1_000})
         """
         offsets = admin_arguments.numbers_by_partition(offsets, "offsets", least=-1)
-        # Concurrently: each deletion waits until the followers learn of it by their next fetch.
+        # The deletions run concurrently, because each waits until followers learn of it by their
+        # next fetch.
         begins = await asyncio.gather(
             *(
                 self._persist(partial(self._delete_records, name, offset))
@@ -384,7 +386,8 @@ class Admin(
             return_exceptions=True,
         )
         found = {}
-        # Gathered before the first error is raised: the other deletions have been made in any case.
+        # All results are gathered before the first error is raised, because the other deletions
+        # have been made in any case.
         for name, begin in zip(offsets, begins, strict=True):
             if isinstance(begin, BaseException):
                 raise begin
@@ -446,7 +449,7 @@ class Admin(
                 print(entry.name, entry.value)
         """
         wanted = None if names is None else admin_arguments.names(names, "names")
-        # One request each: only the broker itself knows its own configs.
+        # Each broker gets a separate request, because only it knows its own configs.
         described = {
             each: await self._configs.describe(
                 admin_arguments.resource(each), wanted, include_synonyms, include_documentation
@@ -487,7 +490,7 @@ class Admin(
             call = (DESCRIBE_CLUSTER, DescribeClusterRequest(), DescribeClusterResponse)
             try:
                 answer = await self._cluster.call_controller(*call)
-            except ConnectionLost:  # without a controller, any broker describes the rest
+            except ConnectionLost:  # without a controller, any broker can describe the rest
                 answer = await self._cluster.call_any(*call)
             check(answer.error_code, "describing the cluster", answer.error_message)
             return answer
@@ -503,7 +506,7 @@ class Admin(
 
 
 def _new_topics(topics: object) -> list[NewTopic]:
-    """Return the topics to create, given as one or several; each is a NewTopic or a name."""
+    """Return the topics to create, given as one topic or several, each a NewTopic or a name."""
     given = [topics] if isinstance(topics, NewTopic | str) else arguments.several(topics, "topics")
     return [NewTopic(each) if isinstance(each, str) else _new_topic(each) for each in given]
 
@@ -516,7 +519,7 @@ def _new_topic(topic: object) -> NewTopic:
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
-    """Build the request's topic; with an assignment both counts are -1, as it implies them."""
+    """Build the request's topic; with an assignment, which implies them, both counts are -1."""
     if topic.assignment is not None and not isinstance(topic.assignment, Mapping):
         kind = type(topic.assignment).__name__
         raise TypeError(f"assignment: must map partitions to lists of brokers, not {kind}")

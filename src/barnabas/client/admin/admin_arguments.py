@@ -24,13 +24,13 @@ _INT32_MIN = -(2**31)
 
 
 def names(value: object, argument: str) -> list[str]:
-    """Return the names, given as one or several, in the given order."""
+    """Return the names, given as one name or several, in the given order."""
     given = [value] if isinstance(value, str) else arguments.several(value, argument)
     return [arguments.text(name, argument) for name in given]
 
 
 def partitions(value: object, argument: str = "partitions") -> list[TopicPartition]:
-    """Return the partitions, given as one or several; each is a TopicPartition or another pair."""
+    """Return the partitions, given as one or several, each a TopicPartition or another pair."""
     if isinstance(value, str):
         return arguments.topic_partitions(value, argument)  # raises because it is not a list
     return arguments.partitions([value], argument)
@@ -51,7 +51,7 @@ def producer_ids(value: object) -> list[int]:
 
 
 def numbers_by_partition(value: object, argument: str, least: int) -> dict[TopicPartition, int]:
-    """Return a mapping of partitions to offsets or timestamps that are at least `least`."""
+    """Return a mapping of partitions to offsets or timestamps, each at least `least`."""
     return {
         name: arguments.whole_number(number, argument, least=least)
         for name, number in arguments.by_partition(value, argument).items()
@@ -107,7 +107,7 @@ def resource(value: object) -> ConfigResource:
 
 
 def operations(value: object) -> list[ConfigOperation]:
-    """Return config operations, given as one, several, or a mapping (None: the default)."""
+    """Return config operations, given as one, as several, or as a mapping (None: the default)."""
     argument = "operations"
     if isinstance(value, Mapping):
         return [

@@ -1,4 +1,4 @@
-"""Sends the requests of the parts of `Admin`, and retries them."""
+"""Sends and retries the requests of the parts of `Admin`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class AdminCalls:
-    """Provides the parts of `Admin` with their calls to brokers."""
+    """Provides the parts of `Admin` with calls to brokers."""
 
     _cluster: Cluster
 

@@ -1,4 +1,4 @@
-"""Reads and changes configs of topics and brokers: the config part of `Admin`.
+"""Implements the part of `Admin` that reads and changes configs of topics and brokers.
 
 Only a broker itself knows its properties file, so requests about a broker go to that broker. All
 other requests go to any broker.
@@ -40,8 +40,8 @@ DYNAMIC_DEFAULT_BROKER_CONFIG: Final = 3
 STATIC_BROKER_CONFIG: Final = 4
 DEFAULT_CONFIG: Final = 5
 DYNAMIC_BROKER_LOGGER_CONFIG: Final = 6
-"""Sources of a config's value: set for the topic, for the broker, for all brokers, in the broker's
-properties file, Kafka's own default, and a logger's level."""
+"""The sources of a config's value: set for the topic, for the broker, for all brokers, or in the
+broker's properties file; Kafka's own default; and a logger's level."""
 
 CONFIG_TYPES: Final = (
     "unknown",
@@ -171,7 +171,8 @@ class Configs:
         """Return the broker to ask; None: any broker."""
         if resource.type == TOPIC or (resource.type == BROKER and not resource.name):
             return None
-        # An invalid broker id goes to no broker: another broker would answer about itself.
+        # A request with an invalid broker id is not sent: any other broker would answer about
+        # itself.
         node = None
         if resource.name.isascii() and resource.name.isdigit():
             node = self._cluster.metadata.view.nodes.get(int(resource.name))
@@ -188,7 +189,7 @@ def _subject(resource: ConfigResource) -> str:
 
 
 def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
-    # A newer broker may have types that this client does not know; that is not a reason to fail.
+    # A newer broker may have types that this client does not know, which is no reason to fail.
     known = 0 <= config.config_type < len(CONFIG_TYPES)
     return ConfigEntry(
         name=config.name,

@@ -1,6 +1,7 @@
-"""Reads and changes groups and their offsets: the group part of `Admin`.
+"""Implements the part of `Admin` that reads and changes groups and their offsets.
 
-Offsets can be changed only while the group has no members: members would not notice the change.
+Offsets can be changed only while the group has no members, because members would not notice the
+change.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ class GroupAdmin(AdminCalls):
 
         async def ask(node: BrokerAddress) -> None:
             answer = await self._cluster.call(node, LIST_GROUPS, request, ListGroupsResponse)
-            # Its groups would be missing from the list, so the broker is asked again.
+            # Without its groups the list would be incomplete, so the broker is asked again.
             if answer.error_code == CoordinatorLoadInProgress.code:
                 raise CoordinatorLoadInProgress(f"listing groups of {node}: still loading")
             self._groups.check("", answer.error_code, f"listing groups of {node}")
@@ -245,7 +246,7 @@ class GroupAdmin(AdminCalls):
         arguments.text(group_id, "group_id")
         wanted = as_offsets(offsets)
 
-        # Without a member and a generation, which a coordinator accepts only for an empty group.
+        # No member or generation is given, which a coordinator accepts only for an empty group.
         who = GroupMetadata(group_id)
         unknown = await self._persist(lambda: commit_offsets(self._groups, who, wanted))
         if unknown:
@@ -291,8 +292,9 @@ class GroupAdmin(AdminCalls):
             by_node: dict[BrokerAddress, list[str]] = {}
             for group_id, node in (await self._groups.nodes(left)).items():
                 by_node.setdefault(node, []).append(group_id)
-            # One request per coordinator. Answered groups leave `left`, so an attempt that follows
-            # a transient error of some groups does not repeat work that is done.
+            # Each coordinator gets one request. Groups that were answered are removed from `left`,
+            # so if some groups had a transient error, the next attempt does not repeat finished
+            # work.
             again: dict[str, int] = {}
             for own in by_node.values():
                 for group_id, code in (await ask(own)).items():
@@ -347,7 +349,7 @@ def _member(member: DescribedGroupMember, *, is_consumer: bool) -> MemberDescrip
                 topics = tuple(sorted(subscription.topics))
             partitions = decode_assignment(member.member_assignment)
         except CorruptData:
-            pass  # the members' own bytes; bytes that cannot be decoded are not shown
+            pass  # bytes written by the members; those that cannot be decoded are not shown
     return MemberDescription(
         member_id=member.member_id,
         instance_id=member.group_instance_id,

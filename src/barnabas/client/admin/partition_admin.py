@@ -1,7 +1,7 @@
-"""Elects leaders and reassigns partitions: parts of `Admin` (KIP-460, KIP-455).
+"""Implements the parts of `Admin` that elect leaders and reassign partitions (KIP-460, KIP-455).
 
 A reassignment runs in the background: `alter_partition_reassignments` returns before the new
-replicas have copied anything, and `list_partition_reassignments` lists the reassignments under way.
+replicas have copied anything, and `list_partition_reassignments` lists the ongoing reassignments.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 from barnabas.types import TopicPartition, by_topic
 
 PREFERRED, UNCLEAN = 0, 1
-"""Types of election: the first replica, if in sync; or any live replica, if leaderless."""
+"""The types of election: of the first replica, if in sync; or of any live replica, if
+leaderless."""
 
 
 class Reassignment(NamedTuple):
@@ -177,7 +178,7 @@ class PartitionAdmin(AdminCalls):
 
 def refuse_wrong_controller(codes: Iterable[int]) -> None:
     """Raise NotController, the only error that another broker might not return."""
-    # Every other error is the outcome of a topic or partition, and is left to the caller.
+    # Every other error is the result for a topic or partition, and is left to the caller.
     for code in codes:
         if code == NotController.code:
             raise NotController

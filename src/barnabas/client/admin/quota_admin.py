@@ -1,4 +1,5 @@
-"""Reads and changes quotas of users, client ids and addresses: a part of `Admin`."""
+"""Implements the part of `Admin` that reads and changes quotas of users, client ids and
+addresses."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Asks brokers about the replicas and log directories that they hold: a part of `Admin`.
+"""Implements the part of `Admin` that asks brokers about their replicas and log directories.
 
-The ends of replicas are read with a Fetch as a debugging consumer (replica id -2), which followers
-answer too. The Fetch starts at an offset that no log has, in an epoch that no log has seen, so the
-response contains the end of the log and no records.
+The ends of replicas are read with a Fetch from a debugging consumer (replica id -2), which
+followers also answer. The Fetch starts at an offset that no log has, in an epoch that no log has
+seen, so the response contains the end of the log and no records.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class ReplicaEnd(NamedTuple):
     """The end of one broker's replica."""
 
     end_offset: int
-    epoch: int  # of the last batch; -1: there is no batch
-    high_watermark: int  # as far as this broker knows: a follower learns of a new one later
+    epoch: int  # of the last batch; -1: the log has no batches
+    high_watermark: int  # as far as this broker knows; a follower learns of a new one later
 
 
 class ReplicaSize(NamedTuple):
@@ -124,7 +124,7 @@ class ReplicaAdmin(AdminCalls):
         async def attempt() -> AlterReplicaLogDirsResponse:
             node = self._cluster.metadata.view.nodes.get(broker_id)
             if node is None:
-                self._cluster.metadata.request_refresh()  # it may exist at the next attempt
+                self._cluster.metadata.request_refresh()  # it may exist by the next attempt
                 raise BrokerNotAvailable(f"there is no broker {broker_id}")
             return await self._cluster.call(
                 node, ALTER_REPLICA_LOG_DIRS, request, AlterReplicaLogDirsResponse
@@ -159,7 +159,7 @@ class ReplicaAdmin(AdminCalls):
                 by_broker.setdefault(broker_id, []).append(name)
         nodes = self._cluster.metadata.view.nodes
         if not by_broker.keys() <= nodes.keys():
-            self._cluster.metadata.request_refresh()  # it may be back at the next attempt
+            self._cluster.metadata.request_refresh()  # it may be back by the next attempt
         answers = await asyncio.gather(
             *(
                 self._ask_ends(nodes[broker_id], names)
@@ -179,7 +179,7 @@ class ReplicaAdmin(AdminCalls):
         try:
             answer = await self._cluster.call(node, FETCH, _request(names), FetchResponse, _VERSION)
         except Unreachable:
-            # A broker that is down is an answer here, not an error: its replicas have no end.
+            # A broker that is down is not an error here: its replicas simply have no end.
             self._cluster.metadata.request_refresh()
             return node.node_id, {}
         return node.node_id, {

@@ -1,6 +1,6 @@
-"""Lists and changes the SCRAM credentials of users: a part of `Admin` (KIP-554).
+"""Implements the part of `Admin` that lists and changes users' SCRAM credentials (KIP-554).
 
-The password stays in this process: brokers receive it salted and hashed.
+The password never leaves this process: brokers receive it salted and hashed.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _several(given: ScramAlteration | Iterable[ScramAlteration]) -> list[ScramAl
 
 
 def _request(alterations: list[ScramAlteration]) -> AlterUserScramCredentialsRequest:
-    # Imported here so that other uses of the admin client do not load it.
+    # This is imported here so that other uses of the admin client do not load it.
     from barnabas.security.scram import MAX_ITERATIONS, kind_of, new_salt, salted_password
 
     request = AlterUserScramCredentialsRequest()

@@ -1,6 +1,6 @@
-"""Manages delegation tokens: a part of `Admin` (KIP-48).
+"""Implements the part of `Admin` that manages delegation tokens (KIP-48).
 
-A token's HMAC is a SCRAM password and its id the user name: a client that has both acts as the
+A token's id and HMAC serve as a SCRAM user name and password: a client that has both acts as the
 token's owner until the token expires (`tokenauth=true` in `sasl.jaas.config`).
 """
 
@@ -67,7 +67,7 @@ class DelegationToken(NamedTuple):
 
 
 class TokenAdmin(AdminCalls):
-    """The methods of `Admin` for delegation tokens."""
+    """Provides the methods of `Admin` for delegation tokens."""
 
     async def create_delegation_token(
         self,
@@ -92,8 +92,8 @@ class TokenAdmin(AdminCalls):
             renewers=[CreatableRenewers(principal_type=_USER, principal_name=u) for u in users],
             max_lifetime_ms=arguments.whole_number(max_lifetime_ms, "max_lifetime_ms", least=-1),
         )
-        # Only one attempt: a token whose response is lost cannot be read later, and another attempt
-        # would create a second token. The lost token expires by itself.
+        # This makes only one attempt: if the response is lost, the token cannot be read later, and
+        # another attempt would create a second token. The lost token simply expires.
         answer = await self._cluster.call_any(
             CREATE_DELEGATION_TOKEN, request, CreateDelegationTokenResponse
         )

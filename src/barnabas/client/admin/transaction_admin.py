@@ -1,4 +1,4 @@
-"""Reads and ends transactions: a part of `Admin` (KIP-664).
+"""Implements the part of `Admin` that reads and ends transactions (KIP-664).
 
 A hanging transaction holds back every read_committed consumer of its partitions.
 `describe_producers` finds it (its start offset does not move) and `abort_transaction` ends it.
@@ -213,8 +213,8 @@ class TransactionAdmin(AdminCalls):
         topic = WritableTxnMarkerTopic(
             name=partition.topic, partition_indexes=[partition.partition]
         )
-        # The request that a coordinator would send. A leader accepts it from anyone with the right
-        # to alter the cluster, unless it has seen a higher coordinator epoch (KIP-664).
+        # This is the request that a coordinator would send. A leader accepts it from anyone with
+        # the right to alter the cluster, unless it has seen a higher coordinator epoch (KIP-664).
         marker = WritableTxnMarker(
             producer_id=arguments.whole_number(producer_id, "producer_id"),
             producer_epoch=arguments.whole_number(producer_epoch, "producer_epoch"),
@@ -245,7 +245,8 @@ class TransactionAdmin(AdminCalls):
             await self._persist(partial(self._fence, transactional_id))
 
     async def _fence(self, transactional_id: str) -> None:
-        # Acts like a new producer of this id: the epoch rises, and the open transaction is aborted.
+        # This acts like a new producer with this id: the epoch rises, and the open transaction is
+        # aborted.
         request = InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS
         )

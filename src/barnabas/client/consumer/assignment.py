@@ -1,12 +1,12 @@
-"""A consumer's partitions: the position in each, and the state from its last fetch. Pure.
+"""Holds a consumer's partitions: the position in each, and the state from its last fetch. Pure.
 
 Each partition has two offsets: `position`, the next record for the user, and `fetch_offset`, the
-next record to fetch, which is ahead by the buffered records. A seek starts a new generation; the
-results of older fetches are dropped.
+next record to fetch, which is ahead by the number of buffered offsets. A seek starts a new
+generation, and results of older fetches are dropped.
 
 The position is kept together with the leader epoch of the record before it. A newer leader may
-never have had that record (an unclean election, a lost disk). The position is then doubtful until
-the leader has answered where that epoch ends in its log; until then nothing is fetched (KIP-320).
+never have had that record (an unclean election, a lost disk). The position is then doubtful, and
+nothing is fetched, until the leader has said where that epoch ends in its log (KIP-320).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class AssignedPartition:
         self.log_start_offset = -1
 
     def seek(self, offset: int, epoch: int = -1) -> None:
-        """Continue at this offset; `epoch` is that of the record before it, if known."""
+        """Continue at this offset; `epoch` is the epoch of the record before it, if known."""
         self._go_to(offset, epoch)
         self.reset = None
 
@@ -83,7 +83,7 @@ class AssignedPartition:
         self.reset = reset
 
     def refetch(self) -> None:
-        """Drop the records that were fetched but not given to the user."""
+        """Drop the records that were fetched but not yet given to the user."""
         self._restart()
 
     def follow(self, topic_id: bytes, leader_epoch: int) -> bool:
@@ -108,7 +108,7 @@ class AssignedPartition:
             return True
         self.leader_epoch = leader_epoch
         # The leader that wrote the last record read need not be asked. Any other leader, newer or
-        # older, may lack that record in its log (KIP-320).
+        # older, may not have that record in its log (KIP-320).
         if 0 <= leader_epoch != self.epoch >= 0:
             self._restart()
             self.is_doubtful = True
@@ -122,7 +122,7 @@ class AssignedPartition:
         self.epoch = max(self.epoch, epoch)
 
     def is_current(self, generation: int) -> bool:
-        """Return whether results of a request of this generation still count."""
+        """Return whether results of a request from this generation still count."""
         return not self.is_dropped and self.generation == generation
 
     def _go_to(self, offset: int, epoch: int) -> None:
@@ -171,7 +171,7 @@ class AssignedPartition:
 def changes(
     before: Sequence[TopicPartition], after: Sequence[TopicPartition]
 ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """Return the partitions that stay and the partitions that are new, each in its own order."""
+    """Return the partitions that are kept and those that are new, each in their own order."""
     owned, wanted = frozenset(before), frozenset(after)
     kept = [name for name in before if name in wanted]
     new = [name for name in after if name not in owned]
@@ -179,7 +179,7 @@ def changes(
 
 
 class Assignment:
-    """The partitions by name, in the order of their assignment."""
+    """Holds the partitions by name, in the order of their assignment."""
 
     def __init__(self, auto_offset_reset: str) -> None:
         self._auto_offset_reset = auto_offset_reset
@@ -188,8 +188,8 @@ class Assignment:
     def replace(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Assign these partitions; partitions that were already assigned keep their positions."""
         before = self._partitions
-        # Fetches under way hold the states, not the names. Removed states are marked so that their
-        # responses are ignored.
+        # Fetches in flight refer to the states, not to the names. Removed states are marked so that
+        # their responses are ignored.
         for state in before.values():
             state.is_dropped = True
         self._partitions = {

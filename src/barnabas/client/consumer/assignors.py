@@ -1,10 +1,10 @@
-"""The four assignors of Kafka's consumer, as pure functions (AS-2, AS-3).
+"""Implements the four assignors of Kafka's consumer as pure functions (AS-2, AS-3).
 
     topics (name -> number of partitions), members (subscriptions, what they own) -> assignment
 
-The leader of a group calls the assignor that the members voted for. The same members and topics
-give the same assignment, regardless of their order. A topic without partitions does not exist and
-is not assigned.
+A group's leader calls the assignor that the members voted for. The same members and topics yield
+the same assignment, regardless of their order. A topic without partitions does not exist and is not
+assigned.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> G
         subscribers = subscribed.get(topic)
         if not subscribers:
             continue
-        # Topic by topic, as in Kafka: with k topics the first members get up to k partitions more
-        # (AS-2).
+        # This is done topic by topic, as in Kafka: with k topics, the first members get up to k
+        # more partitions (AS-2).
         share, rest = divmod(topics[topic], len(subscribers))
         start = 0
         for place, member in enumerate(subscribers):
@@ -81,7 +81,8 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
 def assign_cooperatively(
     topics: Mapping[str, int], members: Sequence[GroupMember]
 ) -> GroupAssignment:
-    """Assign like sticky, in two steps: a moving partition stays unassigned until revoked (AS-6).
+    """Assign like sticky, in two steps: a moving partition is unassigned until it is revoked
+    (AS-6).
 
     The old owner sees that it lost the partition, revokes it and rejoins; that rebalance assigns
     the partition to the new owner (KIP-429).

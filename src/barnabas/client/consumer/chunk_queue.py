@@ -1,9 +1,9 @@
 """Queues the fetched chunks that no poll has taken yet, and counts their bytes. Pure.
 
 Invariant: the chunks of a partition leave in the order of their arrival, even if chunks of other
-partitions are taken from between them. A chunk counts as long as its partition is in the generation
-in which the chunk was fetched. A seek or a rebalance makes it stale; a stale chunk is dropped when
-the queue reaches it.
+partitions between them are taken. A chunk is valid as long as its partition is in the generation in
+which the chunk was fetched. A seek or a rebalance makes the chunk stale; a stale chunk is dropped
+when the queue reaches it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ChunkQueue:
     def take(
         self, only: Container[TopicPartition] | None = None
     ) -> tuple[AssignedPartition, Chunk] | None:
-        """Take the oldest chunk that still counts and whose partition is not paused.
+        """Take the oldest valid chunk whose partition is not paused.
 
         `only`: the partitions to take from; None: any partition.
         """
@@ -50,7 +50,8 @@ class ChunkQueue:
                 self.size_bytes -= len(chunk.records)
                 state.buffered -= 1
                 found = state, chunk
-        # Put back in front, not behind: a paused partition may have another chunk further back.
+        # It is put back at the front, because a paused partition may have another chunk further
+        # back.
         self._entries.extendleft(reversed(passed))
         return found
 

@@ -1,7 +1,7 @@
-"""The commits of a consumer: on demand, and automatic ones from poll to poll (CO-4).
+"""Performs a consumer's commits: on demand, and automatically from poll to poll (CO-4).
 
-Commits of one consumer reach the coordinator one after another, in the order of the calls, so an
-older position never overwrites a newer one.
+A consumer's commits reach the coordinator one after another, in the order of the calls, so an older
+position never overwrites a newer one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 WhenCommitted = Callable[[dict[TopicPartition, OffsetAndMetadata], BarnabasError | None], None]
-"""The callback of a commit: called with the offsets, and the error if the commit failed."""
+"""The callback for a commit, called with the offsets, and with the error if the commit failed."""
 
 
 def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -70,7 +70,7 @@ class Commits:
         self._assignment = assignment
         self._clock = cluster.seams.clock
         self._commits_itself = config.enable_auto_commit
-        self._line = asyncio.Lock()  # orders the commits in the background like the calls
+        self._line = asyncio.Lock()  # keeps background commits in the order of the calls
         self._running: dict[asyncio.Task[None], None] = {}
         self._settling: asyncio.Task[None] | None = None
         self._refusals = RetryLog()
@@ -79,7 +79,8 @@ class Commits:
         self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)
         """Returns the group. Raises CommitFailed or RebalanceInProgress if it cannot commit."""
         self.on_refused: Callable[[GroupMetadata, KafkaError], None] = lambda who, error: None
-        """Called if the coordinator refused the member's generation; may raise a better error."""
+        """Called if the coordinator refused the member's generation; it may raise a better
+        error."""
         self.on_committed: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], None] | None = (
             None
         )
@@ -112,7 +113,7 @@ class Commits:
         wanted = self._positions() if offsets is None else as_offsets(offsets)
         if timeout_ms is None:
             timeout_ms = self._cluster.config.default_api_timeout_ms
-        # Commits in the background were called earlier, so they reach the coordinator first.
+        # Background commits were requested earlier, so they reach the coordinator first.
         await self._idle()
         if self._settling is not None:
             await shielded(asyncio.gather(self._settling, return_exceptions=True))
@@ -150,7 +151,7 @@ class Commits:
     async def _outcome(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> tuple[list[TopicPartition], BarnabasError | None]:
-        """Attempt a commit, in order; returns the unknown partitions and the error of the rest."""
+        """Attempt a commit, in order; returns the unknown partitions and the error for the rest."""
         try:
             async with self._line:
                 return await self._attempt(offsets), None
@@ -163,7 +164,7 @@ class Commits:
     async def _attempt(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> list[TopicPartition]:
-        """Attempt a commit; returns the partitions that do not exist and so have no offset now."""
+        """Attempt a commit; returns the partitions that do not exist and so have no offset."""
         if not offsets:
             return []
         who = self.who()
@@ -187,7 +188,8 @@ class Commits:
     # ---- automatic ----
 
     def auto_commit(self) -> None:
-        """Commit, if due, at the start of a poll: earlier polls' records are processed."""
+        """Commit, if due, at the start of a poll, when the records of earlier polls are
+        processed."""
         now_ms = self._clock.monotonic_ms()
         if not self._commits_itself or now_ms < self._due_ms:
             return
@@ -215,11 +217,12 @@ class Commits:
         self._commits_itself = False
 
     async def settle(self, deadline_ms: int | None = None) -> bool:
-        """Wait for commits under way, then auto commit the rest, before partitions are revoked.
+        """Wait for ongoing commits, then auto commit the rest, before partitions are revoked.
 
-        Returns False if that is not done by the deadline; the next call continues to wait.
+        Returns False if this is not done by the deadline; the next call continues to wait.
         """
-        # A separate task: a poll that runs out of time returns, and must not end the commit.
+        # This is a separate task, because a poll that runs out of time must return without ending
+        # the commit.
         if self._settling is None:
             self._settling = self._cluster.tasks.start("the last commit", self._settle())
         settling = self._settling
@@ -245,7 +248,7 @@ class Commits:
                 self._on_accepted(wanted, unknown)
             except BarnabasError as error:
                 _log.warning("auto commit of %s failed: %s", counted(len(wanted), "offset"), error)
-        # Other members may commit in these partitions until they come back.
+        # Other members may commit offsets for these partitions until the partitions come back.
         self._committed.clear()
 
     def _on_accepted(
@@ -253,7 +256,7 @@ class Commits:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         unknown: Sequence[TopicPartition],
     ) -> None:
-        """Record the offsets that an auto commit wrote, and log the unknown partitions."""
+        """Record the offsets that an auto commit stored, and log the unknown partitions."""
         refused = frozenset(unknown)
         self._note({name: at for name, at in offsets.items() if name not in refused})
         now_ms = self._clock.monotonic_ms()
@@ -272,14 +275,15 @@ class Commits:
     def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the positions, leaving out topics that are known to be deleted.
 
-        A commit names topics, not their ids: in a new topic of the same name it would hide the
+        A commit names topics, not their ids. In a new topic of the same name, it would hide the
         records before the offset from the whole group.
         """
         self.follow_topics()
         return positions(self._assignment)
 
     def forget(self, name: TopicPartition) -> None:
-        """Forget the partition's committed offset: the partition now belongs to another topic."""
+        """Forget the partition's committed offset, because the partition now belongs to another
+        topic."""
         self._committed.pop(name, None)
 
     def start_at(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -291,8 +295,8 @@ class Commits:
             self._committed[name] = each.offset
 
     async def _idle(self) -> None:
-        """Return when no commit is under way in the background."""
-        # A finished commit leaves the list one turn later; awaiting it would not yield a turn.
+        """Return when no background commit is in progress."""
+        # A finished commit leaves the list one turn later, and awaiting it would not yield a turn.
         while under_way := [task for task in self._running if not task.done()]:
             await shielded(asyncio.gather(*under_way, return_exceptions=True))
 

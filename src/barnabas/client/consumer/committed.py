@@ -1,6 +1,6 @@
 """Reads and writes a group's offsets at its coordinator (CO-4).
 
-A committed offset is the offset of the next record to read: the last processed record's plus one.
+A committed offset is the offset of the next record to read, one above the last processed record's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from barnabas.protocol.messages.offset_fetch import (
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitPartition
 from barnabas.types import TopicPartition, by_topic
 
-_MANY_FROM = 8  # the first OffsetFetch for several groups (KIP-709)
+_MANY_FROM = 8  # the first OffsetFetch version for several groups (KIP-709)
 _STABLE_FROM = 7  # ... and for offsets that no open transaction will change (KIP-447)
 _MOST_SHOWN = 3  # partitions in an error's message
 
@@ -89,8 +89,8 @@ async def fetch_committed(
             OffsetFetchTopic(name=topic, partition_indexes=numbers)
             for topic, numbers in by_topic(partitions).items()
         ]
-    # The version decides the request's form, so the channel is opened first; `call` uses the same
-    # one.
+    # The version determines the request's form, so the channel is opened first; `call` uses the
+    # same channel.
     version = (await coordinators.channel(group_id)).version(OFFSET_FETCH)
     request = OffsetFetchRequest(require_stable=require_stable and version >= _STABLE_FROM)
     if version >= _MANY_FROM:
@@ -154,7 +154,7 @@ def unknown_partitions(
     unknown: Sequence[TopicPartition],
     consequence: str = "all other offsets were committed",
 ) -> KafkaError:
-    """Return the error for a commit of partitions that do not exist."""
+    """Return the error for a commit to partitions that do not exist."""
     shown = ", ".join(map(str, unknown[:_MOST_SHOWN]))
     rest = f" and {len(unknown) - _MOST_SHOWN} more" if len(unknown) > _MOST_SHOWN else ""
     return broker_error(
@@ -185,7 +185,7 @@ def raise_first(
 ) -> None:
     """Raise the error of the first partition that has one; permanent errors take precedence.
 
-    After a retriable error the caller would repeat the request and never see the permanent one.
+    After a retriable error, the caller would repeat the request and never see the permanent error.
     """
     _raise_first(coordinators, group_id, _error_codes(topics))
 

@@ -1,8 +1,8 @@
-"""One partition's part of a fetch response, and the records in it. Pure.
+"""Reads one partition's part of a fetch response, and the records in it. Pure.
 
-A chunk consists of whole batches, because brokers send whole batches; so the first batch may begin
-before the requested offset. With `read_committed` the records of aborted transactions are left out:
-the broker lists the aborted producers and where each aborted transaction began; the abort marker in
+Brokers send whole batches, so a chunk consists of whole batches, and the first may begin before the
+requested offset. With `read_committed`, the records of aborted transactions are left out: the
+broker lists the aborted producers and where each aborted transaction began, and the abort marker in
 the data ends it (KIP-98).
 """
 
@@ -70,7 +70,7 @@ class FetchedBytes(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """The point up to which a chunk's batches were taken."""
+    """The point up to which a chunk's batches have been taken."""
 
     end: int
     next_offset: int
@@ -108,15 +108,15 @@ class Chunk:
         self.aborted = tuple(aborted)
 
     def _end_of_order(self, records: memoryview, high_watermark: int) -> int:
-        """Find the end of the intact batches with plausible offsets; `next_offset` follows them.
+        """Find the end of the intact batches with plausible offsets, which `next_offset` follows.
 
         No checksum covers a batch's length and base offset. Compaction leaves gaps, but batches
-        never overlap, and no batch is above the high watermark. So a batch after a gap counts if
-        the next batch agrees. The last batch after a gap is left to the next fetch, which begins
-        with it. Raises CorruptData if the first batch is damaged.
+        never overlap, and no batch is above the high watermark. So a batch after a gap is accepted
+        if the next batch is consistent with it. If the last batch follows a gap, it is left to the
+        next fetch, which begins with it. Raises CorruptData if the first batch is damaged.
         """
         end, reason = 0, ""
-        before: _Taken | None = None  # up to a batch that follows a gap and is in doubt
+        before: _Taken | None = None  # up to a doubtful batch that follows a gap
         try:
             for position, header in iterate_batches(records):
                 base_offset, last_offset = header.base_offset, header.last_offset
@@ -133,8 +133,8 @@ class Chunk:
                     reason = f"offset {base_offset} cannot follow {self.next_offset - 1}"
                     break
                 before, reason = None, ""
-                # A gap: either compaction made it or the batch's offset is damaged. The next batch
-                # decides.
+                # This is a gap: either compaction made it, or the batch's offset is damaged. The
+                # next batch decides.
                 if base_offset > self.next_offset:
                     before = _Taken(end, self.next_offset, self.last_epoch)
                 end = position + header.size_bytes
@@ -202,7 +202,7 @@ class Chunk:
                     strict=False,
                 )
                 found += map(_new_record, rows)
-                # Brokers send whole batches: the first batch may begin before the position.
+                # Brokers send whole batches, so the first batch may begin before the position.
                 if header.base_offset < self.offset:
                     del found[: self.offset - header.base_offset]
                 return

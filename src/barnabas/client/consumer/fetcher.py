@@ -8,12 +8,12 @@ With `client.rack` a leader may name a follower to read from instead (KIP-392). 
 for `metadata.max.age.ms`, or until it fails; then the leader is asked again. The leader would keep
 naming an unreachable follower, so for a while it is asked without the rack.
 
-`queued.max.messages.kbytes` bounds all data that has been fetched but not yet polled. The largest
-possible response is reserved before a request; if there is no room, no request is sent ahead. For a
-waiting user a fetch is sent in any case. If necessary, the data buffered for paused partitions
-makes room for it and is refetched later.
+`queued.max.messages.kbytes` limits all data that has been fetched but not yet polled. Room for the
+largest possible response is reserved before a request; without room, no request is sent ahead. If
+the user is waiting, a fetch is sent in any case: if necessary, data buffered for paused partitions
+is dropped to make room, and refetched later.
 
-A doubtful position is validated at its leader before that broker gets any fetch.
+A doubtful position is validated at its leader before that broker is sent any fetch.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Requested = list[tuple[AssignedPartition, int, int]]  # state, its generation, f
 
 
 class _Preferred(NamedTuple):
-    """A follower to read from, and until when."""
+    """A follower to read from, and the time until which to use it."""
 
     broker_id: int
     until_ms: int
@@ -87,7 +87,7 @@ class Fetcher:
         self._leaders_only_until_ms = 0
         self._followed = 0  # the metadata generation of the leaders in use
         self._leaderless: list[AssignedPartition] = []  # paused until new metadata
-        self._reserved_bytes = 0  # for the responses of fetches in flight
+        self._reserved_bytes = 0  # for the responses to fetches in flight
         self.chunks = ChunkQueue()
         cluster.metadata.add_listener(self._resume_leaderless)
         self.on_new_topic: Callable[[TopicPartition], None] = lambda name: None
@@ -109,7 +109,7 @@ class Fetcher:
                 self._follow(state)
 
     def send_fetches(self, *, ahead: bool = False) -> None:
-        """Send a fetch to each broker whose partitions want more, unless a fetch is in flight.
+        """Send a fetch to each broker whose partitions want more, unless one is already in flight.
 
         With `ahead` it fetches only records that are known to exist. The broker would park a
         request for future records, and so delay the partitions that the user reads next.
@@ -146,7 +146,7 @@ class Fetcher:
                 # A fetch sent first would be parked and delay the validation (KIP-320).
                 work = self._work(node, doubtful, self._truncation.settle)
             else:
-                # A larger batch still comes, alone (KIP-74).
+                # A larger batch still arrives, but alone (KIP-74).
                 each = self._config.max_partition_fetch_bytes
                 most = max(room // len(by_node), each)
                 most = min(most, self._config.fetch_max_bytes, len(states) * each)
@@ -165,8 +165,8 @@ class Fetcher:
         for state in self._assignment:
             if now_ms < state.not_before_ms < wake_ms and not state.fetching:
                 wake_ms = state.not_before_ms
-        # Not cleared before the wait: anything that arrived since the last check ends it
-        # immediately.
+        # It is not cleared before the wait, so that anything that arrived since the last check ends
+        # the wait immediately.
         try:
             async with asyncio.timeout(max(wake_ms - now_ms, 0) / 1000):
                 await self._arrived.wait()
@@ -176,7 +176,7 @@ class Fetcher:
         return True
 
     def wake(self) -> None:
-        """End the wait: a position has been found, or its look-up has failed."""
+        """End the wait, because a position has been found or its look-up has failed."""
         self._arrived.set()
 
     def raise_error(self) -> None:
@@ -231,7 +231,7 @@ class Fetcher:
             self._start_in_new_topic(state)
 
     def _start_in_new_topic(self, state: AssignedPartition) -> None:
-        """CO-5: start from the beginning, because the topic was deleted and recreated.
+        """Start from the beginning, because the topic was deleted and recreated (CO-5).
 
         No record of the new topic has been read yet. Its log may already be longer than the old
         position, which would hide its beginning.
@@ -354,8 +354,8 @@ class Fetcher:
                 if key not in by_partition:
                     continue
                 state, generation, offset = by_partition[key]
-                # The user called seek since the request, or a rebalance happened: the records are
-                # outdated.
+                # Since the request, the user called seek or a rebalance happened, so the records
+                # are outdated.
                 if not state.is_current(generation):
                     continue
                 if data.error_code:
@@ -383,8 +383,8 @@ class Fetcher:
             state.error = error
             return
         if not chunk.records:
-            # Only a torn batch. A broker with KIP-74 sends the first batch whole, whatever the
-            # limits; with an older broker the user has to raise the limit.
+            # The response holds only a torn batch. A broker with KIP-74 sends the first batch
+            # whole, whatever the limits; with an older broker, the user has to raise the limit.
             state.error = MessageTooLarge(
                 f"the batch at offset {offset} of {state.topic_partition} is larger than "
                 f"{self._config.max_partition_fetch_bytes} bytes: raise max.partition.fetch.bytes"
@@ -403,7 +403,8 @@ class Fetcher:
         elif kind is OffsetOutOfRange:
             self._out_of_range(state, offset)
         elif kind is CorruptMessage:
-            # As in Java: another fetch would find it again, and only the user may skip records.
+            # As in Java, this is final: another fetch would find it again, and only the user may
+            # skip records.
             subject = f"fetching from offset {offset} of {state.topic_partition}"
             state.error = broker_error(code, subject, "the stored batch is damaged; seek past it")
         elif kind.retriable:
@@ -413,7 +414,7 @@ class Fetcher:
             state.error = broker_error(code, f"fetching from {state.topic_partition}")
 
     def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
-        """CO-5: handle an out-of-range position once the leader confirms it in new metadata.
+        """Handle an out-of-range position once the leader confirms it in new metadata (CO-5).
 
         A leader that does not know its successor refuses offsets that the successor has written.
         """
@@ -422,7 +423,7 @@ class Fetcher:
         if state.position < state.fetch_offset:
             self._pause(state)  # the buffered records come first; then the partition is refetched
         elif state.refused_in in (-1, metadata.view.generation):
-            # Not before new metadata confirms that this broker still leads the partition.
+            # This waits until new metadata confirms that this broker still leads the partition.
             state.refused_in = metadata.view.generation
             metadata.track([state.topic_partition.topic])
             metadata.request_refresh()
@@ -443,7 +444,7 @@ class Fetcher:
             state.seek_by(reset)
 
     def _resume_leaderless(self) -> None:
-        """End the backoff of partitions waiting for a leader, because the metadata is new."""
+        """End the backoff of partitions that wait for a leader, because the metadata is new."""
         for state in self._leaderless:
             state.not_before_ms = 0
         if self._leaderless:

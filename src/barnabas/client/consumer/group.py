@@ -1,4 +1,4 @@
-"""A consumer's part in its group: it reads the partitions that the group assigns to it.
+"""Carries out a consumer's part in its group: it reads the partitions that the group assigns.
 
     poll: still a member, nothing changed?  -> read on
           else: commit, call the listener, revoke everything -> join -> take the assignment
@@ -132,7 +132,7 @@ class Group:
         # exchange, join.
         while True:
             if membership.is_fenced:
-                # Another consumer has this name and these partitions: they are lost (KIP-345).
+                # Another consumer has this name and these partitions, so they are lost (KIP-345).
                 await self._give_up()
                 membership.check_fenced()
             if membership.error is not None:
@@ -167,8 +167,8 @@ class Group:
         try:
             assigned = joining.result()
         except MEMBERSHIP_OVER as error:
-            # Only if it kept partitions: others read them now, so the listener is called with them
-            # as lost, and the next turn joins as a new member.
+            # This happens only if it kept partitions. Others read them now, so the listener is told
+            # that they are lost, and the next turn joins as a new member.
             _log.warning("group %r: partitions are lost: %s", self._group_id, error)
             await self._give_up()
             return
@@ -211,7 +211,8 @@ class Group:
             timeout_ms = self._cluster.config.default_api_timeout_ms
             await self._cluster.persist(lambda: self._look(subscription), timeout_ms)
         self._joined_for = subscription.names
-        # Only now, and not at a later join: a deleted topic must stay deleted.
+        # This is done only now, and not at a later join, because a deleted topic must remain
+        # deleted.
         create, self._may_create = self._may_create, False
         self._cluster.metadata.hold(subscription.names, create=create)
         owned = self._assignment.names()
@@ -324,7 +325,8 @@ class Group:
         return self._membership.metadata
 
     def _on_commit_refused(self, who: GroupMetadata, error: KafkaError) -> None:
-        """Judge a refused commit; if a rebalance has overtaken it, that is the only reason."""
+        """Judge a refused commit; if a rebalance has overtaken it, the rebalance is the only
+        reason."""
         membership = self._membership
         is_overtaken = membership.is_member and who != membership.metadata
         if self._joining is not None or is_overtaken:
@@ -367,8 +369,8 @@ class Group:
 
     async def _look(self, subscription: Subscription) -> None:
         """Look up the topics that match the pattern now."""
-        # All topics: in the classic protocol the client matches the pattern, and brokers do not
-        # know it.
+        # All topics are requested: in the classic protocol the client matches the pattern, which
+        # brokers do not know.
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         response = await self._cluster.call_any(METADATA, request, MetadataResponse)
         known = {

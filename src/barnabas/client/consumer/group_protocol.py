@@ -50,7 +50,7 @@ class GroupMember(NamedTuple):
 class Held(NamedTuple):
     """The partitions that a joining member had, and those that it still owns."""
 
-    had: Sequence[TopicPartition] = ()  # by its last assignment
+    had: Sequence[TopicPartition] = ()  # according to its last assignment
     generation: int = -1  # of that assignment; -1: none
     owned: Sequence[TopicPartition] = ()  # empty with the eager protocol
 
@@ -95,7 +95,7 @@ def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember
     _, subscription = decode_consumer_protocol(ConsumerProtocolSubscription, member.metadata)
     owned, generation = subscription.owned_partitions, subscription.generation_id
     if assignor == STICKY:
-        # The eager sticky assignor puts them in its user data: see the module's docstring.
+        # The eager sticky assignor puts them in its user data; see the module's docstring.
         had = _decode_user_data(subscription.user_data)
         owned, generation = had.previous_assignment, had.generation
     return GroupMember(

@@ -86,7 +86,8 @@ class Lookups:
         Raises:
             UnknownTopicOrPartition: the topic does not exist; the call does not create it.
         """
-        # Forgotten first, so that a broker is asked: the view may be as old as metadata.max.age.ms.
+        # The topic is forgotten first, so that a broker is asked: the view may be as old as
+        # metadata.max.age.ms.
         self._cluster.metadata.forget(arguments.topic_name(topic))
         view = await self._cluster.metadata.topic(topic, self._api_timeout_ms, create=False)
         return list(view.partitions)

@@ -1,14 +1,15 @@
-"""One consumer's membership in its group: joining, staying alive, leaving (the classic protocol).
+"""Manages a consumer's membership in its group: joining, staying alive and leaving (classic
+protocol).
 
     join:  JoinGroup (waits for the other members) -> leader: assign -> SyncGroup -> partitions
     then:  Heartbeat every heartbeat.interval.ms, independent of the user's calls
 
-Invariant: a generation counts until the coordinator ends it; commits and heartbeats of an ended
+Invariant: a generation is valid until the coordinator ends it. Commits and heartbeats of an ended
 generation are refused, so no partition has two readers that the group knows of. `group` revokes
-partitions and calls the listener. With the eager protocol a member owns nothing while it joins.
-With the cooperative protocol it keeps its partitions until an assignment removes them (KIP-429). So
-a join that finds the membership over raises instead of joining as a new member: those partitions
-are lost.
+partitions and calls the listener. With the eager protocol, a member owns nothing while it joins.
+With the cooperative protocol, it keeps its partitions until an assignment removes them (KIP-429). A
+join that finds the membership over therefore raises instead of joining as a new member, because
+those partitions are lost.
 """
 
 from __future__ import annotations
@@ -71,11 +72,11 @@ _LEAVE_S = 1.0  # how long to wait for a response to LeaveGroup
 _NO_GENERATION = -1
 
 CountPartitions = Callable[[Sequence[str]], Awaitable[dict[str, int]]]
-"""Counts the partitions of these topics, for the leader; unknown topics are left out."""
+"""Counts the partitions of these topics for the leader; unknown topics are left out."""
 
 
 class Membership:
-    """One member's identity in its group, and the requests that get, keep and end it."""
+    """Holds a member's identity in its group, and sends the requests that get, keep and end it."""
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class Membership:
 
     @property
     def is_cooperative(self) -> bool:
-        """A cooperative member keeps its partitions while it joins (KIP-429).
+        """This is true if the member keeps its partitions while it joins (KIP-429).
 
         All of its assignors must be cooperative, as in Kafka: an eager assignor, which may be
         chosen next time, reassigns partitions without asking who owns them.
@@ -143,7 +144,7 @@ class Membership:
             self._on_news()
 
     def lose(self, error: KafkaError) -> None:
-        """End the membership here, as the group has done: its partitions have other readers."""
+        """End the membership here, as the group has done: its partitions now have other readers."""
         if isinstance(error, FencedInstanceId):
             self._fence()
             return
@@ -233,7 +234,7 @@ class Membership:
             return assigned
 
     def _forget(self, error: BarnabasError, *, keep_generation: bool) -> None:
-        """Drop the parts of the identity that an error ends."""
+        """Drop the parts of the identity that an error invalidates."""
         if isinstance(error, UnknownMemberId):
             self._member_id = ""
         is_passing = isinstance(error, Unreachable | RebalanceInProgress) or (
@@ -259,7 +260,7 @@ class Membership:
             ],
             reason=reason or None,
         )
-        # The coordinator responds when all members have joined or the rebalance timeout is over.
+        # The coordinator responds when all members have joined or the rebalance timeout has passed.
         # The timeout is max.poll.interval.ms, the longest time that a member may process between
         # polls (KIP-62).
         wait_ms = max(
@@ -338,7 +339,7 @@ class Membership:
 
         An unanswered heartbeat changes nothing: `max.poll.interval.ms` does not wait for it.
         """
-        # Two tasks: one sends heartbeats, and this one watches the polls.
+        # Two tasks run: one sends heartbeats, and this one watches the polls.
         beating = asyncio.create_task(self._beat())
         try:
             while not self._is_poll_overdue():
@@ -370,7 +371,8 @@ class Membership:
             try:
                 await self._heartbeat()
             except RebalanceInProgress:
-                # Still a member, and known: the heartbeats keep it alive until the next poll joins.
+                # It is still a known member, which the heartbeats keep alive until the next poll
+                # joins.
                 self.ask_rejoin("the group is rebalancing")
             except (UnknownMemberId, IllegalGeneration, FencedInstanceId) as error:
                 self.lose(error)
@@ -380,11 +382,13 @@ class Membership:
                     self.lose(error)
                     self.error = error
                     return
-                # Earlier than the next heartbeat is due, because session.timeout.ms is running.
+                # This comes before the next heartbeat is due, because session.timeout.ms is
+                # running.
                 _log.info("group %r: %s", config.group_id, error)
                 pause_ms = self._cluster.config.retry_backoff_ms
                 continue
-            # Measured from when it was sent: a slow response must not stretch the interval.
+            # The interval is measured from the sending, so that a slow response does not stretch
+            # it.
             next_ms = sent_at_ms + config.heartbeat_interval_ms
             pause_ms = max(next_ms - self._clock.monotonic_ms(), 0)
 
@@ -403,7 +407,7 @@ class Membership:
         self._coordinators.check(group_id, answer.error_code)
 
     async def _leave_overdue(self) -> None:
-        """Leave: the user has taken too long between two polls (KIP-62)."""
+        """Leave, because the user has taken too long between two polls (KIP-62)."""
         limit_ms = self._config.max_poll_interval_ms
         reason = (
             f"no poll within {limit_ms} ms (max.poll.interval.ms): process faster, raise it, or "
@@ -426,7 +430,8 @@ class Membership:
         self._joins_at.hang_up(self._config.group_id)
 
     async def leave(self, reason: str) -> None:
-        """Stop the heartbeats; a dynamic member leaves its group, a static member may come back."""
+        """Stop the heartbeats; a dynamic member leaves its group, while a static one may come
+        back."""
         await self._stop_heart()
         await self._send_leave(reason)
         self._member_id = ""
@@ -437,7 +442,7 @@ class Membership:
         self.error = None
 
     async def _send_leave(self, reason: str) -> None:
-        """Send LeaveGroup, best effort: without it the session times out.
+        """Send LeaveGroup as a best effort: without it, the session times out.
 
         A coordinator that does not respond still reads it later; nothing depends on when.
         """

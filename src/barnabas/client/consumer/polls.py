@@ -1,4 +1,4 @@
-"""The polls of a consumer, which bring records to its user in every form.
+"""Implements a consumer's polls, which bring records to its user in every form.
 
     poll -> auto commit -> rebalance, if one is due -> buffered records, else fetch and wait
 
@@ -59,7 +59,7 @@ class Polls(Lookups):
         self._nap: asyncio.Timeout | None = None  # around a wait that the group may end
         self._credit = 0  # records that an iteration may take before its next poll
         self._has_started = False
-        self._has_source = False  # whether anything was ever subscribed to or assigned
+        self._has_source = False  # true once anything was subscribed to or assigned
         self._is_closed = False  # no further polls
         self._has_ended = False  # `close` was called
 
@@ -157,7 +157,7 @@ class Polls(Lookups):
 
         A poll is due after `max.poll.records` records. Needs no event loop.
         """
-        # Inside a poll, such as another task's, the chunk in use may be given back at any time.
+        # During a poll, such as another task's, the chunk in use may be given back at any time.
         if self._credit <= 0 or self._reading is None or self._poller is not None:
             return None
         record = self._reading.next_record()
@@ -303,7 +303,7 @@ class Polls(Lookups):
             self._cluster.tasks.check()
             if not await self._is_settled(deadline_ms):
                 return take()  # time is up; buffered records of kept partitions are returned
-            # Before anything is returned: a new leader makes positions doubtful (KIP-320).
+            # This precedes any return, because a new leader makes positions doubtful (KIP-320).
             self._fetcher.follow_leaders()
             found = take()
             if found:
@@ -313,7 +313,7 @@ class Polls(Lookups):
                 return take()
 
     async def _is_settled(self, deadline_ms: int) -> bool:
-        """Settle the rebalance that is due, if any. Returns False if time is up before that."""
+        """Settle the rebalance that is due, if any. Returns False if time is up first."""
         if self._group is None or not self._group.is_subscribed:
             return True
         return await self._group.poll(deadline_ms)
@@ -322,7 +322,8 @@ class Polls(Lookups):
         """Look up missing positions, fetch the others and wait; returns False if time is up."""
         self._positions.look_up(self._assignment)
         self._fetcher.send_fetches()
-        # A timeout without an end, which `_wake` sets: cheaper than a task for each wait.
+        # This is a timeout without an end, which `_wake` sets; it is cheaper than a task for each
+        # wait.
         try:
             async with asyncio.timeout(None) as self._nap:
                 return await self._fetcher.wait(deadline_ms)
@@ -332,7 +333,7 @@ class Polls(Lookups):
             self._nap = None
 
     def _wake(self) -> None:
-        """End the wait for records: the group needs this consumer."""
+        """End the wait for records, because the group needs this consumer."""
         if self._nap is not None and not self._nap.expired():
             self._nap.reschedule(asyncio.get_running_loop().time())
 
@@ -374,7 +375,7 @@ class Polls(Lookups):
 
     def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
         """Return a fetched chunk of each partition; if there are none, raise a pending error."""
-        # Part of a chunk cannot be returned as bytes, so the rest of it is refetched.
+        # Part of a chunk cannot be returned as bytes, so the rest is refetched.
         for reading in (*self._set_aside, *filter(None, [self._reading])):
             reading.give_back()
         self._reading = None

@@ -1,10 +1,10 @@
-"""Finds the positions at which a consumer starts: its group's, or those of a rule (CO-5).
+"""Finds the positions at which a consumer starts: its group's offsets, or those of a rule (CO-5).
 
-For polls each partition is looked up independently: one request to the coordinator for all
+For polls, partitions are looked up independently: one request goes to the coordinator for all
 partitions that start at the group's offsets, and one to each leader for the others, all
 concurrently. A partition that lacks its topic, a leader or an answer does not delay the others. It
-is retried after the backoff, or as soon as the metadata is new; meanwhile polls return the records
-that have arrived. The next poll raises an error that does not pass by itself.
+is retried after the backoff, or as soon as the metadata is new; meanwhile, polls return the records
+that have arrived. The next poll raises any error that is not transient.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Sought(NamedTuple):
 
 
 class Positions:
-    """Looks up where to start, for polls in the background and for waiting callers."""
+    """Looks up where to start, in the background for polls and directly for waiting callers."""
 
     def __init__(
         self, cluster: Cluster, offsets: OffsetFinder, fetcher: Fetcher, auto_offset_reset: str
@@ -104,7 +104,8 @@ class Positions:
             self._begin(f"a look-up of offsets at {node}", those, self._start_by_rule(node, those))
 
     def _needs_metadata(self, state: AssignedPartition) -> bool:
-        """Return whether to ask for its leader; if not, it waits for its topic or has an error."""
+        """Return whether to ask for its leader; otherwise, it waits for its topic or has an
+        error."""
         metadata = self._cluster.metadata
         name = state.topic_partition
         topic = metadata.view.topics.get(name.topic)
@@ -126,7 +127,7 @@ class Positions:
         if self._is_news(state, kind):
             self._warn(state, reason(kind))
         if kind is UnknownTopicOrPartition and metadata.is_awaited(name.topic):
-            # Metadata looks for the topic by itself, at the pace of the backoff; `_resume` ends the
+            # Metadata keeps looking for the topic at the pace of the backoff; `_resume` ends the
             # wait.
             self._pause(state)
             self._waiting.append(state)
@@ -146,7 +147,7 @@ class Positions:
                 for state, generation in those:
                     if state.sought_in == generation:
                         state.sought_in = -1
-            # Before a fetch is sent to the same leaders, which might delay the look-up.
+            # This precedes any fetch to the same leaders, which might delay the look-up.
             self.look_up(sought.state for sought in those if not sought.state.is_dropped)
             self._fetcher.wake()
 
@@ -195,7 +196,7 @@ class Positions:
         self._cluster.metadata.request_refresh()
 
     def _fail(self, state: AssignedPartition, error: BarnabasError) -> None:
-        """Give the next poll the error; later polls read the others until the backoff ends."""
+        """Give the error to the next poll; later polls read the others until the backoff ends."""
         state.error = error
         self._pause(state)
 
@@ -226,7 +227,7 @@ class Positions:
         Raises the error of a partition without a position, after `default.api.timeout.ms` at most.
         """
         await self._go_to_committed([state for state in states if state.reset == COMMITTED])
-        # Partitions without a committed offset now have the rule of auto.offset.reset.
+        # Partitions without a committed offset now follow the rule of auto.offset.reset.
         states = [state for state in states if state.reset is not None]
         for state in states:
             if state.reset == "none":
@@ -235,7 +236,7 @@ class Positions:
         generations = [state.generation for state in states]
         found = await self._offsets.find(timestamps, self._timeout_ms)
         for state, generation in zip(states, generations, strict=True):
-            # Otherwise the user has called seek meanwhile, which is newer than the answer.
+            # Otherwise, the user has called seek in the meantime, which is newer than the answer.
             if state.generation == generation:
                 at = found[state.topic_partition]
                 state.seek(at.offset, at.leader_epoch)

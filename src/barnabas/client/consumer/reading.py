@@ -1,4 +1,4 @@
-"""Gives the user a chunk piece by piece, and deserializes each record as it is returned. Pure.
+"""Returns a chunk to the user piece by piece, and deserializes each record as it is returned. Pure.
 
 Corrupt data and a failing deserializer become the partition's error, after the preceding records.
 The position stays at the record in question, so that the user can seek past it.
@@ -43,7 +43,7 @@ def deserialization(
 
 
 class Reading:
-    """A chunk being read, and how far the user has got."""
+    """Tracks a chunk being read, and how far the user has got."""
 
     __slots__ = ("_at", "_chunk", "_deserialize", "_generation", "_lists", "_records", "state")
 

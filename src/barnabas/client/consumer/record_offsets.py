@@ -1,8 +1,8 @@
-"""Finds the offsets at which partitions have records: not every offset has a record.
+"""Finds the offsets at which partitions have records, because not every offset has one.
 
-Transaction markers take offsets, compaction removes records but keeps their offsets, and a
-read_committed consumer does not get aborted records. So only the batches themselves show how many
-records lie in a range, or where the last ten begin.
+Transaction markers occupy offsets, compaction removes records without renumbering the others, and a
+read_committed consumer does not see aborted records. So only the batches themselves show how many
+records a range holds, or where the last ten begin.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def record_offsets(
     """
     found = {name: array("q") for name in spans}
     unread = {name: span for name, span in spans.items() if span.begin < span.end}
-    consumer.assign([])  # drops the old assignment with its pauses
+    consumer.assign([])  # drops the old assignment and its pauses
     consumer.assign(unread)
     for name, span in unread.items():
         consumer.seek(name, span.begin)
@@ -52,7 +52,8 @@ async def record_offsets(
         for name, answer in answers.items():
             _take_offsets(found[name], name, answer, unread[name].end)
         for name, span in list(unread.items()):
-            # Compares the position, which also advances if the range was deleted meanwhile.
+            # This compares the position, which also advances if the range was deleted in the
+            # meantime.
             is_over = await consumer.position(name) >= span.end
             if is_over or (most is not None and len(found[name]) >= most):
                 del unread[name]
@@ -64,10 +65,10 @@ async def record_offsets(
 async def last_records(
     consumer: Consumer, spans: Mapping[TopicPartition, Span], count: int
 ) -> dict[TopicPartition, int]:
-    """Return the offset of the `count`-th last record of each range; its begin if it has fewer.
+    """Return the offset of each range's `count`-th last record, or its begin if it has fewer.
 
-    Reads backwards, in ranges that double until there are enough records, so a long tail of aborted
-    records costs no more than its length. Assignment and errors are as in `record_offsets`.
+    It reads backwards, in ranges that double until they hold enough records, so a long tail of
+    aborted records costs no more than its length. Assignment and errors are as in `record_offsets`.
     """
     starts: dict[TopicPartition, int] = {}
     missing = dict.fromkeys(spans, count)

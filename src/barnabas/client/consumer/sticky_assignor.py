@@ -1,12 +1,13 @@
-"""The sticky assignor: balance first, then as few moves as possible (AS-4, AS-5; KIP-54).
+"""Implements the sticky assignor: balance first, then as few moves as possible (AS-4, AS-5;
+KIP-54).
 
-Works in three steps. Members keep their partitions. Each unassigned partition, those with the
-fewest subscribers first, goes to the subscriber with the fewest partitions. Then partitions move as
-long as that makes the distribution more even, if need be along a chain of members: A may have to
-give to B, which shares a topic with it, so that B can give to C. When no chain is left that ends at
-a member with two partitions fewer than the member where it starts, no assignment is more even (a
-semi-matching without a cost-reducing path is optimal). So the outcome is balanced for any
-subscriptions.
+It works in three steps. First, members keep their partitions. Next, each unassigned partition,
+starting with those that have the fewest subscribers, goes to the subscriber with the fewest
+partitions. Finally, partitions move as long as this makes the distribution more even, if necessary
+along a chain of members: A may have to give to B, which shares a topic with it, so that B can give
+to C. Once no chain ends at a member with at least two partitions fewer than the member where it
+starts, no assignment is more even (a semi-matching without a cost-reducing path is optimal). The
+outcome is therefore balanced for any subscriptions.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def withhold_moving(assignment: GroupAssignment, members: Sequence[GroupMember])
             claims[partition] = claims.get(partition, 0) + 1
     return {
         # Partitions that another member still claims are assigned in the next rebalance, which that
-        # member requests once it has revoked them (KIP-429).
+        # member requests after revoking them (KIP-429).
         member_id: [
             partition
             for partition in partitions
@@ -84,7 +85,7 @@ class _Distribution:
         return {partition: place for partition, place in owners.items() if place is not None}
 
     def keep(self) -> None:
-        """Leave each partition with its owner, if the owner still subscribes to the topic."""
+        """Leave each partition with its owner if the owner still subscribes to the topic."""
         subscribed = [frozenset(member.topics) for member in self.members]
         for partition, place in self._before.items():
             if partition.topic in subscribed[place]:
@@ -96,7 +97,8 @@ class _Distribution:
         # A heap by number of partitions for each set of subscribers. Numbers only grow, so an
         # outdated entry is too small and comes up early enough to be corrected.
         heaps: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-        # Topics with few subscribers first: the others can still even out the imbalance they leave.
+        # Topics with few subscribers come first: the others can still even out the imbalance that
+        # they leave.
         by_choice = sorted(self._topics, key=lambda topic: (len(self._subscribers[topic]), topic))
         for topic in by_choice:
             subscribers = self._subscribers[topic]
@@ -142,7 +144,7 @@ class _Distribution:
         """Return `giver`'s chain that moves the fewest kept partitions, and the members reached.
 
         The search is by cost: 0 for a partition that its holder did not have before, otherwise 1.
-        Topics are nodes too, since the holder of a partition of a topic can give it to any
+        Topics are also nodes, because the holder of a topic's partition can give it to any
         subscriber.
         """
         limit = len(self.held[giver]) - 2
@@ -170,15 +172,15 @@ class _Distribution:
             shelf = self._shelves[node]
             for each_topic in shelf.topics:
                 if each_topic not in done:
-                    # Free steps go in front and the others behind, so the queue stays in the order
-                    # of costs without being sorted.
+                    # Free steps go to the front and others to the back, so the queue remains
+                    # ordered by cost without being sorted.
                     put = queue.appendleft if each_topic in shelf.moved else queue.append
                     put((each_topic, node, each_topic))
         return [], {node for node in done if isinstance(node, int)}
 
     def _steps(self, giver: int, taker: int, came: Mapping[int, tuple[int, str]]) -> list[_Step]:
-        # From the end backwards, so that a member on the way gives before it gets, and does not
-        # pass on a partition that it has just received.
+        # The chain is applied from its end, so that a member along it gives before it receives, and
+        # does not pass on a partition that it has just received.
         steps: list[_Step] = []
         while taker != giver:
             source, topic = came[taker]
@@ -201,7 +203,8 @@ class _Distribution:
 class _Shelf:
     """A member's partitions by topic, and within a topic by the member that had them before.
 
-    A member may hold thousands and gives them away one by one; this avoids searching among them.
+    A member may hold thousands of partitions and gives them away one by one; this avoids searching
+    among them.
     """
 
     __slots__ = ("moved", "place", "topics")

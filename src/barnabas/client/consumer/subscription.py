@@ -1,4 +1,4 @@
-"""A consumer's subscription, and the listener for its partitions. Pure."""
+"""Defines a consumer's subscription, and the listener for its partitions. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RebalanceListener:
 
 def checked_listener(listener: object) -> None:
     """Raise TypeError unless the listener is a RebalanceListener or None."""
-    # Checked by its methods: a user's own class need not derive from ours.
+    # The check looks at its methods, because a user's own class need not derive from ours.
     names = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
     if listener is not None and not all(callable(getattr(listener, name, None)) for name in names):
         kind = type(listener).__name__

@@ -1,6 +1,6 @@
 """Decodes fetched records into an Arrow table column by column, without Python work per record.
 
-Needs pyarrow and numpy, which only this module imports, at the first `poll_arrow`; a frame also
+It needs pyarrow and numpy, which only this module imports, at the first `poll_arrow`; a frame also
 needs pandas.
 """
 
@@ -59,7 +59,7 @@ def _batches(
     from barnabas.records.columns import ALL_OFFSETS, iterate_columns
 
     with_headers = "headers" in schema.names
-    # The first batch may begin before the requested offset, since brokers send whole batches.
+    # The first batch may begin before the requested offset, because brokers send whole batches.
     found = iterate_columns(
         chunk.records,
         range(chunk.offset, ALL_OFFSETS.stop),

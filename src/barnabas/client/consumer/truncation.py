@@ -1,7 +1,8 @@
 """Asks leaders whether their logs still hold what a consumer has read (KIP-320).
 
 If a leader was elected without being in sync, or its disk lost the end of its log, the position's
-epoch ends below the position in that log. Reading on would skip the records written instead.
+epoch ends below the position in that log. To continue reading would skip the records written in
+their place.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Truncation:
     async def settle(self, node: BrokerAddress, states: list[AssignedPartition]) -> None:
         """Validate doubtful positions at this leader, and move those that its log cut off.
 
-        Makes one attempt: positions may stay doubtful. Raises Unreachable.
+        Makes one attempt, after which positions may still be doubtful. Raises Unreachable.
         """
         doubtful = [(state, state.generation) for state in states]
         try:

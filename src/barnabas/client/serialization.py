@@ -2,8 +2,8 @@
 
     value --serializer--> bytes on the wire --deserializer--> value
 
-A null (None) stays null and is never passed to either. The formats are those of Kafka's own classes
-of these names: numbers are big-endian, and a UUID is its text.
+A null (None) remains null and is never passed to either. The formats match Kafka's own classes of
+these names: numbers are big-endian, and a UUID is sent as text.
 """
 
 from __future__ import annotations

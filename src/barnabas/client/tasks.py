@@ -1,4 +1,4 @@
-"""Supervises the tasks of one client: a task that fails due to a bug fails the client, visibly.
+"""Supervises the tasks of one client; if a task fails due to a bug, the client fails visibly.
 
 A task handles expected errors itself. An unexpected error ends the task. It is logged once, and the
 listeners fail the client's obligations (records without an outcome, waiting callers) with the
@@ -24,7 +24,7 @@ _SLOW_S = 1.0
 
 
 class Tasks:
-    """The tasks of one client, and the first unexpected error of any of them."""
+    """Holds the tasks of one client, and the first unexpected error from any of them."""
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
@@ -54,7 +54,7 @@ class Tasks:
 
     @contextmanager
     def slow(self, what: str) -> Iterator[None]:
-        """Log once what a call is waiting for, if that takes longer than a second."""
+        """Log once what a call is waiting for if it takes longer than a second."""
         timer = asyncio.get_running_loop().call_later(
             _SLOW_S, _log.warning, "client %r: %s", self._client_id, what
         )

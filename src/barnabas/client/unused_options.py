@@ -1,8 +1,8 @@
 """Handles the options of Kafka's Java clients that these clients do not need.
 
 A properties file written for Kafka can be passed unchanged: an option that only tunes something
-these clients do differently is accepted with a warning. An option that would change behavior on
-which a user relies, above all security, is refused unless its value describes the behavior here.
+that these clients do differently is accepted with a warning. An option that would change behavior
+on which a user relies, above all security, is refused unless its value matches the behavior here.
 """
 
 from __future__ import annotations

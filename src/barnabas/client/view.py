@@ -1,8 +1,8 @@
-"""A client's view of the cluster: brokers, topics and leaders, from Metadata responses. Pure.
+"""Holds a client's view of the cluster: brokers, topics and leaders, from Metadata responses. Pure.
 
 A view is never changed, only replaced; its generation grows by one with each response. If two
-responses differ on a partition, the one with the higher leader epoch holds (KIP-320): a broker that
-lags behind must not send clients back to a deposed leader.
+responses differ on a partition, the one with the higher leader epoch wins (KIP-320), because a
+broker that lags behind must not send clients back to a deposed leader.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ClusterView(NamedTuple):
     errors: Mapping[str, int] = {}  # topic -> error code, for topics without a view
 
     def leader(self, topic_partition: TopicPartition) -> BrokerAddress | None:
-        """Return the partition's leader; None if it is unknown or there is none."""
+        """Return the partition's leader, or None if it has none or it is unknown."""
         partition = self._partition(topic_partition)
         return None if partition is None else self.nodes.get(partition.leader)
 
@@ -69,7 +69,7 @@ class ClusterView(NamedTuple):
         return self._replace(topics=topics, errors=errors)
 
     def after(self, response: MetadataResponse) -> ClusterView:
-        """Return the view after a response; topics that it does not mention stay unchanged."""
+        """Return the view after a response; topics that it does not mention are unchanged."""
         generation = self.generation + 1
         topics = dict(self.topics)
         errors = dict(self.errors)
@@ -112,8 +112,8 @@ def _topic_view(
             offline=tuple(partition.offline_replicas),
         )
         older = before.get(number)
-        # -1 is not an epoch; a broker older than KIP-320 sends it, and then the later response
-        # holds.
+        # -1 is not an epoch; a broker older than KIP-320 sends it, and the later response then
+        # wins.
         stale = older is not None and 0 <= view.leader_epoch < older.leader_epoch
         partitions[number] = older if older is not None and stale else view
     available = tuple(number for number, view in partitions.items() if view.leader >= 0)

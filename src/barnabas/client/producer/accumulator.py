@@ -6,10 +6,10 @@
                   |  `-- expire, fail_waiting --> failed
                   `------- put back in its old place, or split into its parts (KIP-126)
 
-Pure: `now_ms` is an argument, and nothing here waits. This module owns the memory bound
+The module is pure: `now_ms` is an argument, and nothing here waits. It owns the memory limit
 (`buffer.memory` counts appended records without an outcome), the rules for when a batch may be
 sent, and the idempotent producer's identity. Every appended record gets exactly one outcome. A
-failure does not guarantee that the record is not stored: after an unanswered attempt the client
+failure does not guarantee that the record is not stored: after an unanswered attempt, the client
 cannot know.
 """
 
@@ -44,19 +44,19 @@ from barnabas.types import TopicPartition
 
 _REMEMBERED_BATCHES = 5  # that the broker remembers, per producer and partition
 
-# An attempt refused with one of these errors appended nothing.
+# An attempt that was refused with one of these errors appended nothing.
 SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerEpoch)
 
 
 class Ready(NamedTuple):
-    """Names the partitions to send for, and the instant at which to ask again."""
+    """Names the partitions to send for, and the time at which to ask again."""
 
     queues: list[PartitionQueue]  # each has a batch that may be sent now
     next_ms: int | None  # when more may be ready, or expire, if nothing else happens
 
 
 class Statistics:
-    """Counts a producer's work per batch and request, never per record."""
+    """Counts a producer's work by batch and request, never by record."""
 
     __slots__ = (
         "acknowledged_batches",
@@ -117,13 +117,14 @@ class Accumulator:
         self._unfinished: dict[int, ProducerBatch] = {}  # by number
         self.statistics = Statistics()
         self.used_bytes = 0
-        self.flushing = 0  # how many flushes are waiting: no batch lingers then
+        self.flushing = 0  # the number of waiting flushes; no batch lingers meanwhile
         self.producer_id = -1
         self.producer_epoch = -1
         self.needs_producer_id = config.enable_idempotence
         self.is_transactional = bool(config.transactional_id)
         self.check_loop: Callable[[], None] = lambda: None
-        """Raises unless called where the producer runs; called once per batch, not per record."""
+        """Raises an error unless called where the producer runs; called once per batch, not per
+        record."""
 
     # ---- in ----
 
@@ -229,18 +230,18 @@ class Accumulator:
         return Ready(queues, next_ms)
 
     def _most_of(self, queue: PartitionQueue) -> int:
-        """Return the number of the partition's batches that may be in flight."""
+        """Return how many of the partition's batches may be in flight."""
         # A leader accepts any first sequence from a producer that it does not know, so the first
-        # batch goes alone: see the invariants of `partition_queue`.
+        # batch is sent alone; see the invariants of `partition_queue`.
         is_first = self._config.enable_idempotence and not queue.is_known
         return 1 if is_first else self._most_in_flight
 
     def _leaves_at_ms(self, queue: PartitionQueue, first: ProducerBatch) -> int:
         full = len(queue.waiting) > 1 or first.size_bytes >= self._config.batch_size
         full = full or not first.limit_bytes  # no record can join the batch
-        # A full buffer sends its batches: otherwise a long linger would block the caller.
+        # A full buffer sends its batches; otherwise, a long linger would block the caller.
         crowded = self.used_bytes + self._config.batch_size >= self._config.buffer_memory
-        # A retry waits for its backoff (`not_before_ms`), not for more records to join it.
+        # A retry waits for its backoff (`not_before_ms`), not for more records.
         if full or first.attempts or self.flushing or crowded:
             return 0
         return first.created_ms + self._config.linger_ms
@@ -279,10 +280,11 @@ class Accumulator:
         batch.complete(base_offset, log_append_time_ms)
 
     def fail_attempt(self, batch: ProducerBatch, error: BarnabasError, retry_at_ms: int) -> None:
-        """Take back a failed attempt: the batch is retried in order, or fails for good (PR-5).
+        """Take back a failed attempt; the batch is retried in order or fails for good (PR-5).
 
         If the broker's state is in doubt, or the broker does not accept our sequences, a new
-        producer id is needed: no batch is taken until none is in flight and `identify` was called.
+        producer id is needed: no batch is taken until none is in flight and `identify` has been
+        called.
         """
         queue = self._queues[batch.topic_partition]
         batch.last_failure = error
@@ -296,7 +298,7 @@ class Accumulator:
             # A batch that moved up while in flight was refused for its old sequence, which says
             # nothing about the new one.
             batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
-            # A batch that precedes an acknowledged batch is stored: the broker has merely forgotten
+            # A batch that precedes an acknowledged batch is stored; the broker has merely forgotten
             # it.
             if batch.is_out_of_order and batch.number < queue.last_acknowledged:
                 self.acknowledge(batch, -1, -1)
@@ -333,10 +335,10 @@ class Accumulator:
         if isinstance(error, Unreachable):
             return True
         if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
-            # The broker must answer with this error behind an older batch that must be retried or
-            # was refused, and also where it only remembers younger batches. Otherwise its state and
-            # ours differ, which requires a new identity. A transaction cannot change its identity
-            # half-way, so this error ends it.
+            # The broker must return this error for a batch behind an older one that must be retried
+            # or was refused, and also if it remembers only younger batches. Otherwise, its state
+            # and ours differ, which requires a new identity. A transaction cannot change its
+            # identity half-way, so this error ends it.
             if self._is_out_of_step(batch, queue, error):
                 self._lose_sequences(queue)
                 return not self.is_transactional
@@ -350,7 +352,8 @@ class Accumulator:
             # The other batches in flight may still be acknowledged, which would prove this batch
             # stored.
             return queue.is_out_of_step(batch)
-        # A transaction does not wait for such proof: a doubt ends it, and its abort settles all.
+        # A transaction does not wait for such proof: any doubt ends it, and its abort settles
+        # everything.
         moved_up = batch.sent_sequence != batch.base_sequence
         return not moved_up and queue.is_first_unacknowledged(batch)
 
@@ -382,8 +385,8 @@ class Accumulator:
         expired = []
         limit_ms = self._config.delivery_timeout_ms
         missing = "producer id yet" if self.needs_producer_id else "leader, no broker"
-        # Only waiting batches. A batch in flight comes back here after its response, or unanswered
-        # after request.timeout.ms, and is then too old to be retried.
+        # This concerns only waiting batches. A batch in flight comes back here after its response,
+        # or unanswered after request.timeout.ms, and is then too old to be retried.
         for queue in list(self._active.values()):
             while queue.waiting and queue.waiting[0].created_ms + limit_ms <= now_ms:
                 expired.append(queue.waiting[0])
@@ -400,7 +403,7 @@ class Accumulator:
         return count
 
     def fail_all(self, error: BarnabasError) -> None:
-        """Fail every batch, including those in flight: nothing is sent or received afterwards."""
+        """Fail every batch, including those in flight; nothing is sent or received afterwards."""
         for queue in self._queues.values():
             queue.waiting.clear()
             queue.in_flight.clear()

@@ -1,7 +1,7 @@
-"""A producer's batch of records for one partition.
+"""Defines a producer's batch of records for one partition.
 
 A batch is open (records are added), then closed (encoded once, sent, and on a retry resent with the
-same bytes), then done: acknowledged or failed. It is done exactly once. A split batch is done when
+same bytes), then done (acknowledged or failed). It is done exactly once. A split batch is done when
 its parts are, and each record has the outcome of its part. Pure: it neither waits nor reads a
 clock.
 """
@@ -79,7 +79,8 @@ class Identity(NamedTuple):
 
 SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 after the largest int32
 NUMBER_STEP = 2**32
-"""The distance between two batches' numbers: the parts of the first get the numbers in between."""
+"""The distance between two batches' numbers; the parts of a split batch get the numbers in
+between."""
 
 NO_IDENTITY = Identity(-1, -1)
 
@@ -139,7 +140,7 @@ class ProducerBatch:
         self.base_sequence = -1  # -1 until one is assigned
         self.sent_sequence = -1  # of the last request; base_sequence may have moved since
         self.identity = NO_IDENTITY  # the identity under which base_sequence was assigned
-        self.in_doubt = False  # an attempt failed without a definite outcome
+        self.in_doubt = False  # an attempt failed without a known outcome
         self.is_out_of_order = (
             False  # the last attempt was refused as out of order, though our order is right
         )
@@ -177,7 +178,7 @@ class ProducerBatch:
 
     @property
     def is_divisible(self) -> bool:
-        """Several records can be sent in parts, but a batch of `of_bytes` must stay whole."""
+        """This is true if the batch has several records and was not made by `of_bytes`."""
         return self.attempts > 0 and self.record_count > 1 and not self.is_whole
 
     def split(self) -> list[ProducerBatch]:
@@ -214,7 +215,8 @@ class ProducerBatch:
         return part
 
     def _part_done(self) -> None:
-        # The first error stands for the whole; each record has the outcome of its own part (`at`).
+        # The first error represents the whole batch; each record has the outcome of its own part
+        # (`at`).
         if all(part.done for part in self.parts):
             self.error = next((part.error for part in self.parts if part.error), None)
             self._finish()
@@ -261,7 +263,8 @@ class ProducerBatch:
             self._close()
             self.encoded = seal(self._with_identity(header, is_transactional), body)
         elif self.base_sequence >= 0:
-            # A batch before it was refused, so this one moved up; or the identity has changed.
+            # Either a batch before it was refused, so this one moved up, or the identity has
+            # changed.
             assert self.encoded is not None, "the batch is done"
             header = read_header(self.encoded)
             owned = self._with_identity(header, is_transactional)
@@ -307,7 +310,7 @@ class ProducerBatch:
         assert not self.done, "a batch has one outcome"
         self.done = True
         self._close()
-        # A Delivery that its user keeps must keep neither the bytes nor the producer.
+        # A Delivery that its user keeps must keep neither the bytes nor the producer alive.
         self.encoded = None
         self.check_loop = _on_any_loop
         callbacks, self._callbacks = self._callbacks, []

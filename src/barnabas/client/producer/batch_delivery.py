@@ -1,4 +1,4 @@
-"""Reports the outcome of all records of one call that share a batch, for callers that send many."""
+"""Reports the outcome of all records of a call that share a batch, for callers that send many."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ class BatchDeliveries:
         lists[1].append(delivery.index)
         self._count += 1
         if is_first:
-            # Only now: a batch that is already done reports immediately, and needs its first index.
+            # This happens only now, because a batch that is already done reports immediately and
+            # needs its first index.
             batch.when_done(lambda: self._done(batch))
 
     def _done(self, batch: ProducerBatch) -> None:

@@ -1,4 +1,4 @@
-"""Chooses the partitions of whole columns: as given, by key, or without a key (PR-2). Pure."""
+"""Chooses the partitions for whole columns: as given, by key, or without a key (PR-2). Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST: Final = 1_024  # bytes; longer keys are hashed one by one
 
 
 def given_partitions(partition: Any, count: int) -> Integers:
-    """Return the partition of each row, given as one number for all or one for each."""
+    """Return the partition of each row, given as one number for all rows or one for each."""
     numbers = whole_numbers(partition, count, "partition")
     if count and int(numbers.max()) > arguments.INT32_MAX:
         raise ValueError(f"partition: {numbers.max()} is not in 0 to {arguments.INT32_MAX}")
@@ -40,7 +40,7 @@ def chosen_partitions(
 
 
 def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: Integers) -> Integers:
-    """Give each partition as many rows as the partitioner stays with it."""
+    """Give each partition the rows for which the partitioner stays with it."""
     sums = np.cumsum(sizes)
     partitions, ends = [], [0]
     while ends[-1] < len(sizes):
@@ -48,8 +48,8 @@ def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: In
         partitions.append(partitioner.partition(topic, None, choice))
         before = int(sums[first - 1]) if first else 0
         stays_bytes = partitioner.stays_bytes(topic)
-        # It stays until this number of bytes is exceeded, so the row that exceeds it still goes
-        # there.
+        # It stays until this number of bytes is exceeded, so the row that exceeds it still goes to
+        # this partition.
         end = int(np.searchsorted(sums, before + stays_bytes, "left")) + 1
         ends.append(min(end if stays_bytes else first + 1, len(sizes)))
         partitioner.on_appended(topic, int(sums[ends[-1] - 1]) - before)
@@ -73,7 +73,7 @@ def partitions_for_keys(keys: ByteColumn, partition_count: int) -> Integers:
     rest = lengths & 3
     rows = np.flatnonzero(rest)
     if len(rows):
-        # The bytes after the end belong to the next key, so they are masked out.
+        # The bytes after the end belong to the next key and are masked out.
         tail = _word(data, starts[rows] + (lengths[rows] & ~3))
         kept = (np.uint32(1) << (8 * rest[rows]).astype(np.uint32)) - np.uint32(1)
         hashed[rows] = (hashed[rows] ^ (tail & kept)) * _M

@@ -32,7 +32,7 @@ class ColumnBatch(NamedTuple):
 
 
 class ColumnRows(NamedTuple):
-    """Some or all rows of the columns of one call."""
+    """Holds some or all rows of the columns of one call."""
 
     values: ByteColumn
     keys: ByteColumn | None
@@ -42,7 +42,7 @@ class ColumnRows(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, keys: Any, timestamps_ms: Any, max_request_size: int) -> Self:
-        """Return all rows; `timestamps_ms` is one number for all, or one for each.
+        """Return all rows; `timestamps_ms` is one number for all rows, or one for each.
 
         Raises TypeError, ValueError or MessageTooLarge, which name the argument and the row.
         """
@@ -85,7 +85,7 @@ class ColumnRows(NamedTuple):
         if len(chosen) and int(chosen.min()) == int(chosen.max()):
             yield int(chosen[0]), self
             return
-        # A stable sort, so that the rows of a partition stay in order (TP-2).
+        # The sort is stable, so that the rows of a partition remain in order (TP-2).
         order = np.argsort(chosen, kind="stable")
         partitions, firsts = np.unique(chosen[order], return_index=True)
         ends = [*firsts[1:].tolist(), len(order)]
@@ -93,7 +93,7 @@ class ColumnRows(NamedTuple):
             yield partition, self.take(order[first:end])
 
     def batches(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
-        """Yield all rows in batches of at most that size, but of at least one record."""
+        """Yield all rows in batches of at most that size, but with at least one record each."""
         first = 0
         for end in _cuts(self.sizes(), _SLICE_BYTES, _MOST_SLICE_ROWS):
             yield from self.part(first, end)._encode(batch_size, codec)

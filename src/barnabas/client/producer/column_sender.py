@@ -1,6 +1,6 @@
-"""Sends whole columns: rows to partitions, partitions to batches, batches to the accumulator.
+"""Sends whole columns, from rows to partitions to batches to the accumulator.
 
-A few megabytes are encoded at a time, and each portion waits for room: `buffer.memory` limits
+A few megabytes are encoded at a time, and each portion waits for room, so `buffer.memory` limits
 columns as it limits records.
 """
 
@@ -56,14 +56,15 @@ class ColumnSender:
         if unknown := options.keys() - ColumnOptions.__annotations__.keys():
             raise TypeError(f"send_columns has no argument {', '.join(sorted(unknown))}")
         arguments.topic_name(topic)
-        # A user's function takes one record, so columns have no advantage.
+        # A user's function takes a single record, so columns have no advantage.
         if self._intake.prepares or self._partitioner.is_custom:
             await self._send_each(_records(topic, values, keys, partition, timestamps_ms))
             return self._deliveries
         times = self._intake.wall_ms() if timestamps_ms is None else timestamps_ms
         rows = ColumnRows.of(values, keys, times, self._config.max_request_size)
         wanted = None if partition is None else given_partitions(partition, len(rows.times))
-        # Before any row is queued: a partition that does not exist makes the whole call fail.
+        # This precedes any queueing, because a partition that does not exist makes the whole call
+        # fail.
         numbers = [] if wanted is None else np.unique(wanted).tolist()
         view = await self._intake.topic_with(topic, numbers)
         if wanted is None:

@@ -1,7 +1,7 @@
-"""The handle of a sent record until the broker has acknowledged it.
+"""Provides the handle of a sent record until the broker has acknowledged it.
 
-A record costs one small `Delivery` rather than a future: all records of a batch share the outcome
-of the batch. A Delivery is used only on the producer's loop.
+A record costs one small `Delivery` rather than a future, because all records of a batch share its
+outcome. A Delivery is used only on the producer's loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Placed(Protocol):
-    """A delivery of any kind."""
+    """Describes a delivery of any kind."""
 
     def place(self) -> str: ...
 
@@ -81,7 +81,8 @@ class Delivery:
         failure = self._place()[0].error
         if failure is None:  # of another part of a split batch
             return None
-        # A separate copy: each `raise` adds its frames to the traceback of the raised object.
+        # This is a separate copy, because each `raise` adds its frames to the raised object's
+        # traceback.
         try:
             return self._error
         except AttributeError:
@@ -122,7 +123,8 @@ class Delivery:
 def call_back(callback: Callable[[D], Any], delivery: D) -> None:
     """Call a user's callback; an exception of the callback is only logged.
 
-    The loop raises anything else, such as SystemExit: the batch has further callbacks to call.
+    The loop raises anything else, such as SystemExit, because the batch has further callbacks to
+    call.
     """
     try:
         callback(delivery)
@@ -153,7 +155,7 @@ async def wait_until_flushed(accumulator: Accumulator, wake: Callable[[], None])
     accumulator.flushing += 1
     wake()
     try:
-        # A copy of the list: records accepted meanwhile are not waited for.
+        # The list is copied, because records accepted meanwhile are not waited for.
         for batch in accumulator.unfinished_batches:
             if not batch.done:
                 await until_done(batch)

@@ -1,10 +1,10 @@
-"""Puts records into batches: checks each record, chooses its partition, waits for room.
+"""Puts records into batches: checks each record, chooses its partition and waits for room.
 
     ProducerRecord -- check --> CheckedRecord -- accept, or send, which waits --> Delivery
 
-This is the caller's side of a producer, under its public methods: the slow path, which makes every
-decision. Most records of a busy producer need no decision and take the fast path (`open_batches`)
-instead. Any thread may call `check`; everything after it runs only on the loop.
+This is the caller's side of a producer, beneath its public methods. It is the slow path, which
+makes every decision; most records of a busy producer need no decision and take the fast path
+(`open_batches`). Any thread may call `check`; everything after it runs only on the loop.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from barnabas.client.producer.transactions import Transactions
 
 _PATIENCE_MS: Final = 5_000
-"""How long brokers may deny that a partition exists before that is final.
+"""The time after which the brokers' denial of a partition is final.
 
-Growth reaches all brokers much sooner; `max.block.ms` is too long for a wrong number.
+Growth reaches all brokers much sooner, and `max.block.ms` is too long for a wrong number.
 """
 _REMEMBERED_MS: Final = 1_000  # records with the same wrong number wait once in this time
 _MOST_REMEMBERED: Final = 1_000
@@ -64,17 +64,17 @@ class BufferMemory:
         self.line = asyncio.Lock()
 
     def on_change(self) -> None:
-        """Check again: a batch has its outcome, or nothing may be sent."""
+        """Check again, because a batch has its outcome or nothing may be sent."""
         self._changed.set()
 
     async def wait(self, size_bytes: int) -> None:
-        """Wait, holding `line`, until there is room for that much. No batch lingers meanwhile."""
+        """Wait, holding `line`, until that much room is free. No batch lingers meanwhile."""
         if self._accumulator.has_room(size_bytes):
             return
         self._accumulator.flushing += 1
         try:
             while not self._accumulator.has_room(size_bytes):
-                # When full, a batch leaves immediately, whatever its linger.ms: see
+                # When memory is full, a batch leaves immediately, whatever its linger.ms; see
                 # `Accumulator.ready`.
                 self._changed.clear()
                 self._wake_sender()
@@ -84,7 +84,7 @@ class BufferMemory:
             self._accumulator.flushing -= 1
 
     def full(self, topic: str, limit_ms: int) -> BufferFull:
-        """Return the error of a record that got no room in that time."""
+        """Return the error for a record that got no room in that time."""
         return BufferFull(
             f"no room for a record for {topic} within {limit_ms} ms (max.block.ms): "
             f"{self._accumulator.used_bytes} bytes are waiting for brokers (buffer.memory)"
@@ -92,7 +92,7 @@ class BufferMemory:
 
 
 class Growth:
-    """Waits for partitions that a topic does not have yet: it may have grown a moment ago."""
+    """Waits for partitions that a topic does not seem to have, because it may just have grown."""
 
     def __init__(self, metadata: Metadata, clock: Clock) -> None:
         self._metadata = metadata
@@ -115,7 +115,8 @@ class Growth:
             except Unreachable:  # the refresh is repeated with backoff
                 continue
             topic = view.topics.get(topic.name, topic)
-            # Any broker may answer, and a broker that lags behind does not know the new partition.
+            # Any broker may answer, and a broker that lags behind does not know the new partition
+            # yet.
             is_answered = self._clock.monotonic_ms() - began_ms >= _PATIENCE_MS
             if is_answered:
                 if len(self._absent) >= _MOST_REMEMBERED:
@@ -177,9 +178,9 @@ class Preparation:
 
 
 class Intake:
-    """Takes in records, for the producer on its loop and for the threads of the blocking producer.
+    """Accepts records, for the producer on its loop and for the threads of the blocking producer.
 
-    It puts the parts of a producer together and holds them for the methods of `Producer`.
+    It assembles the parts of a producer and holds them for the methods of `Producer`.
     """
 
     def __init__(self, cluster: Cluster, config: ProducerConfig) -> None:
@@ -224,7 +225,7 @@ class Intake:
         Raises the errors of `send`.
         """
         topic = self._cluster.metadata.view.topics.get(record.topic)
-        # Others are already waiting for room: this record may not overtake them.
+        # Others are already waiting for room, and this record may not overtake them.
         if topic is None or self.memory.line.locked():
             return None
         if record.partition is not None and record.partition not in topic.partitions:
@@ -234,9 +235,9 @@ class Intake:
         return self._append(record, topic)
 
     def _leave(self, topic: str, size_bytes: int) -> None:
-        """Make the partitioner leave a full batch if the stay has no room for another record.
+        """Make the partitioner leave a full batch if its stay has no room for another record.
 
-        Otherwise the next batch there would be started for one or two records.
+        Otherwise, another batch would be started there for one or two records.
         """
         left_bytes = self.partitioner.stays_bytes(topic)
         if left_bytes <= size_bytes + HEADER_BYTES:
@@ -262,8 +263,8 @@ class Intake:
 
     def check_plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
         """Check a value and a key, as `check` does; None if a decision is needed."""
-        # Anything that does not fit goes to `check`, which raises the errors: only a yes is certain
-        # here.
+        # Anything that does not fit goes to `check`, which raises the errors; only acceptance is
+        # certain here.
         if not self._joins or not self.is_running or self.tasks.error is not None:
             return None
         if self.transactions is not None and not self.transactions.is_open:
@@ -301,8 +302,8 @@ class Intake:
             self.on_refused(error, record)
             raise
         if delivery.index == 0:
-            # A new batch, so the previous one may leave: a caller that never waits would otherwise
-            # keep the sender from running until the buffer is full.
+            # This is a new batch, so the previous one may leave: otherwise, a caller that never
+            # waits would keep the sender from running until the buffer is full.
             await asyncio.sleep(0)
         return delivery
 
@@ -332,7 +333,8 @@ class Intake:
 
     @property
     def prepares(self) -> bool:
-        """The producer has interceptors or serializers, through which each record must pass."""
+        """This is true if the producer has interceptors or serializers, through which each record
+        must pass."""
         return self.preparation is not None
 
     async def topic(self, name: str) -> TopicView:
@@ -357,7 +359,7 @@ class Intake:
         return self._clock.monotonic_ms()
 
     def check_open(self) -> None:
-        """Raise unless a record may be sent now."""
+        """Raise an error unless a record may be sent now."""
         self.check_running()
         if self.transactions is not None:
             self.transactions.check_open()
@@ -370,7 +372,7 @@ class Intake:
     def on_refused(
         self, error: BarnabasError, record: ProducerRecord | CheckedRecord | None = None
     ) -> None:
-        """Note that a record is not sent: an open transaction can then only be aborted."""
+        """Record that a record is not sent, so that an open transaction can only be aborted."""
         if self.transactions is not None:
             self.transactions.on_refused(error)
         if self.preparation is not None and record is not None:
@@ -402,8 +404,8 @@ class Intake:
             self.partitioner.on_appended(record.topic, record.size_bytes)
         if self._may_keep_open():
             self.open_batches.keep(batch, is_free=is_free)
-        # A growing batch waits for its linger.ms, for which the sender sleeps: only a new batch and
-        # a full batch are news to the sender (PR-3).
+        # A growing batch waits for its linger.ms, during which the sender sleeps, so only a new
+        # batch and a full batch are news to the sender (PR-3).
         if index == 0:
             self.watch(batch)
         elif batch.size_bytes >= self.config.batch_size:
@@ -414,13 +416,14 @@ class Intake:
         return delivery
 
     def _may_keep_open(self) -> bool:
-        """A batch opens only while each record passes all checks, which joining records skip."""
+        """Return whether a batch may be open: only while every record passes the checks that
+        joining records skip."""
         if not self._joins or not self.is_running or self.memory.line.locked():
             return False
         return self.transactions is None or self.transactions.is_open
 
     def watch(self, batch: ProducerBatch) -> None:
-        """Watch a new batch: its end makes room, and a transaction waits for its outcome."""
+        """Watch a new batch, because its end makes room and a transaction waits for its outcome."""
         batch.when_done(self.memory.on_change)
         self._cluster.metadata.on_use(batch.topic_partition.topic)
         if self.transactions is not None:
@@ -461,13 +464,15 @@ class Intake:
                     await self.memory.wait(record.size_bytes)
                     return self._append(record, topic)
         except TimeoutError:
-            # Which wait took the time: for the topic, for the partition or for room?
+            # The error depends on which wait took the time: for the topic, for the partition or for
+            # room.
             if not self.knows_place(record) and self.knows_topic(record.topic):
                 topic = metadata.view.topics[record.topic]
                 raise unknown_partition(topic, record.partition) from None
             if self.knows_topic(record.topic):
                 raise self.memory.full(record.topic, limit_ms) from None
-            # No longer requested, so that a mistyped name is not looked up for five minutes.
+            # The topic is no longer requested, so that a mistyped name is not looked up for five
+            # minutes.
             last_said = metadata.view.topic_error(record.topic)
             metadata.forget(record.topic)
             raise last_said or Unreachable(
@@ -477,7 +482,7 @@ class Intake:
 
 
 def _preparation(config: ProducerConfig) -> Preparation | None:
-    """Return interceptors and serializers, if any: most producers start without them."""
+    """Return interceptors and serializers, if any; most producers start without them."""
     given = (config.key_serializer, config.value_serializer, config.interceptor_classes)
     if all(each is None for each in given):
         return None

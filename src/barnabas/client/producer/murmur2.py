@@ -1,6 +1,8 @@
-"""Kafka's murmur2, which maps keys to partitions. Every Kafka client must agree, bit for bit.
+"""Computes Kafka's murmur2, which maps keys to partitions. All Kafka clients must agree, bit for
+bit.
 
-32-bit MurmurHash2 (Austin Appleby's published algorithm) with Kafka's seed, over the key's bytes.
+It is 32-bit MurmurHash2 (Austin Appleby's published algorithm) with Kafka's seed, over the key's
+bytes.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""The fast path of a record: it joins an open batch, without any decision.
+"""Implements a record's fast path, on which it joins an open batch without any decision.
 
     send --> join --> the open batch of its topic, or of its key's partition
                `--> None: to `Intake`, which decides, and may open the batch for those that follow
 
-A batch is open once a decision has appended a record to it, for as long as the same decision holds
-for further records: without a key, until the partitioner leaves the partition; with a key, until
-`batch.size`. New metadata, a transaction's change of state, a full buffer and a failure close all
-open batches, so that the decisions are made again. Open batches accept only bytes, without headers,
-timestamps or explicit partitions; everything else takes the slow path.
+A batch is open once a decision has appended a record to it, and for as long as the same decision
+holds for further records: without a key, until the partitioner leaves the partition; with a key,
+until `batch.size` is reached. New metadata, a transaction's change of state, a full buffer and a
+failure close all open batches, so that the decisions are made again. Open batches accept only
+bytes, without headers, timestamps or explicit partitions; everything else takes the slow path.
 
-Invariant: a batch closes before anything else of its partition is queued behind it (`limit_bytes`
+Invariant: a batch closes before anything else for its partition is queued behind it (`limit_bytes`
 is then 0), so a record that joins keeps its place in the partition's order.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class OpenBatches:
-    """The batches of one producer that records may join without a separate decision."""
+    """Holds the batches of one producer that records may join without a separate decision."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class OpenBatches:
     def join(self, topic: str, value: Any, key: Any = None) -> Delivery | None:
         """Queue a record in a batch that is open for it; None if a decision is needed.
 
-        It does for the record what `Intake` does for an appended record, and inlines as much as
-        possible, because it is called for every record.
+        It does what `Intake` does for an appended record, and inlines as much as possible, because
+        it is called for every record.
         """
         try:
             batch = self._by_topic.get(topic) if key is None else self._for_key(topic, key)
@@ -74,7 +74,8 @@ class OpenBatches:
         timestamp_ms = self._wall_ms()
         index = len(records.values)
         if key is not None:
-            # The key determines its partition: the partitioner's stay does not count it (PR-2).
+            # The key determines the partition, so the record does not count for the partitioner's
+            # stay (PR-2).
             records.keys[index] = key
             batch.counted_bytes += added_bytes
         records.timestamps.append(timestamp_ms)
@@ -93,8 +94,8 @@ class OpenBatches:
         if not batch.limit_bytes:
             return  # another batch is already queued behind it
         topic, partition = batch.topic_partition
-        # A custom partitioner is asked about each record: only it knows whether the next one goes
-        # here.
+        # A custom partitioner is asked about each record, because only it knows whether the next
+        # one goes here.
         if not self._partitioner.is_custom:
             self._by_partition[topic, partition] = batch
         stays_bytes = self._partitioner.stays_bytes(topic) if is_free else 0
@@ -105,7 +106,7 @@ class OpenBatches:
             batch.limit_bytes = min(self._batch_size, batch.size_bytes + stays_bytes)
 
     def close(self) -> None:
-        """Let no record join a batch until another decision has opened one."""
+        """Prevent records from joining any batch until another decision has opened one."""
         self._by_partition.clear()
         for topic in list(self._by_topic):
             self.count(topic)

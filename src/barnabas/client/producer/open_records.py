@@ -1,7 +1,7 @@
 """Keeps the records of an open batch as given, and encodes them together when the batch is sent.
 
-A record costs two appends while the caller waits; its bytes are created on the way out. They equal
-those of `records.record.BatchBuilder`, with which the tests compare them.
+A record costs two appends while the caller waits; its bytes are created on sending. They equal the
+bytes from `records.record.BatchBuilder`, with which the tests compare them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class OpenRecords:
             return None
         if len(set(times)) * _FEWEST > len(times) + _FEWEST:
             return None  # each timestamp costs as much as several records
-        # A power of two: there are few of them, so the cached ones are reused.
+        # This is a power of two: they are few, so the cached ones are reused.
         offsets = _offsets(1 << (len(values) - 1).bit_length())
         parts: list[bytes] = []
         for time_ms, same in groupby(times):

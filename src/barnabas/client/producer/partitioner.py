@@ -1,7 +1,7 @@
 """Chooses a record's partition (PR-2): explicit, by key, or by one of three rules without a key.
 
-Pure: entropy comes in as `Random`. A partition is available if it has a leader. If no partition has
-one, any will do; the record then waits in the accumulator for a leader.
+Pure: entropy is passed in as `Random`. A partition is available if it has a leader. If no partition
+has one, any partition will do; the record then waits in the accumulator for a leader.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Keyless(Protocol):
 
 
 class _Stay:
-    """The present partition of a topic's records without a key."""
+    """The current partition of a topic's records without a key."""
 
     __slots__ = ("generation", "partition", "sent_bytes")
 
@@ -52,7 +52,8 @@ class _Stay:
 
 
 class Sticky:
-    """Stays with a random available partition for `batch.size` bytes: full, evenly spread batches.
+    """Stays with a random available partition for `batch.size` bytes, for full and evenly spread
+    batches.
 
     KIP-794: counting bytes instead of batches keeps a slow broker from getting more than its share.
     """
@@ -64,7 +65,7 @@ class Sticky:
 
     def choose(self, topic: str, partitions: Partitions) -> int:
         stay = self._stays.get(topic)
-        # Most calls end here: without new metadata the partition keeps its leader.
+        # Most calls end here: without new metadata, the partition keeps its leader.
         if (
             stay is not None
             and stay.sent_bytes < self._batch_size
@@ -78,7 +79,7 @@ class Sticky:
                 stay.generation = partitions.generation
                 return stay.partition
             if len(candidates) > 1:
-                # A different partition each time (KIP-480): no partition gets two batches in a row.
+                # The partition differs each time (KIP-480): none gets two batches in a row.
                 candidates = [number for number in candidates if number != stay.partition]
         chosen = candidates[self._random.below(len(candidates))]
         self._stays[topic] = _Stay(chosen, partitions.generation)
@@ -95,7 +96,8 @@ class Sticky:
 
 
 class RoundRobin:
-    """The default up to 2.3: a random start in each topic, then the next for each record."""
+    """Follows the default up to 2.3: a random start in each topic, then the next partition for each
+    record."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -161,7 +163,7 @@ class Partitioner:
         """Return the number of the partition for a record without an explicit partition."""
         if self._custom is not None:
             chosen = self._custom(topic, key, range(partitions.partition_count))
-            # Any int passes here: the later error for a wrong number names the topic.
+            # Any int passes here, because the later error for a wrong number names the topic.
             chosen = whole_number(chosen, "partitioner", least=-INT64_MAX)
             if not 0 <= chosen < partitions.partition_count:
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""The producer: takes records, and gives each of them one outcome.
+"""Implements the producer, which accepts records and gives each of them one outcome.
 
     send -> partitioner -> accumulator -> (sender task) -> broker -> Delivery
 
@@ -121,8 +121,7 @@ class Producer:
             return
         limit_s = _seconds(timeout_ms)
         self._cluster.metadata.check_loop()
-        # From here on nothing joins and nothing is accepted: the unfinished records are all there
-        # are.
+        # From here on, no record joins or is accepted, so no more unfinished records will come.
         self.intake.is_running = False
         self.intake.open_batches.close()
         try:
@@ -133,7 +132,7 @@ class Producer:
         except TimeoutError:
             self.intake.accumulator.fail_all(closed_too_early())
         finally:
-            # From here on nothing is sent: a record without an outcome can only get an error.
+            # From here on, nothing is sent, so a record without an outcome can only get an error.
             await self.intake.sender.close()
             await self._cluster.close()
             self.intake.accumulator.fail_waiting(

@@ -3,11 +3,11 @@
     accumulator.ready -> by leader -> one Produce per broker -> answer -> acknowledge/retry/refuse
 
 A request has at most one batch per partition. Nothing is awaited between taking batches and writing
-their request, so the order of requests on a connection is that of their sequences. While a broker
-is unknown or unreachable, its batches stay in the accumulator until `delivery.timeout.ms`.
+their request, so requests on a connection are in the order of their sequences. While a broker is
+unknown or unreachable, its batches wait in the accumulator until `delivery.timeout.ms`.
 
-A program that ends its loop without `close` cancels this task with all others, as `asyncio.run`
-does. Accepted records are then sent within a time limit, and the rest are counted on stderr.
+If a program ends its loop without `close`, it cancels this task with all others, as `asyncio.run`
+does. Accepted records are then sent within a time limit, and a line on stderr counts the rest.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LOWEST_PRODUCE = 3  # lower versions have other record formats
+_LOWEST_PRODUCE = 3  # lower versions use other record formats
 _HIGHEST_PRODUCE = 11  # 12 and above belong to version 2 of transactions (KIP-890)
 _REQUEST_OVERHEAD_BYTES = 512
 _LAST_S = 5.0  # for the records left when the loop ends
@@ -127,7 +127,7 @@ class Sender:
             raise
 
     async def _send_last(self) -> None:
-        """Send the remaining batches, since the loop is ending; the rest fail and are counted."""
+        """Send the remaining batches, because the loop is ending; the rest fail and are counted."""
         accumulator = self._accumulator
         acknowledged = accumulator.statistics.acknowledged_records
         owed = acknowledged + sum(batch.record_count for batch in accumulator.unfinished_batches)
@@ -150,7 +150,8 @@ class Sender:
             now_ms = self._clock.monotonic_ms()
             expired = self._accumulator.expire(now_ms)
             if expired:
-                # One line, however many expire together: each record's error names its own batch.
+                # This logs one line, however many expire together, because each record's error
+                # names its own batch.
                 _log.warning("%s", expired[0].error)
             if self._accumulator.needs_producer_id and not await self._identify():
                 continue
@@ -166,16 +167,17 @@ class Sender:
     # ---- identity ----
 
     async def _identify(self) -> bool:
-        """Get a producer id if needed and nothing is in flight; returns True if there is one."""
+        """Get a producer id if needed and nothing is in flight; returns True if one is
+        available."""
         accumulator = self._accumulator
         if self._transactions is not None:
-            # Only the coordinator may raise the epoch of a transactional id: the transaction fails,
-            # and its abort fetches the next identity (KIP-360).
+            # Only the coordinator may raise the epoch of a transactional id, so the transaction
+            # fails, and its abort fetches the next identity (KIP-360).
             self._transactions.on_sequences_lost()
             await self._wake.wait()
             return False
         if accumulator.in_flight_count or not accumulator.unfinished_batches:
-            # Responses under way belong to the old identity; and without records no identity is
+            # Responses in transit belong to the old identity, and without records no identity is
             # needed.
             await self._wake.wait()
             return False
@@ -241,7 +243,7 @@ class Sender:
         return by_node
 
     def _send_to(self, node: BrokerAddress, queues: Sequence[PartitionQueue]) -> bool:
-        """Send one request to a broker, if it is connected and may have one more in flight."""
+        """Send one request to a broker if it is connected and may have one more in flight."""
         most = self._config.max_in_flight_requests_per_connection
         if self._requests.get(node.node_id, 0) >= most:
             return False
@@ -253,7 +255,7 @@ class Sender:
         size_bytes = _REQUEST_OVERHEAD_BYTES
         for queue in queues:
             size_bytes += queue.next_batch().size_bytes
-            # The first batch goes whatever its size; otherwise it would never go.
+            # The first batch is sent whatever its size; otherwise, it would never be sent.
             if flight and size_bytes > self._config.max_request_size:
                 break
             flight.append(self._accumulator.take(queue))
@@ -268,7 +270,8 @@ class Sender:
             if version < _LOWEST_PRODUCE:
                 raise UnsupportedVersion(f"{channel.node} knows no record batches (Kafka 0.11)")
             if self._config.acks == 0:
-                # PR-4: no response is awaited, so written records count as sent, without an offset.
+                # No response is awaited (PR-4), so written records count as sent, without an
+                # offset.
                 channel.send_unanswered(PRODUCE, request, version)
                 for batch in flight:
                     self._accumulator.acknowledge(batch, -1, -1)
@@ -368,7 +371,7 @@ class Sender:
 
     def _on_failure(self, flight: Flight, error: BarnabasError) -> None:
         """Hand back the batches of a failed attempt, to be retried after a backoff or to fail."""
-        # Whatever has failed, the leader may have changed (PR-9).
+        # Whatever failed, the leader may have changed (PR-9).
         self._cluster.metadata.request_refresh()
         now_ms = self._clock.monotonic_ms()
         for batch in flight:

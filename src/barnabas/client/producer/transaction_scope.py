@@ -1,4 +1,4 @@
-"""Offers a transaction as a block: committed at its end, aborted if the block raises.
+"""Provides a transaction as a block, which is committed at its end and aborted if it raises.
 
 If the end of a block was not answered within `max.block.ms`, it is finished first when the next
 block is entered: the coordinator may have decided it.
@@ -45,8 +45,8 @@ class TransactionScope:
             if self._transactions.state is State.FAILED:
                 await self._abort_after(failure)
             if self._transactions.state is State.COMMITTING:
-                # As far as is known, neither committed nor aborted: resent records could be stored
-                # twice.
+                # It is unknown whether it was committed or aborted, so resent records could be
+                # stored twice.
                 failure.add_note(
                     "the commit is not finished: the next transaction block, or a call of "
                     "commit_transaction, finishes it first; do not send these records again"
@@ -57,7 +57,7 @@ class TransactionScope:
             raise
 
     async def _abort_after(self, error: BaseException) -> None:
-        """Abort, unless nothing is left to abort; the caller is to see `error`."""
+        """Abort, unless nothing is left to abort; the caller must see `error`."""
         if self._transactions.state not in (State.OPEN, State.FAILED):
             return
         try:

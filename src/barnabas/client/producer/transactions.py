@@ -7,9 +7,9 @@
     an error: OPEN -> FAILED (only abort is left) or FENCED (nothing is)
 
 Invariant: a transaction commits only if every one of its records is acknowledged. If an end is not
-answered, the state stays COMMITTING or ABORTING: the same call may be repeated, but not the other
-call, because the coordinator may have decided. No request of one transaction takes effect in the
-next: after an unanswered request the producer takes another epoch in between.
+answered, the state remains COMMITTING or ABORTING: the same call may be repeated, but the other
+call may not, because the coordinator may have decided. No request of one transaction takes effect
+in the next: after an unanswered request, the producer takes another epoch in between.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ _BUMP_FROM = 3  # InitProducerId can raise the epoch of a producer that names it
 # producer of many small transactions should not lose a hundred.
 _CONCURRENT_FIRST_MS, _CONCURRENT_MOST_MS = 2, 50
 
-# How long a partition may be unknown to a group's coordinator before that is the answer. The Java
-# client retries for max.block.ms, which is useless for a deleted topic.
+# The time after which a partition that a group's coordinator does not know is reported as unknown.
+# The Java client retries for max.block.ms, which is useless for a deleted topic.
 _UNKNOWN_TOPIC_MS = 1_000
 
 _FATAL: Final = (
@@ -177,22 +177,22 @@ class Transactions:
         self.state = State.OPEN
 
     async def commit(self) -> None:
-        """Wait for all records, then commit. Raises the error that requires an abort."""
+        """Wait for all records, then commit. Raises any error that requires an abort."""
         self._check_call(State.OPEN, State.COMMITTING)
         await self._flush()
-        # A record may have failed meanwhile. Then only an abort is left, and this raises the error.
+        # If a record has failed meanwhile, only an abort is possible, and this raises the error.
         self._expect(State.OPEN, State.COMMITTING)
         self.state = State.COMMITTING
         await self._end(is_commit=True)
 
     async def abort(self) -> None:
-        """Drop unsent records, and abort. Raises if the abort has to be repeated."""
+        """Drop unsent records, and abort. Raises an error if the abort has to be repeated."""
         self._check_call(State.OPEN, State.FAILED, State.ABORTING)
         self.state = State.ABORTING
         await self._stop_adding()
         self._accumulator.fail_waiting(TransactionAborted("the transaction was aborted"))
-        # Batches in flight must be answered before the marker: a batch that arrives behind it would
-        # hang, and hold back the last stable offset (KIP-890).
+        # Batches in flight must be answered before the marker is written: a batch that arrives
+        # after it would hang and hold back the last stable offset (KIP-890).
         await self._flush()
         await self._end(is_commit=False)
 
@@ -219,7 +219,7 @@ class Transactions:
             self._raise_judged(error)
 
     def check_open(self) -> None:
-        """Raise unless a record may be sent now."""
+        """Raise an error unless a record may be sent now."""
         self._expect(State.OPEN)
 
     # ---- partitions, as records come ----
@@ -238,7 +238,7 @@ class Transactions:
             self._adding = self._cluster.tasks.start("adding partitions", self._add())
 
     def on_sequences_lost(self) -> None:
-        """Fail the transaction: the brokers' state of this producer is unknown."""
+        """Fail the transaction, because the brokers' state of this producer is unknown."""
         if self.state is State.UNINITIALIZED:
             return
         self._needs_bump = True
@@ -255,20 +255,20 @@ class Transactions:
             self.on_refused(batch.error)
 
     def on_refused(self, error: BarnabasError) -> None:
-        """Fail the transaction: one of its records is not stored."""
+        """Fail the transaction, because one of its records is not stored."""
         if isinstance(error, ProducerFenced | TransactionalIdAuthorizationFailed):
             self._fence(error)
         elif self.state in (State.OPEN, State.COMMITTING):
             self._fail(error)
 
     async def _add(self) -> None:
-        """Add partitions until there are none left to add."""
+        """Add partitions until none are left to add."""
         try:
             while self._wanted:
                 adding = dict(self._wanted)
                 await self._persist(partial(self._add_partitions, adding))
-                # Partitions that came meanwhile stay wanted, and are added together by the next
-                # request.
+                # Partitions that arrived meanwhile are still wanted, and the next request adds them
+                # together.
                 for each in adding:
                     del self._wanted[each]
                 self._partitions |= adding
@@ -290,8 +290,8 @@ class Transactions:
             ],
         )
         channel = await self._coordinators.channel(self._id)
-        # After an unanswered request the coordinator may or may not have begun the transaction: its
-        # end is requested in either case.
+        # After an unanswered request the coordinator may or may not have begun the transaction, so
+        # its end is requested in either case.
         in_doubt, self._may_be_begun = self._may_be_begun, True
         asking = exchange(
             channel,
@@ -318,7 +318,7 @@ class Transactions:
     # ---- one exchange each ----
 
     async def _identify(self) -> None:
-        """Get an identity; if there is one already, its next epoch."""
+        """Get an identity or, if one exists already, its next epoch."""
 
         async def attempt() -> InitProducerIdResponse:
             channel = await self._coordinators.channel(self._id)
@@ -326,7 +326,7 @@ class Transactions:
                 transactional_id=self._id,
                 transaction_timeout_ms=self._config.transaction_timeout_ms,
             )
-            # A producer that was fenced meanwhile is refused if it gives its present identity,
+            # If it gives its current identity, a producer that was fenced meanwhile is refused
             # instead of fencing its successor in turn (KIP-360).
             if channel.version(INIT_PRODUCER_ID) >= _BUMP_FROM:
                 request.producer_id = self._accumulator.producer_id
@@ -363,8 +363,8 @@ class Transactions:
     ) -> list[TopicPartition]:
         """Attempt once, and return the partitions that are still unknown at that instant.
 
-        Before that instant unknown partitions raise: a coordinator may not have learned of a new
-        topic yet.
+        Before that instant, unknown partitions raise an error, because a coordinator may not have
+        learned of a new topic yet.
         """
         request = TxnOffsetCommitRequest(
             transactional_id=self._id,
@@ -487,7 +487,7 @@ class Transactions:
             try:
                 return await attempt()
             except ConcurrentTransactions:
-                # Not a failure: it does not lengthen the backoff of failures.
+                # This is not a failure, so it does not lengthen the backoff of failures.
                 pause_ms = min(_CONCURRENT_FIRST_MS << concurrent, _CONCURRENT_MOST_MS)
                 concurrent = min(concurrent + 1, 10)
                 if self._clock.monotonic_ms() + pause_ms >= deadline_ms:

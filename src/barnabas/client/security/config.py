@@ -1,4 +1,5 @@
-"""Holds Kafka's security options, with underscores in their names: how a client connects."""
+"""Holds Kafka's security options, which say how a client connects, with underscores in their
+names."""
 
 from __future__ import annotations
 
@@ -68,12 +69,12 @@ class SecurityConfig(NamedTuple):
     def check(self) -> None:
         """Raise ConfigError unless the options fit together."""
         if self.protocol.uses_sasl:
-            # Imported here so that a client without SASL does not load it.
+            # This is imported here so that a client without SASL does not load it.
             from barnabas.client.security.login import check_login
 
             check_login(self)
             return
-        # An option for SASL without SASL is an error: its user believes that the client
+        # An option for SASL without SASL is an error, because its user believes that the client
         # authenticates.
         for name, value in zip(self._fields, self, strict=True):
             is_tuning = name.startswith("sasl_login_refresh_")

@@ -1,4 +1,5 @@
-"""Authenticates a connection by SASL: handshake, the mechanism's messages, end of the session.
+"""Authenticates a connection by SASL: the handshake, the mechanism's messages, and the session's
+end.
 
     SaslHandshake 1 --> the mechanisms that the broker has
     SaslAuthenticate --> a challenge, or the end          ... until the mechanism is complete
@@ -175,7 +176,7 @@ def _token_provider(config: SecurityConfig) -> Callable[[], Any]:
 
 def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoint:
     """Return the token endpoint of the options. Raises ConfigError."""
-    # Imported here so that other mechanisms do not load it.
+    # This is imported here so that other mechanisms do not load it.
     from barnabas.security.token_endpoint import Refresh, grant_of, token_endpoint
 
     refresh = Refresh(
@@ -188,9 +189,9 @@ def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoi
 
 
 async def _token(provider: Callable[[], Any]) -> str:
-    """Return a fresh token; a plain function runs in a thread, since it may call a server.
+    """Return a fresh token; a plain function runs in a thread, because it may call a server.
 
-    Raises ConnectionLost if the provider fails: its server may be back at the next attempt.
+    Raises ConnectionLost if the provider fails, because its server may be back at the next attempt.
     """
     try:
         if inspect.iscoroutinefunction(provider):

@@ -21,7 +21,7 @@ _CLIENTS_KEPT = 16  # with different settings, in one process
 
 
 class ClientTls:
-    """The TLS context of connections that begin now."""
+    """Provides the TLS context for connections that begin now."""
 
     __slots__ = ("_context", "_seen", "_settings")
 
@@ -35,7 +35,7 @@ class ClientTls:
     def context(self) -> ssl.SSLContext:
         """The context, recreated if a file has changed.
 
-        If that fails, the failure is logged and the old context stays.
+        If that fails, the failure is logged and the old context remains in use.
         """
         stamps = stamps_of(self._settings.files)
         if stamps != self._seen:
@@ -51,7 +51,8 @@ class ClientTls:
 
 @lru_cache(maxsize=_CLIENTS_KEPT)
 def client_tls(settings: TlsSettings) -> ClientTls:
-    """Return one object for equal settings, as reading a truststore takes several milliseconds."""
+    """Return the same object for equal settings, because reading a truststore takes several
+    milliseconds."""
     return ClientTls(settings)
 
 

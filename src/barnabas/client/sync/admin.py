@@ -1,4 +1,4 @@
-"""The admin client, blocking."""
+"""Provides the blocking admin client."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The base of the blocking clients: a client on a loop in a separate thread.
+"""Provides the base of the blocking clients, which run a client on a loop in a separate thread.
 
-Nothing on that loop refers to the blocking client, so a client that its program drops is collected,
-and its `Farewell` finishes its work.
+Nothing on that loop refers to the blocking client, so if its program drops it, it is collected and
+its `Farewell` finishes its work.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def documented_by(core: type) -> Callable[[T], T]:
 
 
 class BlockingClient(Generic[C]):
-    """Start, close and context manager, the same for all three clients."""
+    """Provides start, close and the context manager for all three clients."""
 
     def __init__(self, client: C) -> None:
         self._client: C = client

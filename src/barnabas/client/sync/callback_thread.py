@@ -2,10 +2,10 @@
 
     loop thread: outcome --> queue --> callback thread: callback(delivery)
 
-In this thread a callback may do what the user's own threads may do: send, wait for results, flush.
-On the loop it would wait for itself. Callbacks are called one after another, in the order of `put`.
-If a callback raises something beyond Exception, such as SystemExit, it is passed to `on_raised`,
-and the next callback is called.
+In this thread, a callback may do whatever the user's own threads may do: send, wait for results,
+flush. On the loop, it would wait for itself. Callbacks are called one after another, in the order
+of `put`. If a callback raises something beyond Exception, such as SystemExit, it is passed to
+`on_raised`, and the next callback is called.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from collections import deque
 from collections.abc import Callable
 
 _MOST_WAITING = 10_000
-"""The limit of due callbacks: a thread that adds more waits until some have been called."""
+"""The maximum number of due callbacks; a thread that adds more waits until some have been
+called."""
 
 
 _AT_ONCE = 100
-"""The number of callbacks taken under one lock, which would cost as much as a call."""
+"""The number of callbacks taken under one lock; locking for each would cost as much as a call."""
 
 
 class CallbackThread:
@@ -38,13 +39,13 @@ class CallbackThread:
 
     @property
     def is_current(self) -> bool:
-        """The caller is a callback."""
+        """This is true if the caller is a callback."""
         return threading.current_thread() is self._thread
 
     def put(self, call: Callable[[], None]) -> None:
         """Queue `call` for this thread, without blocking; callable in any thread.
 
-        After `close` the thread is gone, so the caller's thread calls it.
+        After `close`, the thread no longer exists, so the caller's thread calls it.
         """
         with self._changed:
             is_late = self._is_closed

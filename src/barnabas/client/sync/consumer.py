@@ -1,4 +1,4 @@
-"""The consumer, blocking: for one thread, in which its rebalance listener is also called."""
+"""Provides the blocking consumer for one thread, in which its rebalance listener is also called."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class SyncConsumer(BlockingClient[Consumer]):
         """
         arguments.flag(autocommit, "autocommit")
         if not self._use.acquire(blocking=False):
-            # Another thread is inside: end its poll, then wait for it to leave.
+            # Another thread is using the consumer: end its poll, then wait for it to leave.
             with suppress(ClientClosed):
                 self._thread.run(self._client.interrupt())
             self._use.acquire()

@@ -1,4 +1,5 @@
-"""The handle of a sent record until it is acknowledged, for threads without an event loop."""
+"""Provides the handle of a sent record until it is acknowledged, for threads without an event
+loop."""
 
 from __future__ import annotations
 

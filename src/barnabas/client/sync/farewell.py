@@ -35,7 +35,7 @@ Finish = Callable[[], Coroutine[Any, Any, int]]
 
 
 class Farewell:
-    """Ends one client, once; it does not refer to the blocking client itself."""
+    """Ends one client exactly once; it does not refer to the blocking client itself."""
 
     def __init__(self, name: str, thread: LoopThread, finish: Finish) -> None:
         self._name = name
@@ -48,11 +48,11 @@ class Farewell:
 
     @property
     def is_due(self) -> bool:
-        """The end is due while the client runs in this process and nothing is ending it yet."""
+        """This is true while the client runs in this process and nothing is ending it yet."""
         return not self._is_begun and self._thread.is_own and self._thread.is_alive
 
     def cancel(self) -> None:
-        """Do nothing at the end of the program: the client was closed."""
+        """Do nothing at the end of the program, because the client was closed."""
         self._unregister()
 
     def begin(self) -> None:
@@ -96,7 +96,8 @@ class Farewell:
 
 def _at_end_of_child(call: Callable[[], None]) -> Callable[[], object]:
     """Register a call for the end of a `multiprocessing` child; returns a function to cancel it."""
-    # Only if the program has loaded `multiprocessing`: a client alone does not pay for the import.
+    # This is done only if the program has loaded `multiprocessing`, so that a client alone does not
+    # pay for the import.
     process = sys.modules.get("multiprocessing.process")
     if process is None or process.parent_process() is None:
         return lambda: None

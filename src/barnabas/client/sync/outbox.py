@@ -4,9 +4,9 @@
                                         `--> line of a topic that is not known yet --> producer
                                              (or has not the record's partition, as far as is known)
 
-Records are passed on in bulk: the first record of an empty outbox wakes the loop, and the others
-just join. Each topic keeps its order. A topic that is not known yet has a separate line, so it does
-not delay other records. Every queued record gets its outcome: a Delivery or an error.
+Records are passed on in bulk: the first record in an empty outbox wakes the loop, and the others
+just join it. Each topic's order is preserved. A topic that is not known yet has a separate line, so
+it does not delay other records. Every queued record gets an outcome: a Delivery or an error.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Outbox:
     # ---- in any thread ----
 
     def put(self, delivery: SyncDelivery) -> None:
-        """Accept a record; raises BufferFull if there is no room within `max.block.ms`."""
+        """Accept a record; raises BufferFull if no room is free within `max.block.ms`."""
         record = delivery.record
         with self._lock:
             # The common case costs two comparisons: nothing is crowded and no topic is awaited.
@@ -86,7 +86,7 @@ class Outbox:
             self._waiting.append(delivery)
             self._waiting_bytes += record.size_bytes
             is_first, self._is_drained = self._is_drained, False
-        # Waking the loop is a system call: one call for all records until the next drain.
+        # Waking the loop is a system call, so it is done once for all records until the next drain.
         if is_first:
             self._thread.call_soon(self._start_drain)
 
@@ -114,7 +114,7 @@ class Outbox:
             )
 
     def count(self) -> int:
-        """Return how many records are here: neither handed to the producer nor failed."""
+        """Return the number of records that are neither handed to the producer nor failed."""
         with self._lock:
             lines = sum(len(line.deliveries) for line in self._lines.values())
             return len(self._waiting) + len(self._passing) + lines
@@ -266,7 +266,8 @@ class Outbox:
             while line.deliveries:
                 await self._send(line.deliveries.popleft())
         finally:
-            # Also if the task is cancelled: every queued record gets its outcome.
+            # This is done even if the task is cancelled, because every queued record gets its
+            # outcome.
             _settle_all(line.deliveries, ClientClosed("the producer was closed before that"))
             with self._changed:
                 self._line_bytes -= line.size_bytes

@@ -1,11 +1,11 @@
-"""The blocking producer, for programs without an event loop: every call blocks until it is done.
+"""Provides the blocking producer for programs without an event loop; every call blocks until done.
 
     your thread: producer.send(...) --> outbox --.            .--> result()
     loop thread:                                  `--> Producer -'
 
-Each client has a separate loop in a daemon thread. Nothing computes in parallel with it for long
-(two threads that both want the interpreter wait five milliseconds for each other), so records are
-passed on in bulk (see `outbox`). Callbacks have a separate thread (see `callback_thread`).
+Each client has a separate loop in a daemon thread. Two threads that both need the interpreter wait
+five milliseconds for each other, so records are passed on in bulk (see `outbox`). Callbacks have a
+separate thread (see `callback_thread`).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     user's thread: poll() -> waits ---- listener ---- waits -> records
     loop thread:            work -> call, await it ^ -> work
 
-So a listener may use its consumer, as in Kafka's client; on the loop's own thread it would wait for
-itself indefinitely.
+A listener may therefore use its consumer, as in Kafka's client; on the loop's own thread, it would
+wait for itself indefinitely.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class UserThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on the loop and wait, like `LoopThread.run`, but take calls meanwhile."""
-        # A listener may call the consumer, which then waits here again: each wait has a separate
-        # queue, and the outer wait gets its calls again afterwards.
+        # A listener may call the consumer, which then waits here again. Each wait has a separate
+        # queue, and the outer wait receives its calls again afterwards.
         calls: _Calls = SimpleQueue()
         outer, self._calls = self._calls, calls
         try:

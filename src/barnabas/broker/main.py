@@ -184,8 +184,7 @@ async def _serve(
     server = Server(config, seams._replace(keep_objects=_keep_objects), first_users=users)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-        # While logs are being recovered, the loop does not run, so it would handle the signal too
-        # late.
+        # The loop does not run while logs are recovered, so it would handle the signal too late.
         signal.signal(number, lambda *_: server.stop_loading())
     try:
         if not await _has_started(server, stopping):
@@ -201,8 +200,7 @@ async def _serve(
             await server.stop()
             raise
     introduction = "" if setup is None else _introduction(setup, server)
-    # This is a single write, because a reader that waits for the first line may then close the
-    # pipe.
+    # This is a single write: a reader that waits for the first line may then close the pipe.
     sys.stdout.write(
         _ready_line(server, round((time.monotonic() - began_at_s) * 1000)) + introduction
     )

@@ -47,8 +47,8 @@ class ReplicaEnd(NamedTuple):
     """The end of one broker's replica."""
 
     end_offset: int
-    epoch: int  # of the last batch; -1: the log has no batches
-    high_watermark: int  # as far as this broker knows; a follower learns of a new one later
+    epoch: int  # of the last batch; -1: there is no batch
+    high_watermark: int  # as far as this broker knows: a follower learns of a new one later
 
 
 class ReplicaSize(NamedTuple):

@@ -1,7 +1,7 @@
-"""The commands that talk to brokers: one group, each command loaded when it is called.
+"""Defines the group of commands that talk to brokers, each of which is loaded when it is called.
 
-An error that is not our bug is one line on standard error that says what to do, and an exit code: 1
-for a failure, 2 for a wrong command line.
+An error that is not our bug is reported in one line on standard error that says what to do, with
+exit code 1 for a failure and 2 for a wrong command line.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _MODULES = {
     "verifiable-producer": "verifiable.producer_command",
     "verifiable-consumer": "verifiable.consumer_command",
 }
-"""The modules of commands that are not in `<name>/command.py`, or that another package has."""
+"""The modules of commands that are not in `<name>/command.py`, or that are in another package."""
 
 
 class _Commands(CommandGroup):
@@ -107,7 +107,7 @@ class _Commands(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        # Imported only now: no command pays for the libraries of the others.
+        # The import happens only now, so that no command pays for the libraries of the others.
         name = _MODULES.get(cmd_name, f"{cmd_name}.command")
         module = _of_pipeline(name) if name.startswith(_PIPELINE) else import_module(_CLI + name)
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
@@ -119,7 +119,7 @@ class _Commands(CommandGroup):
 
 
 def _of_pipeline(name: str) -> ModuleType:
-    """Import a command of the pipeline, whose libraries an extra installs."""
+    """Import one of the pipeline's commands, whose libraries an extra installs."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -167,7 +167,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _problem(error: click.UsageError) -> str:
-    """Say what is wrong with the command line, without click's own hint."""
+    """Describe what is wrong with the command line, without click's own hint."""
     if isinstance(error, click.NoSuchOption):
         return f"no such option: {error.option_name}"
     return error.format_message().rstrip(".")

@@ -1,4 +1,4 @@
-"""Writes errors and warnings for the user: one line each, with advice if there is any."""
+"""Writes errors and warnings for the user, in one line each and with any available advice."""
 
 from __future__ import annotations
 
@@ -61,12 +61,13 @@ def explain(error: Exception) -> str:
     text = str(error).rstrip(".")
     if isinstance(error, KafkaError):
         text = f"{text} ({error.name})"
-    # A note was added where the cause is known, so it is better than advice for the error's class.
+    # A note was added where the cause is known, so it is better than the advice for the error's
+    # class.
     advice = ", ".join(getattr(error, "__notes__", ())) or _advice(error)
     return f"{text}; {advice}" if advice else text
 
 
 def _advice(error: Exception) -> str:
     if "set security.protocol" in str(error):
-        return ""  # a broker answered, and the message already has advice
+        return ""  # a broker answered, and its message already has advice
     return next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")

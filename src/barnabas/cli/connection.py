@@ -1,4 +1,4 @@
-"""Finds the brokers for a command, and how to connect: from its options, the environment or a
+"""Determines a command's brokers and how to connect to them, from its options, the environment or a
 profile.
 """
 
@@ -72,14 +72,15 @@ def _remember_profile(context: click.Context, _: click.Parameter, name: str | No
 def _servers(context: click.Context, parameter: click.Parameter, servers: str | None) -> str:
     assert parameter.name is not None
     source = context.get_parameter_source(parameter.name)
-    # The order in `barnabas profile --help`: typed values win over stored ones.
+    # The order is that of `barnabas profile --help`: typed values override stored ones.
     if source is ParameterSource.COMMANDLINE and servers is not None:
         return servers
     name = context.meta.get(_PROFILE)
     if name is None and _FILES_SERVERS in context.meta:
         of_file: str = context.meta[_FILES_SERVERS]
         return of_file
-    # From the environment: --profile and the file come first, BARNABAS_PROFILE comes after it.
+    # The value comes from the environment: --profile and the file come before it, BARNABAS_PROFILE
+    # after it.
     if name is None and servers is not None:
         return servers
     from barnabas.cli.profile.store import BadProfile, read_profiles
@@ -121,7 +122,7 @@ def _properties(context: click.Context, path: str) -> dict[str, str]:
 
 def _options_of(context: click.Context, path: str, properties: Mapping[str, str]) -> dict[str, Any]:
     """Return the options in a properties file that every client has, leaving out options of only
-    some.
+    some clients.
     """
     from barnabas.client.config import ClientConfig, configure, of_every_client
     from barnabas.client.known_options import unknown_options
@@ -131,7 +132,8 @@ def _options_of(context: click.Context, path: str, properties: Mapping[str, str]
         configure(ClientConfig, common)
     except ConfigError as error:
         raise click.UsageError(f"{path}: {error}", context) from error
-    # A warning, not an error: a file for Kafka's clients may have settings that ours do not need.
+    # This is a warning and not an error, because a file for Kafka's clients may have settings that
+    # ours do not need.
     for line in unknown_options(properties):
         warn(context.command_path, f"{path}: {line}")
     return common

@@ -1,4 +1,4 @@
-"""Groups of commands, with better help and errors than click's own.
+"""Defines groups of commands with better help and errors than click's own.
 
     def topics() -> None: ...    decorated by @command_group()
 

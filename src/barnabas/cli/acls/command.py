@@ -88,7 +88,7 @@ def add(
     if deeds.is_role and deny:
         raise click.UsageError("--deny needs --operation NAME instead of a role")
     options.check(deeds, patterns)
-    # Brokers store such a rule but never match it: worse than a refusal, since it looks like a
+    # Brokers store such a rule but never match it, which is worse than a refusal: it looks like a
     # right.
     for host in filter(matches_no_client, hosts):
         raise click.UsageError(
@@ -129,7 +129,7 @@ def delete(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas acls delete --user bob
       barnabas acls delete --topic orders --force
     """
-    # Without a filter all rules of the cluster would be deleted.
+    # Without a filter, all rules of the cluster would be deleted.
     if not principals and not patterns:
         raise click.UsageError("name the rules to delete: --user NAME, --topic NAME, ...")
     wanted = _filters((principals, hosts), deeds, patterns, allow)
@@ -137,7 +137,7 @@ def delete(  # noqa: PLR0913  (a command's parameters are its options)
     if not rules:
         click.echo("No such rule.")
         return
-    # A script that pipes its input cannot be asked.
+    # A script that pipes its input cannot answer a question.
     if not force and sys.stdin.isatty():
         _print_rules(rules)
         click.confirm(f"Delete {counted(len(rules), 'rule')}?", abort=True)
@@ -224,7 +224,7 @@ def explain_(
         return
     said = {
         "allowed": bool(found.is_allowed),
-        # null: no rule decides; then `allowed` comes from the default.
+        # null: no rule decides, so `allowed` comes from the default.
         "rule": found.rule and rule_values(found.rule),
         "rules_about_it": len(found.about),
         "lets_in": None if found.is_allowed else rule_line(letting_in(access)),
@@ -283,6 +283,6 @@ async def _describe_rules(servers: str, wanted: Iterable[AclFilter]) -> list[Acl
 
 
 async def _delete(servers: str, rules: Iterable[AclBinding]) -> list[AclBinding]:
-    """Delete exactly these rules, but none that were added after they were shown."""
+    """Delete exactly these rules, and none that were added after they were shown."""
     async with Admin(servers, **client_options()) as admin:
         return sorted(await admin.delete_acls(map(filter_of, rules)))

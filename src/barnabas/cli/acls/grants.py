@@ -94,12 +94,12 @@ def operations_by_pattern(
             _check_operations(pattern.resource_type, deeds.operations)
             found[pattern] = dict.fromkeys(deeds.operations)
         for role in roles:
-            # With --producer and --consumer a group is only for the consumer: no rule for a
-            # resource that a role does not use.
+            # With --producer and --consumer, a group is only for the consumer, so a role gets no
+            # rule for a resource that it does not use.
             operations = role.get(pattern.resource_type, ())
             if operations:
                 found.setdefault(pattern, {}).update(dict.fromkeys(operations))
-    # Since KIP-679 WRITE on any topic implies it; older brokers need the rule on the cluster.
+    # Since KIP-679, WRITE on any topic implies it; older brokers need the rule on the cluster.
     if deeds.is_idempotent:
         found.setdefault(CLUSTER, {})[Operation.IDEMPOTENT_WRITE] = None
     return {pattern: tuple(operations) for pattern, operations in found.items()}
@@ -137,7 +137,7 @@ def filter_of(rule: AclBinding) -> AclFilter:
 
 
 def is_specific(pattern_type: PatternType) -> bool:
-    """Return True for a pattern type that rules can have, not only filters."""
+    """Return True for a pattern type that rules, and not only filters, can have."""
     return pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
 
 

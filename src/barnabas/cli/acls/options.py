@@ -1,4 +1,4 @@
-"""The options of `barnabas acls` that name resources, clients and operations."""
+"""Defines the options of `barnabas acls` that name resources, clients and operations."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
             return command(patterns=patterns, **given)
 
         chosen: Any = gather
-        # Decorators apply from the inside out: in reverse order, --help lists them as above.
+        # Decorators apply from the inside out, so reversing them makes --help list them as above.
         for option in reversed(options):
             chosen = option(chosen)
         return chosen  # type: ignore[no-any-return]
@@ -197,7 +197,7 @@ def filters(
     """
     principals, hosts = clients
     wanted = operations_by_pattern(deeds, patterns)
-    # No resource is named: the filter leaves the resource open, and the operations stay.
+    # If no resource is named, the filter leaves the resource open and keeps the operations.
     if not patterns:
         resources = [(AclFilter(), deeds.operations)]
     else:

@@ -66,7 +66,7 @@ def rule_line(rule: AclBinding, command: str = "add") -> str:
         words.append("--allow")
     words += principal_words(entry.principal)
     words += ["--operation", entry.operation.name.lower().replace("_", "-")]
-    # A deletion without --host would select the rules for all hosts.
+    # A deletion without --host would select the rules of every host.
     if entry.host != WILDCARD or command == "delete":
         words += ["--host", entry.host]
     return shlex.join([*words, *resource_words(pattern)])
@@ -78,7 +78,7 @@ def principal_words(principal: str) -> list[str]:
 
 
 def resource_words(pattern: Pattern) -> list[str]:
-    """Return the options of our command that name a resource."""
+    """Return the options with which our command names a resource."""
     if pattern.resource_type is ResourceType.CLUSTER:
         return ["--cluster"]
     words = [_OPTIONS[pattern.resource_type], pattern.name]
@@ -148,11 +148,12 @@ def _without_rule(access: Access, found: Explanation) -> list[str]:
     lines += [
         f"Near: {rule_text(each)}."
         for each in found.about
-        # Rules for the same user with another operation or host: most often a typing error.
+        # These are rules for the same user with another operation or host, most often a typing
+        # error.
         if each.entry.principal == access.principal
     ][:5]
     lines += ["To let it in:", f"  {rule_line(letting_in(access))}"]
-    # The next usual surprise: a fetch is allowed, but joining the group is not.
+    # The next common surprise is that a fetch is allowed but joining the group is not.
     if access.operation is Operation.READ and access.resource.resource_type is ResourceType.TOPIC:
         lines.append("A consumer reads its group as well: --consumer --group GROUP allows both.")
     return lines

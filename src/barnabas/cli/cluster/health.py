@@ -1,8 +1,9 @@
-"""Finds the problems of a cluster in its brokers' reports. Pure.
+"""Finds a cluster's problems in its brokers' reports. Pure.
 
-A problem of the whole cluster comes first (no controller, a broker with replicas that is not
-alive), then each partition's worst one: offline, below min.insync.replicas, or under-replicated.
-The brokers report what they know: just after a crash that may be the previous state.
+Problems of the whole cluster come first (no controller, or a broker that has replicas but is not
+alive), then each partition's worst problem: offline, below min.insync.replicas, or
+under-replicated. The brokers report what they know, which just after a crash may be the previous
+state.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def problems(
         for broker_id in partition.replicas
         if broker_id not in live
     )
-    # Brokers without replicas may have been removed on purpose: they are not reported.
+    # Brokers without replicas may have been removed on purpose, so they are not reported.
     for broker_id, count in sorted(lacking.items()):
         replicas = counted(count, "partition")
         yield Problem(NO_BROKER, f"broker {broker_id} is not alive, and has replicas of {replicas}")

@@ -1,4 +1,4 @@
-"""The directory of a cluster on one machine: its brokers, their ports and their configs.
+"""Manages the directory of a cluster on one machine: its brokers, their ports and their configs.
 
     cluster.json      the ports, the same after a restart, and the configs of the last start
     zookeeper/        the tree of the cluster's metadata
@@ -6,8 +6,8 @@
     broker-1.log ...  what each process says, in files that are replaced before they are large
     secure/           certificates and passwords, with --secure
 
-Every process has a `barnabas.pid` in its directory, the command that started the cluster in the
-topmost one: so any process may stop a broker and start it again.
+Every process has a `barnabas.pid` in its directory, and the command that started the cluster has
+one in the topmost directory. Any process can therefore stop a broker and start it again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CannotRun(BarnabasError):
 
 
 class Plan(NamedTuple):
-    """The plan of a cluster, sufficient to start any of its processes."""
+    """The plan of a cluster, which is sufficient to start any of its processes."""
 
     directory: Path
     zookeeper_port: int
@@ -75,13 +75,12 @@ class Plan(NamedTuple):
         return self.directory / f"broker-{broker_id}"
 
     def configs(self, broker_id: int) -> dict[str, str]:
-        """Return a broker's configs as a member of this cluster; the command line's overrides
-        win.
-        """
+        """Return a broker's configs as a member of this cluster; command-line overrides win."""
         return {
             **profile(len(self.ports)),
             **self.overrides,
-            # After the overrides: each broker needs its own port, counted up from the given port.
+            # This follows the overrides, because each broker needs its own port, counted up from
+            # the given port.
             **metrics_port(self.overrides, broker_id),
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address(broker_id)}",
@@ -123,7 +122,7 @@ def check_overrides(overrides: Mapping[str, str]) -> None:
 
 
 def read_plan(directory: Path) -> Plan | None:
-    """Return the plan kept in the directory, or None if there is none. Raises CannotRun."""
+    """Return the plan stored in the directory, or None if it has none. Raises CannotRun."""
     path = directory / _FILE_NAME
     try:
         stored = json.loads(path.read_bytes())
@@ -158,7 +157,7 @@ def write_plan(plan: Plan) -> None:
     }
     plan.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = plan.directory / _FILE_NAME
-    # A rename replaces the file in one step: a crash leaves either the old plan or the new one.
+    # A rename replaces the file in one step, so a crash leaves either the old plan or the new one.
     written = path.with_suffix(".new")
     written.write_text(json.dumps(stored, indent=2) + "\n")
     written.replace(path)
@@ -192,7 +191,7 @@ def make_plan(
         return Plan(directory, next(free), ports, overrides)
     had = len(before.ports)
     wanted = had if count is None else count
-    # The brokers left out could hold the only replicas of some partitions.
+    # The omitted brokers could hold the only replicas of some partitions.
     if wanted < had:
         raise CannotRun(
             f"the cluster in {directory} has {counted(had, 'broker')}, whose partitions would lose "
@@ -210,7 +209,7 @@ def _metrics_ports(overrides: Mapping[str, str], count: int) -> list[int]:
 
 
 def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
-    """Yield ports from `first` on that are free now. Raises CannotRun when none is left."""
+    """Yield ports, starting at `first`, that are free now. Raises CannotRun when none is left."""
     avoided = frozenset(taken)
     yield from (
         port for port in range(first, _LAST_PORT + 1) if port not in avoided and _free(port)
@@ -220,8 +219,8 @@ def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
 
 def _free(port: int) -> bool:
     with socket.socket() as probe, contextlib.suppress(OSError):
-        # Bound as the broker binds it: a connection lingering in TIME_WAIT does not make a port
-        # taken.
+        # It is bound as the broker binds it, so that a connection lingering in TIME_WAIT does not
+        # count as taking the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((HOST, port))
         return True

@@ -1,9 +1,9 @@
 """Starts, watches and stops the processes of a cluster on one machine.
 
 Each process has its own session, so that a terminal's Ctrl-C reaches only the command, which stops
-the brokers one after the other (each moves its leaders to others) and ZooKeeper last. A process
-that ends meanwhile stays down until the user restarts it: the point is to see how the cluster
-reacts.
+the brokers one after the other (each hands its leaders to others) and ZooKeeper last. A process
+that ends meanwhile is not restarted until the user restarts it, because the point is to see how the
+cluster reacts.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def wait_for_broker(started: Started, wants_stop: Callable[[], bool]) -> None:
     assert stdout is not None
 
     def is_ready() -> bool:
-        # readline would block until the broker prints something, and the stop would go unnoticed.
+        # readline would block until the broker prints something, and a stop would go unnoticed.
         readable, _, _ = select.select([stdout], [], [], 0)
         return bool(readable) and stdout.readline().startswith("barnabas ready on ")
 
@@ -91,7 +91,7 @@ def wait_for_broker(started: Started, wants_stop: Callable[[], bool]) -> None:
 def stop_process(name: str, directory: Path) -> bool:
     """Stop the process whose `barnabas.pid` is in the directory, and wait.
 
-    Returns whether there was a process. If it does not stop in time, it is killed. Raises
+    Returns whether a process was running. If it does not stop in time, it is killed. Raises
     CannotRun.
     """
     recorded = read_pid_file(directory)
@@ -115,7 +115,7 @@ def stop_process(name: str, directory: Path) -> bool:
 
 def stop_all(plan: Plan) -> None:
     """Stop the brokers, the oldest last, and then ZooKeeper."""
-    # One after the other: each hands its leaders to the remaining brokers (RE-13).
+    # They stop one after the other, and each hands its leaders to the remaining brokers (RE-13).
     for broker_id in sorted(plan.ports, reverse=True):
         stop_process(f"broker {broker_id}", plan.broker_directory(broker_id))
     if stop_process("zookeeper", plan.zookeeper_directory):
@@ -138,7 +138,7 @@ def _launch(name: str, words: Sequence[str], directory: Path) -> Started:
         process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
-            # A broker's standard output has one line, "barnabas ready on ...", for which this
+            # A broker's standard output is one line, "barnabas ready on ...", for which this
             # command waits.
             stdout=subprocess.PIPE if name != "zookeeper" else file,
             stderr=file,
@@ -159,7 +159,7 @@ def _wait(started: Started, is_ready: Callable[[], bool], wants_stop: Callable[[
     ends_at_s = time.monotonic() + START_TIMEOUT_S
     while not is_ready():
         code = started.process.poll()
-        # It ended while this command was waiting: the last lines of its log say why.
+        # It ended while this command was waiting; the last lines of its log say why.
         if code is not None:
             raise CannotRun(f"{started.name} {ending(code)} while starting: {last_output(started)}")
         if wants_stop():
@@ -181,7 +181,7 @@ def _gone_within(pid: int, began_ticks: int, seconds: float) -> bool:
 
 
 def ending(code: int) -> str:
-    """Return the way in which a process ended, as text."""
+    """Describe how a process ended."""
     if code < 0:
         return f"was killed by signal {-code}"
     return "stopped" if code == 0 else f"ended with code {code}"

@@ -52,7 +52,7 @@ def run(plan: Plan) -> int:
     OSError.
     """
     running = plan.running()
-    # A second `start` on the same directory would only find the ports taken; say who uses them.
+    # A second `start` on the same directory would only find the ports taken, so say who uses them.
     if running:
         name, process = next(iter(running.items()))
         raise CannotRun(
@@ -113,14 +113,14 @@ class _Run:
         if plan.is_secure:
             from barnabas.cli.server.secure_option import prepare_security  # few clusters need it
 
-            # Done here, before all brokers do it at the same time.
+            # This is done here, before all brokers do it at the same time.
             self._setup = prepare_security(plan.secure_directory, [HOST])
         keeper = launch_zookeeper(plan)
         self._children.append(keeper)
         with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):
             wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
         self._close_zookeeper()
-        # All at once: no broker waits for another to start.
+        # All brokers are started at once, so that none waits for another.
         brokers = {broker_id: launch_broker(plan, broker_id) for broker_id in plan.ports}
         self._children.extend(brokers.values())
         for broker in brokers.values():
@@ -160,8 +160,8 @@ class _Run:
     async def _settle(self) -> None:
         """Wait until all brokers know each other and every partition has a leader.
 
-        A partition that stays without a leader does not fail the start: its replicas may come
-        later.
+        A partition that remains without a leader does not fail the start, because its replicas may
+        come later.
         """
         with contextlib.suppress(TimeoutError, BarnabasError):
             async with (
@@ -200,7 +200,7 @@ class _Run:
             child.process.wait()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        # The second signal: the user does not want to wait for clean stops.
+        # On the second signal, the user does not want to wait for clean stops.
         if self._wants_stop:
             for child in self._children:
                 if child.process.poll() is None:

@@ -161,13 +161,13 @@ async def _state(servers: str, *, with_sizes: bool = False) -> State:
         topics = await admin.describe_topics()
         min_isr = {}
         for topic in topics:
-            # min.insync.replicas matters only if replicas are missing: a healthy cluster costs no
-            # further request.
+            # min.insync.replicas matters only if replicas are missing, so a healthy cluster costs
+            # no further request.
             if any(len(each.isr) < len(each.replicas) for each in topic.partitions):
                 resource = ConfigResource(TOPIC, topic.name)
                 (entry,) = await admin.describe_configs(resource, [_MIN_ISR])
                 min_isr[topic.name] = int(entry.value or 1)
-        # A hanging broker must not hide the rest: sizes are shown if they arrive in time.
+        # A hanging broker must not hide the rest, so sizes are shown only if they arrive in time.
         directories = await soon(admin.describe_log_dirs(), {}) if with_sizes else {}
         cluster = await admin.describe_cluster()
         return State(cluster, topics, min_isr, broker_sizes(directories))

@@ -71,7 +71,7 @@ def operations(
     ]
     names: set[str] = set()
     for operation in found:
-        # A broker does not apply the operations in an order that the user could know.
+        # A broker does not apply the operations in an order that the user can know.
         if operation.name in names:
             raise BadChange(f"{operation.name} cannot be changed in two ways at once")
         names.add(operation.name)

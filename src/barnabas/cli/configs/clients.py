@@ -57,14 +57,15 @@ def change_of(entity: Entity, add: Iterable[str], delete: Iterable[str]) -> Chan
     add, delete = list(add), list(delete)
     if _names_credentials(add, delete):
         user = entity.get("user")
-        # Credentials belong to /config/users/<user>, never to a default or a pair (SE-3).
+        # Credentials belong to /config/users/<user>, and never to a default or a pair (SE-3).
         if user is None or len(entity) > 1:
             raise BadChange("SCRAM credentials are of one user: name it by --user alone")
         return Change(entity, {}, scram_alterations(user, add, delete))
     try:
         return Change(entity, alteration(entity, add, delete), [])
     except BadChange:
-        # Not about one user, so no password can be in it and the detailed message is safe.
+        # This is not about a single user, so it can contain no password and the detailed message is
+        # safe.
         if list(entity) != ["user"] or entity["user"] is None:
             raise
     # It may be a password in an unusual form.
@@ -100,9 +101,7 @@ async def apply(admin: Admin, change: Change) -> None:
 
 
 def entity_words(entity: Entity) -> str:
-    """Return Kafka's words for the changed entity; for an entity with two parts they name only the
-    first.
-    """
+    """Return Kafka's words for the changed entity; of two parts, they name only the first."""
     kind, name = next(iter(entity.items()))
     word = "client" if kind == "client-id" else kind
     return f"config for {word} {name}" if name else f"default config for {word}s in the cluster"

@@ -1,4 +1,5 @@
-"""`barnabas configs`: like `kafka-configs.sh`, for topics, brokers, and quotas of clients."""
+"""Implements `barnabas configs`, which works like `kafka-configs.sh` for topics, brokers and client
+quotas."""
 
 from __future__ import annotations
 
@@ -186,7 +187,8 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
         click.echo(f"Completed updating config for {kind} {resource.name}.")
     else:
         click.echo("Completed updating default config for brokers in the cluster.")
-    # After the outcome: the brokers have accepted the change, and the warning concerns its effect.
+    # This follows the outcome: the brokers have accepted the change, and the warning concerns its
+    # effect.
     for warning in _warnings(resource, changes):
         warn("barnabas configs alter", warning)
 

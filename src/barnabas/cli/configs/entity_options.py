@@ -86,7 +86,7 @@ class EntityOptions(NamedTuple):
         """Return the owner of quotas: names by type (`user`, `client-id`, `ip`); None means the
         default.
 
-        Empty if none is named. Raises UsageError.
+        It is empty if no owner is named. Raises UsageError.
         """
         found = self._entity()
         if not found:

@@ -1,4 +1,4 @@
-"""The output of `configs describe`: Kafka 3.9's lines to the byte, and values. Pure.
+"""Formats the output of `configs describe`: Kafka 3.9's lines to the byte, and values. Pure.
 
 Dynamic configs for topic test are:
   retention.ms=1000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000}
@@ -79,7 +79,7 @@ def synonym_text(synonym: ConfigSynonym) -> str:
 
 
 def describe_configs_values(entries: Iterable[ConfigEntry]) -> list[dict[str, Any]]:
-    """Return the same for JSON, with details that the lines leave out."""
+    """Return the same values for JSON, with details that the lines leave out."""
     return [
         {
             "name": entry.name,

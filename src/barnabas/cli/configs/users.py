@@ -1,8 +1,8 @@
-"""SCRAM credentials among the configs of users, in the notation of `kafka-configs.sh`.
+"""Handles SCRAM credentials among the configs of users, in the notation of `kafka-configs.sh`.
 
     --add 'SCRAM-SHA-256=[iterations=8192,password=secret]'     --delete SCRAM-SHA-512
 
-No message shows the given values: they may be passwords.
+No message shows the given values, because they may be passwords.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""`barnabas dump`: like Kafka's DumpLogSegments, for every file that a broker keeps.
+"""Implements `barnabas dump`, which works like Kafka's DumpLogSegments on every file that a broker
+keeps.
 
-It reads files, contacts no broker and changes nothing. A running broker's file may end in a batch
-that is just being written.
+It only reads files: it contacts no broker and changes nothing. A running broker's file may end in a
+batch that is still being written.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def dump(
             raise  # the reader of our output has closed it: the file is not at fault
         except (CorruptData, OSError) as error:
             problems += 1
-            # Standard error is not buffered: without this the complaint would appear before the
+            # Standard error is not buffered, so without this the complaint would appear before the
             # lines above it.
             output.flush()
             complain(_WHO, _reason(shown_as, error))
@@ -139,7 +140,7 @@ def dump(
 
 
 class Output:
-    """Standard output; on a terminal, without control characters."""
+    """Writes to standard output, without control characters on a terminal."""
 
     def __init__(self, output: BinaryIO, is_terminal: bool) -> None:
         self._output = output

@@ -1,12 +1,12 @@
-"""The index files of a `.log`, and the lines that Kafka 3.9's DumpLogSegments prints for them.
+"""Reads the index files of a `.log`, and builds the lines of Kafka 3.9's DumpLogSegments for them.
 
     .index      relative offset int32 | position int32
     .timeindex  timestamp int64 | relative offset int32
     .txnindex   version int16 (0) | producer id int64 | first offset int64 | last offset int64
                 | last stable offset int64            one entry per aborted transaction (KIP-98)
 
-While a segment is active, and after a crash, the first two are preallocated: the rest is zeros. The
-zeros start at the entry that points at the segment's first offset again.
+While a segment is active, and after a crash, the first two are preallocated, and their unused part
+is zeros. The zeros start at the entry that again points at the segment's first offset.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def base_offset(path: Path) -> int:
 def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
     """Yield the entries without the trailing zeros; an index of only zeros has one entry."""
     for i, (relative, position) in enumerate(_rows(file, OFFSET_ENTRY)):
-        # Zeros after the first entry are preallocated: a later entry cannot point at the base
-        # offset.
+        # Zeros after the first entry are preallocated, because a later entry cannot point at the
+        # base offset.
         if i and relative == 0:
             return
         yield IndexEntry(base + relative, position)

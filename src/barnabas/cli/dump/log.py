@@ -3,9 +3,9 @@
     baseOffset: 0 lastOffset: 2 count: 3 ... compresscodec: none crc: 1531881397 isvalid: true
     | offset: 0 CreateTime: 1700000000000 keySize: 2 valueSize: 2 sequence: -1 headerKeys: [] ...
 
-A file is walked, not loaded: one batch is in memory at a time, or only its header if it is larger
-than `MAX_BATCH_BYTES`. The walk ends before the first incomplete batch; bytes that cannot start a
-batch raise `CorruptData`.
+A file is walked rather than loaded: one batch is in memory at a time, or only its header if the
+batch is larger than `MAX_BATCH_BYTES`. The walk ends before the first incomplete batch; bytes that
+cannot start a batch raise `CorruptData`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class LogWalk:
         return self.size_bytes - self.position
 
     def __iter__(self) -> Iterator[Batch]:
-        # As in Kafka: fewer bytes than a header up to its magic byte are not a batch, but not an
+        # As in Kafka, fewer bytes than a header up to its magic byte are not a batch, but not an
         # error either.
         while self.position < self.size_bytes - _MAGIC_END:
             self._file.seek(self.position)
@@ -92,7 +92,7 @@ class LogWalk:
                 _, length = _SIZE.unpack_from(head)
                 if length < _MIN_LENGTH:
                     raise CorruptData(f"a batch cannot have {length} bytes")
-                # The batch is being written, or was torn by a crash: recovery would cut it off.
+                # The batch is being written or was torn by a crash, and recovery would cut it off.
                 if length + LOG_OVERHEAD_BYTES > self.trailing_bytes:
                     return
                 header = read_header(head)

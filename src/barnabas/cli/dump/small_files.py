@@ -7,7 +7,7 @@
     partition.metadata               the partition's topic id
     .kafka_cleanshutdown             a mark of a clean shutdown
 
-Kafka has a tool only for the first; the lines for the others are ours, in its style.
+Kafka has a tool only for the first of them; the lines for the others are ours, in Kafka's style.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks the files of a partition: one line per finding (ST-9).
+"""Checks the files of a partition, and reports one line per finding (ST-9).
 
     .log         every batch is whole and has its checksum; offsets and leader epochs never fall
     .index       entries rise; each points at a batch, and its offset ends one
@@ -8,7 +8,7 @@
 
 The index files are compared with the `.log` of the same name, in one walk over it, so that memory
 does not grow with the log. An index need not have an entry for every batch, because its entries
-depend on when the log was opened, so a missing entry is not reported. Every other file that
+depend on when the log was opened. A missing entry is therefore not reported. Every other file that
 `barnabas dump` reads is valid if it can be read.
 """
 
@@ -60,7 +60,7 @@ def verify_log(path: Path, *, records: bool = False) -> Findings:
                 if header.last_offset - base > MAX_RELATIVE_OFFSET:
                     yield f"{where} is too far from the segment's first offset for its indexes"
                 # Leaders append with their own epoch, and truncation removes an older leader's
-                # records: the epoch never decreases within a log.
+                # records, so the epoch never decreases within a log.
                 if header.magic == 2 and header.partition_leader_epoch < last_epoch:
                     epoch = header.partition_leader_epoch
                     yield f"{where} is of leader epoch {epoch}, after one of {last_epoch}"
@@ -109,8 +109,8 @@ def verify_time_index(path: Path) -> Findings:
                 return
             if not scan.ends_with(entry.offset):
                 yield f"{what}: no batch ends with that offset"
-            # A time index has the largest timestamp so far, so that a search by time may skip
-            # everything before.
+            # A time index has the largest timestamp so far, so that a search by time can skip
+            # everything before it.
             elif scan.max_timestamp != entry.target:
                 yield f"{what}: the largest timestamp up to there is {scan.max_timestamp}"
             before = entry

@@ -1,4 +1,5 @@
-"""`barnabas groups`: like `kafka-consumer-groups.sh`; `reset-offsets` is in `reset_command`."""
+"""Implements `barnabas groups`, like `kafka-consumer-groups.sh`; `reset-offsets` is in
+`reset_command`."""
 
 from __future__ import annotations
 
@@ -93,7 +94,7 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
     async def work() -> tuple[list[GroupListing], dict[str, DescribedGroup]]:
         async with Admin(servers, **client_options()) as admin:
             found = await admin.list_groups(states=states, types=types)
-            # Members and lags cost several requests per group: they are requested only for a
+            # Members and lags cost several requests per group, so they are requested only for a
             # terminal, which shows them.
             return found, await soon(_describe_all(admin, found), {}) if is_table else {}
 
@@ -190,7 +191,8 @@ def delete(names: GroupNames, servers: str) -> int:
                 try:
                     await admin.delete_groups([name])
                     click.echo(f"Deleted group {name}.")
-                # One refusal, for a group with members for example, does not keep the other groups.
+                # A refusal, for example for a group with members, does not prevent deleting the
+                # other groups.
                 except KafkaError as error:
                     complain("barnabas groups delete", error)
                     outcome = EXIT_FAILURE

@@ -1,4 +1,5 @@
-"""`barnabas groups import-zookeeper`: offsets that consumers before 0.9 committed (ZK-7).
+"""Implements `barnabas groups import-zookeeper`, for offsets committed by consumers before 0.9
+(ZK-7).
 
 Like a reset, it prints a plan, which only --execute carries out.
 """
@@ -79,7 +80,7 @@ async def _import(
                 # refused.
                 if name.partition not in topics.get(name.topic, ()):
                     remarks.append(f"{group.group_id}: left out {name}, which does not exist")
-                # The group has since moved to Kafka's own offsets: older offsets would repeat
+                # The group has since moved to Kafka's own offsets, and older offsets would repeat
                 # records.
                 elif before is not None and not overwrite:
                     remarks.append(
@@ -91,8 +92,8 @@ async def _import(
     if not moves:
         return [], remarks
     groups = tuple(dict.fromkeys(move.group_id for move in moves))
-    # From here on it is a reset by file: the same limits at the ends of logs, and the same refusal
-    # of groups with members.
+    # From here on this works like a reset from a file: it has the same limits at the ends of logs,
+    # and refuses groups with members.
     request = ResetRequest(GroupNames(groups, False), None, [], plan_file(moves))
     return await reset(servers, request, execute), remarks
 

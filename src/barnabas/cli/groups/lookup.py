@@ -15,7 +15,7 @@ async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[Describe
     """Return each group with its rows. A partition without a leader has no end, and therefore no
     lag.
 
-    Each end is looked up once, however many groups read the partition.
+    Each end is looked up only once, however many groups read the partition.
     """
     committed = {
         group.group_id: {}

@@ -15,18 +15,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GroupNames(NamedTuple):
-    """The groups of a command; if none is named, all groups, if the command only reads."""
+    """The groups of a command; if none is named, a command that only reads takes all groups."""
 
     names: tuple[str, ...]
     all_groups: bool
 
     def require(self) -> None:
-        """Raises UsageError if no group is named; for commands that change groups."""
+        """Raises UsageError if no group is named, for commands that change groups."""
         if not self.names and not self.all_groups:
             raise click.UsageError("name a group")
 
     async def of(self, admin: Admin) -> list[str]:
-        """Return the names, each once; all groups of the cluster if none is given."""
+        """Return each name once, or all groups of the cluster if none is given."""
         if self.names:
             return list(dict.fromkeys(self.names))
         return [listing.group_id for listing in await admin.list_groups()]

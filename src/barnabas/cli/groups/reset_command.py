@@ -1,4 +1,5 @@
-"""`barnabas groups reset-offsets`: prints a plan, which only --execute carries out."""
+"""Implements `barnabas groups reset-offsets`, which prints a plan; only --execute carries it
+out."""
 
 from __future__ import annotations
 

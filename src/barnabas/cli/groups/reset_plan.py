@@ -1,7 +1,7 @@
-"""The plan of `groups reset-offsets`: the new offset of a group in each partition. Pure.
+"""Plans `groups reset-offsets`: the new offset of a group in each partition. Pure.
 
-An offset outside the log is moved to the log's nearer end, and the plan remarks on it: with an
-offset out of range a group would silently start according to its `auto.offset.reset`.
+An offset outside the log is moved to the log's nearer end, which the plan points out: with an
+offset out of range, a group would silently start according to its `auto.offset.reset`.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple
         case Goal.OFFSET:
             return target.number, None
         case Goal.SHIFT:
-            # Kafka also refuses this: there is nothing to count from.
+            # Kafka also refuses this, because there is nothing to count from.
             if log.committed is None:
                 raise BadReset(f"cannot shift the offset of {partition}: nothing is committed")
             return log.committed + target.number, None

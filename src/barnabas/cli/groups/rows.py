@@ -1,4 +1,4 @@
-"""The rows of `groups describe`: a group's lag in each partition, and who reads it. Pure.
+"""Builds the rows of `groups describe`: a group's lag in each partition, and who reads it. Pure.
 
 Kafka's tool knows a partition's lag only once an offset has been committed for it. Here a partition
 that the group reads without a committed offset counts in full, from the log's start to its end: a
@@ -52,7 +52,7 @@ def read_partitions(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     topics: Mapping[str, list[int]],
 ) -> list[TopicPartition]:
-    """Return the partitions of a group: assigned, committed, and the rest of its topics.
+    """Return a group's partitions: assigned, committed, and the rest of its topics.
 
     A subscribed group reads whole topics; without members, the topics with a committed offset.
     `topics` are the existing topics, with their partition numbers.

@@ -36,7 +36,7 @@ def drop_output() -> None:
 
 
 def _run(words: list[str]) -> int:
-    # Before click: see the docstring of this module.
+    # This comes before click; see the docstring of this module.
     if words[:2] == ["server", "start"]:
         # Modules create many long-lived objects, and the collector would walk them repeatedly, for
         # a tenth of the time until the broker is ready. The broker enables it.

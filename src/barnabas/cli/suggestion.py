@@ -26,7 +26,7 @@ async def topics_like(servers: str, problem: str, client_options: Mapping[str, A
     if named is None:
         return ""
     try:
-        # The error has already happened: a suggestion is not worth a long wait.
+        # The error has already happened, and a suggestion is not worth a long wait.
         options = {**client_options, "default_api_timeout_ms": _PATIENCE_MS}
         async with Admin(servers, **options) as admin:
             return did_you_mean(named[1] or named[2], await admin.list_topics())

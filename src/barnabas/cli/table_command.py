@@ -1,4 +1,4 @@
-"""`barnabas table`: keeps Delta tables small that many micro-batches write to."""
+"""Implements `barnabas table`, which keeps Delta tables with many micro-batches small."""
 
 from __future__ import annotations
 

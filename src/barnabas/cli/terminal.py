@@ -1,7 +1,7 @@
 """Prints text that others chose (names of groups, records) on standard output.
 
-Control characters make a terminal show false text, change its title, or type for its user.
-So they are escaped for a terminal; a pipe gets each byte unchanged.
+Control characters can make a terminal show false text, change its title, or type for its user, so
+they are escaped for a terminal; a pipe gets each byte unchanged.
 """
 
 from __future__ import annotations

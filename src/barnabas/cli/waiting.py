@@ -57,7 +57,7 @@ class Waiting:
         self.end()
 
     def end(self) -> None:
-        """Stop waiting: the awaited event has come."""
+        """Stop waiting, because the awaited event has come."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

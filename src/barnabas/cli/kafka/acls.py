@@ -90,12 +90,12 @@ def explain(given: Given) -> list[Line]:
     else:
         wanted = _rules_of_line(given)
         end = [*flag_words(given, "force"), *end]
-        # As in Kafka: a removal that names no principal removes all rules of the resources.
+        # As in Kafka, a removal that names no principal removes all rules of the resources.
         if not any(wanted.values()):
             return [["acls", "remove", *_resources(list(wanted)), *end]]
     deeds = _deeds(given)
-    # A role stays a role in our line; without a role the operations are spelt out, since Kafka's
-    # default is All and ours is none.
+    # A role remains a role in our line. Without a role the operations are spelt out, because
+    # Kafka's default is All and ours is none.
     what = flag_words(given, "producer", "consumer", "idempotent")
     if not deeds.is_role:
         what = [
@@ -103,11 +103,11 @@ def explain(given: Given) -> list[Line]:
             for each in deeds.operations
             for word in ("--operation", each.name.lower().replace("_", "-"))
         ]
-    # --idempotent needs a rule on the cluster, which our --idempotent adds by itself.
+    # --idempotent needs a rule on the cluster, which our --idempotent adds automatically.
     named_resources = [each for each in patterns if each != CLUSTER or "cluster" in given]
     return [
         ["acls", action, *_who(clients, action), *what, *_resources(named_resources), *end]
-        # A line of Kafka's may allow some and deny others; a line of ours does only one of the two.
+        # A Kafka line may allow some clients and deny others; our line does only one of the two.
         for clients in _clients(given)
     ]
 
@@ -341,7 +341,7 @@ async def _remove(given: Given, wanted: _Wanted) -> None:
     async with _keeper(given) as keeper:
         for pattern, acls in wanted.items():
             rules = [filter_of(AclBinding(pattern, each)) for each in acls]
-            # Without rules the pattern alone is the filter, which matches every rule on it.
+            # Without rules, the pattern alone is the filter and matches every rule on it.
             await keeper.delete_acls(rules or AclFilter(*pattern))
 
 

@@ -1,6 +1,7 @@
 """`kafka-broker-api-versions.sh` prints which versions of each API each broker offers.
 
-Kafka also says which version its own client would use, so the versions of a client of 3.9 are here.
+Kafka also prints which version its own client would use, so this module has a 3.9 client's
+versions.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ _OTHERS: Final = {
     86: ("DeleteShareGroupState", 0),
     87: ("ReadShareGroupStateSummary", 0),
 }
-"""The APIs of Kafka 3.9 that Barnabas does not have, with their latest versions."""
+"""The APIs of Kafka 3.9 that Barnabas lacks, with their latest versions."""
 
 
 def explain(given: Given) -> list[Line]:
@@ -92,7 +93,7 @@ async def _all_brokers(given: Given) -> str:
 async def _versions(broker: BrokerDescription) -> Versions:
     """Return the versions of each API that a broker offers."""
     node = BrokerAddress(broker.broker_id, broker.host, broker.port)
-    # Each broker is asked directly: during a rolling upgrade their versions differ.
+    # Each broker is asked directly, because during a rolling upgrade their versions differ.
     channel = Channel(node, ClientConfig(), system_seams())
     await channel.open()
     try:
@@ -128,7 +129,7 @@ def _line(key: int, name: str, latest: int, offered: tuple[int, int] | None) -> 
     # A newer broker offers an API that 3.9 does not know: Kafka prints only the range.
     if name == "UNKNOWN":
         return f"{name}({key}): {shown}"
-    # The broker may have dropped every version that 3.9 knows (as KIP-896 did in 4.0).
+    # The broker may have dropped every version that 3.9 knows, as KIP-896 did in 4.0.
     usable = min(high, latest)
     use = f"usable: {usable}" if usable >= low else "unusable: node too new"
     return f"{name}({key}): {shown} [{use}]"

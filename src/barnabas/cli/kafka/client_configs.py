@@ -58,7 +58,7 @@ async def describe(given: Given) -> None:
     """Print quotas and credentials, in Kafka's lines."""
     entity, types = entity_of_line(given)
     async with admin_of(given) as admin:
-        # Quotas first, then credentials: Kafka requests and prints them in this order.
+        # Quotas come before credentials, as Kafka requests and prints them in this order.
         quotas, users = await describe_entity(admin, entity, types)
     for each, values in quotas.items():
         click.echo(quota_line(each, values))
@@ -109,7 +109,8 @@ def entity_of_line(given: Given) -> LineEntity:
             "--entity-{type,name,default} should not be used in conjunction with specific entity "
             "flags"
         )
-    # Names belong to types by their order on the line: the first name to the first type.
+    # Names are matched with types by their order on the line: the first name belongs to the first
+    # type.
     names: list[str | None] = list(given.in_order("entity-name", "entity-default"))
     # Kafka takes --user, --client and --ip in this fixed order, with named ones before defaults.
     types += [_SHORT[name] for name in (*short, *defaults)]

@@ -1,4 +1,4 @@
-"""`kafka-configs.sh`, for topics, brokers, the loggers of brokers, and client quotas."""
+"""Implements `kafka-configs.sh` for topics, brokers, the brokers' loggers, and client quotas."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def explain(given: Given) -> list[Line]:
             given, "delete-config", "delete"
         )
         for name, value in _of_file(given).items():
-            # A file has one value per line; in an option commas separate values, except inside
+            # A file has one value per line; in an option, commas separate values, except inside
             # brackets.
             options += ["--add", f"{name}=[{value}]" if "," in value else f"{name}={value}"]
     return [
@@ -196,7 +196,8 @@ async def _describe(given: Given, kind: int, names: list[str] | None) -> None:
             names = await _every_name(admin, kind)
         for name in names:
             resource = ConfigResource(kind, name)
-            # One request for each name, as in Kafka: output printed before an unknown name stays.
+            # Each name gets a separate request, as in Kafka, so output printed before an unknown
+            # name remains.
             found = await admin.describe_configs(resource, include_synonyms=True)
             entries = shown_entries(resource, found, everything)
             click.echo(describe_configs_text(resource, entries, everything), nl=False)

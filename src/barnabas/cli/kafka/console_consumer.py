@@ -1,7 +1,7 @@
 """`kafka-console-consumer.sh` prints the records of topics, as bytes in Kafka's formats.
 
-It waits for a topic that does not exist and never creates one. Its private group remembers its
-positions across rebalances: see `cli.records.positions`.
+If the topic does not exist, the tool waits for it and never creates it. Its private group remembers
+its positions across rebalances; see `cli.records.positions`.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _format(given: Given) -> Line:
     if not is_default(name):
         return ["--format", template_of(name)]
     own = _properties(given)
-    # Our template prints raw bytes between fixed separators: anything else is not explained.
+    # Our template prints raw bytes between fixed separators, so anything else is not explained.
     default_layout(own)  # refuses wrong options
     for option in ("key.deserializer", "value.deserializer", "headers.deserializer"):
         if deserializer(own.get(option)) is not bytes:
@@ -242,7 +242,7 @@ def _start(given: Given, *, is_own_group: bool, reset: str) -> Start | Subscribe
 def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dict[str, Any]:
     """Return the consumer's options. Raises BadCommandLine."""
     reset = configs.get("auto.offset.reset")
-    # --from-beginning means `auto.offset.reset=earliest`; if both are given they must agree.
+    # --from-beginning means `auto.offset.reset=earliest`; if both are given, they must agree.
     if "from-beginning" in given and reset not in (None, "earliest"):
         raise BadCommandLine(
             f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', "
@@ -255,10 +255,10 @@ def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dic
         "max_poll_records": 5_000,
         "auto_offset_reset": "earliest" if "from-beginning" in given else "latest",
     }
-    # Kafka also generates a group id, and disables commits, since no later run uses that group.
+    # Kafka also generates a group id and disables commits, because no later run uses that group.
     if group is None and "partition" not in given:
         group = own_group_id()
-        options["enable_auto_commit"] = False  # its commits would be of no use
+        options["enable_auto_commit"] = False  # its commits would be useless
     options |= own_options(
         configs, (*ClientConfig._fields, *ConsumerConfig._fields), _UNUSED, "consumer"
     )
@@ -332,8 +332,8 @@ async def _when_there(consumer: Consumer, start: Start | Subscribed) -> Start | 
     if isinstance(topics, re.Pattern):
         return start  # topics that match later are found later
     (topic,) = topics
-    # The topic existed: "from now on" starts at its present end. A topic that appears later is new
-    # as a whole, so its first record is after "now".
+    # The topic existed, so "from now on" starts at its current end. A topic that appears later is
+    # entirely new, so its first record is after "now".
     if not await _has_waited(consumer, topic):
         return start
     if isinstance(start, Subscribed):

@@ -40,7 +40,7 @@ from barnabas.errors import BarnabasError
 _UNUSED = ("bootstrap.servers", "key.serializer", "value.serializer")
 _READER = "LineMessageReader"
 _CONFIGS = {
-    # Two options set one config: in this order the later one wins, as Kafka lets
+    # Two options set the same config. In this order the later one wins, as Kafka lets
     # --max-partition-memory-bytes replace --batch-size.
     "batch-size": "batch.size",
     "max-block-ms": "max.block.ms",
@@ -84,7 +84,7 @@ class LineReader(NamedTuple):
             return ProducerRecord(self.topic, self._null(rest), headers=headers)
         key, found, value = rest.partition(self.key_separator)
         self._require(found, "key separator", number, line)
-        # With ignore.error a line without a separator is a value as a whole, without a key.
+        # With ignore.error, a line without a separator is entirely a value, without a key.
         if not found:
             return ProducerRecord(self.topic, self._null(rest), headers=headers)
         return ProducerRecord(self.topic, self._null(value), self._null(key), headers=headers)
@@ -139,7 +139,7 @@ def _reader(given: Given) -> LineReader:
         None if marker is None else marker.encode("utf-8", "surrogateescape"),
         _is_set(own, "ignore.error"),
     )
-    # Kafka also refuses other equal pairs, which do no harm here: the first match decides.
+    # Kafka also refuses other equal pairs, which are harmless here because the first match decides.
     if reader.headers_separator == reader.header_separator:
         raise BadCommandLine("headers.separator and headers.key.separator may not be equal")
     return reader
@@ -227,7 +227,7 @@ async def _send(producer: Producer, reader: LineReader, source: Input, *, waits:
     number = 0
     async with producer:
         while True:
-            # The prompt is for people; as in Kafka, a pipe gets none.
+            # The prompt is for people; as in Kafka, a pipe does not get it.
             if source.is_terminal:
                 click.echo(">", nl=False)
             block = await source.read()
@@ -245,7 +245,8 @@ async def _send_line(producer: Producer, record: ProducerRecord, *, waits: bool)
         # --sync: one record at a time, each acknowledged before the next is sent.
         if waits:
             await delivery
-        # One callback per batch, set with its first record: its records succeed or fail together.
+        # Each batch has one callback, set with its first record, because its records succeed or
+        # fail together.
         elif delivery.index == 0:
             delivery.batch.when_done(lambda: _report(delivery.batch))
     except BarnabasError as error:

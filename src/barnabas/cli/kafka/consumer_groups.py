@@ -1,8 +1,8 @@
 """`kafka-consumer-groups.sh`: lists, describes and deletes groups; resets are in `group_reset`.
 
-As in Kafka, a group that does not exist or a refused change gives text on standard output and exit
-code 0. Two tables differ from 3.9.1's, which lacks line ends: its tables for a reset and for
-deleted offsets have all rows on one line.
+As in Kafka, a group that does not exist or a refused change results in text on standard output and
+exit code 0. Two tables differ from 3.9.1's, whose tables for a reset and for deleted offsets lack
+line ends and have all rows on one line.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def _check(given: Given) -> str:
         given.one_of("group", "all-groups")
     for name in ("members", "offsets", "verbose"):
         given.only_with(name, "describe")
-    # Options of another action are refused, not ignored: --execute must not seem to have had an
-    # effect.
+    # Options of another action are refused rather than ignored, because --execute must not seem to
+    # have had an effect.
     given.only_with("state", "describe", "list")
     given.only_with("type", "list")
     for name in (*TARGETS, "execute", "dry-run", "export", "all-topics"):
@@ -215,7 +215,8 @@ async def _delete(given: Given) -> None:
     deleted: list[str] = []
     failed: dict[str, KafkaError] = {}
     async with _admin(given) as admin:
-        # One request for each group: a refusal for one must not hide the outcome of the others.
+        # Each group gets a separate request, because a refusal for one must not hide the outcome of
+        # the others.
         for name in await _names(given).of(admin):
             try:
                 await admin.delete_groups([name])
@@ -245,7 +246,7 @@ async def _delete_offsets(given: Given) -> None:
     async with _admin(given) as admin:
         existing = await partition_numbers(admin)
         known: dict[str, list[int]] = {}
-        # Offsets may outlive their topic: the partitions with commits also count.
+        # Offsets may outlive their topic, so the partitions with commits also count.
         for topic, number in await admin.list_group_offsets(name):
             known.setdefault(topic, []).append(number)
         partitions = select_partitions(selections, known | existing)
@@ -255,7 +256,7 @@ async def _delete_offsets(given: Given) -> None:
         # Kafka reports this for each partition, in the table after one line.
         except GroupSubscribedToTopic as error:
             outcomes = dict.fromkeys(partitions, error)
-        # An error of the whole group: Kafka prints it, and shows every partition as failed.
+        # For an error of the whole group, Kafka prints it and shows every partition as failed.
         except KafkaError as error:
             missing = isinstance(error, GroupIdNotFound)
             print_error(f"'{name}' does not exist." if missing else java_message(error))

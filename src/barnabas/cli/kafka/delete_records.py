@@ -37,7 +37,8 @@ def run(given: Given) -> int:
     """
     path = Path(given.required_text("offset-json-file"))
     offsets = parse_offsets(path.read_text(encoding="utf-8", errors="replace"))
-    # The file is read first: with a malformed file it must not print that the deletion has started.
+    # The file is read first, because with a malformed file the tool must not print that the
+    # deletion has started.
     admin = admin_of(given)
     click.echo("Executing records delete operation")
     outcomes = run_client(_delete(admin, offsets))
@@ -55,7 +56,8 @@ async def _delete(
 ) -> dict[TopicPartition, int | BarnabasError]:
     outcomes: dict[TopicPartition, int | BarnabasError] = {}
     async with admin:
-        # One partition at a time: if one is refused, the others are still deleted and reported.
+        # Partitions are handled one at a time: if one is refused, the others are still deleted and
+        # reported.
         for name, first in offsets.items():
             try:
                 await admin.describe_topics([name.topic])  # raises at once for an unknown topic

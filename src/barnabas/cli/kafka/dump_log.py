@@ -1,4 +1,4 @@
-"""`kafka-dump-log.sh`, also known as the class DumpLogSegments."""
+"""Implements `kafka-dump-log.sh`, also known as the class DumpLogSegments."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ def explain(given: Given) -> list[Line]:
     for name, reason in _MISSING.items():
         if name in given:
             raise NotCovered(f"--{name}: {reason}; leave it out")
-    # Both check indexes and print nothing else; ours checks everything that it knows about a file.
+    # Both check indexes and print nothing else; our command checks everything that it knows about a
+    # file.
     if "verify-index-only" in given or "index-sanity-check" in given:
         return [["dump", "--verify", *files]]
     has_decoder = any(name in given for name in _DECODERS)
-    # A decoder implies --print-data-log in Kafka.
+    # In Kafka, a decoder implies --print-data-log.
     line = ["dump"]
     if "print-data-log" in given or has_decoder:
         line.append("--records")

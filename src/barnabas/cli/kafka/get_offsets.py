@@ -1,4 +1,4 @@
-"""`kafka-get-offsets.sh`, also known as the class GetOffsetShell."""
+"""Implements `kafka-get-offsets.sh`, also known as the class GetOffsetShell."""
 
 from __future__ import annotations
 
@@ -192,9 +192,9 @@ async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
 async def _outcomes(
     admin: Admin, names: Sequence[TopicPartition], at: int
 ) -> Mapping[TopicPartition, OffsetAndTimestamp | KafkaError]:
-    """Look up all at once, or one by one if any is refused, so that each has its own error."""
+    """Look up all at once or, if any is refused, one by one, so that each has its own error."""
     try:
-        # One partition may be refused, for want of authorization for example: then each is asked
+        # A partition may be refused, for example for lack of authorization; then each is asked
         # separately.
         return await admin.list_offsets(dict.fromkeys(names, at))
     except KafkaError:

@@ -122,8 +122,8 @@ def _target(given: Given, name: str) -> Target:
         return Target(Goal.TIME, instant_ms(given.required_text(name)))
     if name == "by-duration":
         ago_ms = duration_ms(given.required_text(name))
-        # The clock of this machine, as in Kafka: brokers are asked for an instant, not for a
-        # duration.
+        # This is the clock of this machine, as in Kafka, because brokers are asked for an instant,
+        # not for a duration.
         return Target(Goal.TIME, max(SystemClock().wall_ms() - ago_ms, 0))
     if name == "to-offset":
         return Target(Goal.OFFSET, given.number(name, 0, 2**63 - 1) or 0)

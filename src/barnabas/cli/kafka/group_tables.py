@@ -1,4 +1,5 @@
-"""The tables of `kafka-consumer-groups.sh` where they differ from `barnabas groups`. Pure."""
+"""Formats the tables of `kafka-consumer-groups.sh` where they differ from `barnabas groups`.
+Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ def list_text(listings: Sequence[GroupListing], *, with_type: bool, with_state: 
     """Return the names, one per line; with type or state, a table."""
     if not (with_type or with_state):
         return "".join(f"{each.group_id}\n" for each in listings)
-    # With type or state Kafka pads the names with ten blanks; our own table does not.
+    # With type or state, Kafka pads the names with ten blanks; our own table does not.
     width = max([_NAME_WIDTH, *(len(each.group_id) for each in listings)]) + _BESIDE_NAME
     rows = [("GROUP", "TYPE", "STATE")]
     rows += [
-        # A broker older than KIP-848 reports no type: its groups are classic.
+        # A broker older than KIP-848 reports no type, and its groups are classic.
         (each.group_id, (each.group_type or "classic").capitalize(), each.state)
         for each in listings
     ]
@@ -54,7 +55,7 @@ def without_unread(described: DescribedGroup) -> DescribedGroup:
 def members_text(group: GroupDescription, *, verbose: bool) -> str:
     """Return the members of a group; with `verbose`, also their partitions."""
     members = sorted(group.members)
-    # A single static member (KIP-345) adds the column for all.
+    # A single static member (KIP-345) adds the column for all members.
     is_static = any(member.instance_id is not None for member in members)
     titles = ["GROUP", "CONSUMER-ID", *["GROUP-INSTANCE-ID"] * is_static, "HOST", "CLIENT-ID"]
     rows = [

@@ -42,7 +42,8 @@ def install_scripts(directory: Path, force: bool) -> int:
     """
     config = _config_directory(directory)
     scripts = {directory / f"{name}.sh": _script(f"{name}.sh", config) for name in every_script()}
-    # All or nothing: replacing half of a directory of Kafka's scripts would mix two distributions.
+    # All scripts are written or none, because replacing half of a directory of Kafka's scripts
+    # would mix two distributions.
     foreign = sorted(path for path in scripts if not _is_ours(path))
     if foreign and not force:
         complain(
@@ -75,7 +76,7 @@ def _write_configs(config: Path) -> None:
     written = []
     for name, text in sample_configs(config, config.parent / "data").items():
         try:
-            # "x" creates the file or fails: there is no moment between a check and the write.
+            # "x" creates the file or fails, so no gap exists between a check and the write.
             with (config / name).open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
@@ -87,7 +88,7 @@ def _write_configs(config: Path) -> None:
 
 
 def _script(name: str, config: Path) -> str:
-    # With -P a directory called barnabas in the user's working directory is not taken for ours.
+    # With -P, a directory called barnabas in the user's working directory is not mistaken for ours.
     command = f"exec {shlex.quote(sys.executable)} -P -m barnabas.cli.main {name}"
     lines = ["#!/bin/sh", _MARK]
     # ZooKeeper's script looks for its configuration there; the user's own value wins.

@@ -1,4 +1,4 @@
-"""The formatters of internal topics that print JSON, new in Kafka 3.9. Pure.
+"""Implements the formatters of internal topics that print JSON, new in Kafka 3.9. Pure.
 
     {"key":{"version":1,"data":{"group":"g","topic":"t","partition":0}},
      "value":{"version":3,"data":{"offset":42,"leaderEpoch":-1,"metadata":"",...}}}
@@ -39,7 +39,8 @@ _KAFKAS_NAMES: Final = {
     "last_update_timestamp_ms": "transactionLastUpdateTimestampMs",
     "start_timestamp_ms": "transactionStartTimestampMs",
 }
-"""Kafka's names of the fields that are not ours in camel case, since ours include a unit."""
+"""Kafka's names of the fields whose names are not ours in camel case, because ours include a
+unit."""
 
 
 class _Kind(NamedTuple):

@@ -35,7 +35,7 @@ def _brokers(given: Given) -> list[int]:
     """Return the brokers to ask; none means all. Raises BadCommandLine."""
     words = [word for word in (given.text("broker-list") or "").split(",") if word.strip()]
     try:
-        # Here --broker-list has ids, and is not the deprecated name of --bootstrap-server.
+        # Here --broker-list takes ids, and is not the deprecated name of --bootstrap-server.
         return list(dict.fromkeys(int(word) for word in words))
     except ValueError:
         raise BadCommandLine(

@@ -1,5 +1,5 @@
-"""The formatters of `kafka-console-consumer.sh`, which print a record to the byte like Kafka's.
-Pure.
+"""Implements the formatters of `kafka-console-consumer.sh`, which print records to the byte like
+Kafka's. Pure.
 
 CreateTime:1700000000000<TAB>Partition:0<TAB>Offset:0<TAB>NO_HEADERS<TAB>key<TAB>value
 """

@@ -1,7 +1,7 @@
-"""Reads command lines as Kafka's tools do: by the rules of joptsimple, their option parser. Pure.
+"""Reads command lines as Kafka's tools do, by the rules of joptsimple, their option parser. Pure.
 
-`--flag value` and `--flag=value` are the same, one dash does as well as two, and a value may look
-like an option. Names cannot be abbreviated, except in the few tools that use argparse4j.
+`--flag value` and `--flag=value` are equivalent, one dash works as well as two, and a value may
+look like an option. Names cannot be abbreviated, except in the few tools that use argparse4j.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Given:
         return iter(dict.fromkeys(name for name, _ in self._found))
 
     def with_value(self, name: str, value: str) -> Given:
-        """Return the same options and one more."""
+        """Return the same options plus one more."""
         return Given([*self._found, (name, value)], self.others)
 
     def texts(self, name: str) -> list[str]:

@@ -62,7 +62,7 @@ def run(given: Given) -> int:
             "Successfully started preferred replica election for partitions "
             f"Set({', '.join(tried)})"
         )
-        # With ZooKeeper a nonexistent partition is skipped; with brokers it is an error.
+        # With ZooKeeper, a nonexistent partition is skipped; with brokers, it is an error.
         for name in missing:
             click.echo(
                 f"Skipping preferred replica leader election for partition {name} since it doesn't "
@@ -94,7 +94,8 @@ async def _elect(
     """
     async with admin_of(given, _CONFIG) as admin:
         there = current(await admin.describe_topics())
-        # The names are listed: with None the answer would lack partitions that need no election.
+        # The names are listed because with None, the response would lack partitions that need no
+        # election.
         names = sorted(there) if wanted is None else wanted
         found = dict(sorted((await admin.elect_leaders(PREFERRED, names)).items())) if names else {}
     outcomes: Outcomes = {

@@ -1,4 +1,4 @@
-"""Scripts and options that Kafka has removed, with their replacements and the line to type.
+"""Lists scripts and options that Kafka has removed, with their replacements and the line to type.
 Pure.
 """
 
@@ -64,7 +64,7 @@ def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
             found.append(word)
             continue
         rule = retired[name]
-        # The user may have forgotten the value: the next option must not be taken for it.
+        # The user may have forgotten the value, and the next option must not be taken for it.
         has_value = rule.takes_value and (equals or (left and not left[0].startswith("-")))
         if has_value and not equals:
             value = left.pop(0)

@@ -47,7 +47,7 @@ def run(words: Sequence[str]) -> int:
         code = _run(typed, rest)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output has closed it, as `head` does: not an error.
+        # The reader of our output has closed it, as `head` does, which is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except click.UsageError as error:
@@ -93,7 +93,7 @@ def _run(typed: str, words: list[str]) -> int:
     if "--version" in asked and script.startswith("kafka-"):
         click.echo(f"{__version__} (Barnabas, with the tools of Kafka 3.9)")
         return EXIT_OK
-    # Before parsing: there a retired option would only be "not a recognized option".
+    # This precedes parsing, where a retired option would only be "not a recognized option".
     check_options(script, tool, asked)
     given = parse(asked, tool.options, tool.abbreviates, tool.older)
     if given.others and not tool.operands:

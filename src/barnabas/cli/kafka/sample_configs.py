@@ -1,4 +1,5 @@
-"""The `config/*.properties` that `barnabas install-scripts` writes, for a person to edit. Pure.
+"""Provides the `config/*.properties` that `barnabas install-scripts` writes for a person to edit.
+Pure.
 
 A line that starts with `#` without a blank after it is a setting to uncomment.
 """

@@ -1,4 +1,4 @@
-"""`kafka-server-start.sh`, whose arguments our `server start` takes unchanged."""
+"""Implements `kafka-server-start.sh`, whose arguments our `server start` takes unchanged."""
 
 from __future__ import annotations
 

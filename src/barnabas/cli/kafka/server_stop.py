@@ -1,4 +1,4 @@
-"""`kafka-server-stop.sh`: stops a broker, and waits until it has stopped.
+"""Implements `kafka-server-stop.sh`, which stops a broker and waits until it has stopped.
 
 Kafka's script signals every broker on the machine; this tool stops the only broker, or the broker
 of the properties file, and refuses to choose among several.

@@ -83,7 +83,7 @@ def run(given: Given) -> int:
         "max_partition_fetch_bytes": given.number("fetchsize", 1) or 1_048_576,
         "fetch_max_wait_ms": given.number("max-wait-ms", 0) or _POLL_MS,
         "allow_auto_create_topics": False,
-        # An offset out of range is an error: reading must not silently continue elsewhere.
+        # An offset out of range is an error, because reading must not silently continue elsewhere.
         "auto_offset_reset": "none",
     }
     click.echo(
@@ -131,7 +131,7 @@ class _Shell:
             while self._left > 0:
                 records = await consumer.poll(_AT_END_MS if self._ends_at_end else _POLL_MS)
                 self._show(records)
-                # An empty poll may only mean that the leader was slow, so the end is looked up
+                # An empty poll may mean only that the leader was slow, so the end is looked up
                 # first.
                 if not records and await self._is_at_end(name):
                     return EXIT_OK

@@ -83,7 +83,7 @@ def _check(given: Given) -> str:
         raise BadCommandLine("--topic is required to describe a topic")
     if action not in ("list", "describe"):
         given.need("topic")
-    # With brokers --alter only adds partitions; in 2.3.1 it also changed configs.
+    # With brokers, --alter only adds partitions; in 2.3.1 it also changed configs.
     if action == "alter" and not by_zookeeper:
         given.need("partitions")
     for name in ("partitions", "replica-assignment"):
@@ -286,7 +286,7 @@ def _heading(described: tuple[TopicDescription, list[ConfigEntry]]) -> str:
 async def _moving(admin: Admin) -> Moving:
     """Return the partitions that are being reassigned, if a controller can say."""
     try:
-        # Without them the lines show a topic that is not moving, as in Kafka.
+        # Without them, the lines show a topic that is not moving, as in Kafka.
         return await admin.list_partition_reassignments()
     except (Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):
         return NOTHING_MOVES

@@ -37,7 +37,7 @@ def explain(given: Given) -> list[Line]:
             f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"
         )
     (command,) = given.others
-    # Kafka can ask any replica (KIP-664); ours asks the leader, whose state decides.
+    # Kafka can ask any replica (KIP-664); our command asks the leader, whose state decides.
     if command == "describe-producers" and "broker-id" in given:
         raise NotCovered("--broker-id: our command asks the leader; leave it out")
     for name in given:

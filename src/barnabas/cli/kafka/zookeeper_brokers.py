@@ -79,7 +79,7 @@ def at_brokers(given: Given, config_option: str = "command-config") -> Given:
 
 
 def cluster_of(given: Given) -> Found:
-    """Read the brokers from the line's ZooKeeper, at least one. Raises ConfigError."""
+    """Read the brokers, at least one, from the line's ZooKeeper. Raises ConfigError."""
     return run_client(_read(zookeeper_settings(given)))
 
 
@@ -149,7 +149,7 @@ async def open_store(
 
 async def check_chroot(store: MetadataStore, connect: str) -> None:
     """Raises ConfigError if the chroot does not exist."""
-    # A mistyped chroot looks like an empty cluster; say so instead.
+    # A mistyped chroot would look like an empty cluster; this says so instead.
     chroot = hosts_and_chroot(connect)[1]
     if chroot and await store.read("/") is None:
         raise ConfigError(
@@ -159,7 +159,7 @@ async def check_chroot(store: MetadataStore, connect: str) -> None:
 
 
 async def _brokers(store: MetadataStore, connect: str) -> tuple[BrokerImage, ...]:
-    """Read the registered brokers, sorted by id. Raises ConfigError if there is none."""
+    """Read the registered brokers, sorted by id. Raises ConfigError if none is registered."""
     await check_chroot(store, connect)
     parent = await store.read(layout.BROKER_IDS)
     if parent is None:

@@ -182,7 +182,8 @@ async def _describe(settings: Settings, entity: Entity) -> None:
                     "--entity-name or --entity-default is needed: one broker, or the defaults of "
                     "all"
                 )
-            # A running broker also has settings from its file and its defaults: ask the broker.
+            # A running broker also has settings from its file and its defaults, so the broker is
+            # asked.
             await _refuse_running(store, entity, "describe")
         for each in await _every(store, entity):
             configs = await _configs(store, each)
@@ -239,7 +240,7 @@ async def _write(settings: Settings, entity: Entity, edit: Edit) -> None:
         await check_chroot(store, settings.connect)
         if entity.kind == BROKERS:
             await _refuse_running(store, entity, "update")
-        # Optimistic: the commit carries the version that was read, and is retried if it has
+        # The commit is optimistic: it carries the version that was read, and is retried if that has
         # changed.
         for _ in range(_ATTEMPTS):
             try:
@@ -355,8 +356,8 @@ def _broker_edit(given: Given, entity: Entity) -> Edit:
     added = {name: text for name, text in pairs.items() if name not in encoder}
     try:
         for name, text in added.items():
-            # Check what a broker would check: it is not running, and would find errors only at its
-            # start.
+            # This checks what a broker would check, because it is not running and would find errors
+            # only at its start.
             check_change(name, text, entity.name == DEFAULT)
             key_of(name).parse(text)
         sealed = StoredSecrets(BrokerConfig(encoder)).seal(added, {}, {})

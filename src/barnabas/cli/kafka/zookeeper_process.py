@@ -98,7 +98,7 @@ def start(server: ZooKeeper) -> int:
         )
     claim(server.data, server.address, process.pid)
     ends_at = time.monotonic() + _START_SECONDS
-    # Ready once it answers "srvr" with a mode: the port alone is open earlier.
+    # It is ready once it answers "srvr" with a mode; the port is open earlier.
     while not server.mode():
         if process.poll() is not None:
             raise CannotRun(f"ZooKeeper has ended: {_tail(server.log, began_at)}")

@@ -1,4 +1,4 @@
-"""`zookeeper-security-migration.sh`: sets the access rights of a cluster's nodes, or opens them."""
+"""Implements `zookeeper-security-migration.sh`, which protects a cluster's nodes or opens them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run(given: Given) -> int:
         if "enable.path.check" in given:
             click.echo("Exit the command.")
             return EXIT_FAILURE
-    # First created, then protected: later, anyone could create a missing root.
+    # The roots are first created, then protected; later, anyone could create a missing root.
     run_client(_create(settings, missing))
     run_client(set_rights(settings, is_protected=is_secure))
     return EXIT_OK

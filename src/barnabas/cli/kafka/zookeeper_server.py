@@ -1,4 +1,5 @@
-"""`zookeeper-server-start.sh`, `zookeeper-server-stop.sh`, and ZooKeeper's own `zkServer.sh`."""
+"""Implements `zookeeper-server-start.sh`, `zookeeper-server-stop.sh`, and ZooKeeper's own
+`zkServer.sh`."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ def _run_stop(given: Given) -> int:
     if given.others:
         has_stopped = zookeeper.stop(zookeeper.server_of(Path(given.others[0])))
     else:
-        # Kafka's script signals every ZooKeeper on the machine; here, none of several is stopped by
-        # a guess.
+        # Kafka's script signals every ZooKeeper on the machine; this one does not guess which of
+        # several to stop.
         found = list(zookeeper.processes())
         if len(found) > 1:
             raise zookeeper.CannotRun(

@@ -1,4 +1,5 @@
-"""`zookeeper-shell.sh HOST get PATH`: reads the tree of a cluster with a ZooKeeper."""
+"""Implements `zookeeper-shell.sh HOST get PATH`, which reads the tree of a cluster with
+ZooKeeper."""
 
 from __future__ import annotations
 

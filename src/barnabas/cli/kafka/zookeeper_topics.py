@@ -201,8 +201,8 @@ async def _alter(given: Given, _found: Found) -> None:
 async def _enlarge(
     admin: Admin, topic: TopicDescription, count: int, assignment: dict[int, list[int]] | None
 ) -> None:
-    # Their number decides which partition has a group or a transaction: a change would not move the
-    # state.
+    # Their number determines which partition has a group or a transaction, and a change would not
+    # move the state.
     if topic.name in INTERNAL_TOPICS:
         raise Refused(
             "The number of partitions for the internal topics"

@@ -1,4 +1,4 @@
-"""`barnabas log-dirs`: like `kafka-log-dirs.sh`, with its lines."""
+"""Implements `barnabas log-dirs`, which works like `kafka-log-dirs.sh` and prints its lines."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
     else:
         for line in describe_lines(found):
             click.echo(line)
-    # For monitoring: the exit code shows a failed directory (KIP-112).
+    # For monitoring, the exit code shows a failed directory (KIP-112).
     is_well = all(each.error is None for directories in found.values() for each in directories)
     return EXIT_OK if is_well else EXIT_FAILURE
 

@@ -111,7 +111,7 @@ async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list
             names.update(
                 TopicPartition(each.topic, partition.partition)
                 for partition in partitions[each.topic]
-                # A whole topic: partitions without a replica on the broker are not meant.
+                # For a whole topic, partitions without a replica on the broker are not meant.
                 if broker in partition.replicas
             )
     if not names:

@@ -29,8 +29,8 @@ def topic_sizes(directories: Directories, topics: Iterable[TopicDescription]) ->
             name = TopicPartition(topic.name, each.partition)
             known = [sizes[broker, name] for broker in each.replicas if (broker, name) in sizes]
             if known:
-                # A follower may lag: the leader's size is the topic's. Without a leader the largest
-                # is closest.
+                # A follower may lag, so the leader's size is the topic's. Without a leader, the
+                # largest is closest.
                 found[topic.name] += sizes.get((each.leader, name), max(known))
     return dict(found)
 

@@ -158,11 +158,12 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
     for directory in directories:
         if not directory.is_dir():
             raise ConfigError(f"{directory} is not a directory")
-        # Before anything is locked or written: another cluster's tree would orphan the logs here.
+        # This precedes any lock or write, because another cluster's tree would orphan the logs
+        # here.
         _check_cluster(directory, tree)
     with ExitStack() as locks:
         for directory in directories:
-            # A broker that starts meanwhile finds the lock, and cannot write to the same files.
+            # A broker that starts meanwhile finds the lock and cannot write to the same files.
             locks.callback(lock_directory(directory).release)
         summary = asyncio.run(_import(tree, directories, settings))
     into = ", ".join(map(str, directories)) if settings is None else settings.connect

@@ -71,7 +71,7 @@ async def _read(source: TreeSource, directories: tuple[Path, ...]) -> Export:
 
 
 def _report(found: Export, file: Path) -> None:
-    """Print a summary on standard error: the tree itself may be on standard output."""
+    """Print a summary on standard error, because the tree itself may be on standard output."""
     ephemeral = sum("ephemeral" in node for node in found.tree.values())
     into = "" if file == _STANDARD_OUTPUT else f" into {file}"
     click.echo(

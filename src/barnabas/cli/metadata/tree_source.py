@@ -1,4 +1,4 @@
-"""The source of the metadata tree for a command: ZooKeeper, or a broker's own directory.
+"""Determines a command's source of the metadata tree: ZooKeeper, or a broker's own directory.
 
 As for a broker, this is ZooKeeper if the settings name one, and otherwise the log directories. The
 settings come from a properties file, then the environment, then the command line.

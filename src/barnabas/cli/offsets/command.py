@@ -1,4 +1,4 @@
-"""`barnabas offsets`: like `kafka-get-offsets.sh`, with its lines."""
+"""Implements `barnabas offsets`, which works like `kafka-get-offsets.sh` and prints its lines."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
             names = await _partitions(admin, wanted, exclude_internal)
 
             async def ask(time_ms: int) -> dict[TopicPartition, OffsetAndTimestamp]:
-                # A partition without a leader would be retried until time is up, and hide the
+                # A partition without a leader would be retried until time is up and hide the
                 # others.
                 times = {name: time_ms for name, has_leader in names.items() if has_leader}
                 return await admin.list_offsets(times, read_committed=committed)

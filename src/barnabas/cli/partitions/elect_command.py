@@ -1,4 +1,4 @@
-"""`barnabas elect-leaders`: like `kafka-leader-election.sh`."""
+"""Implements `barnabas elect-leaders`, which works like `kafka-leader-election.sh`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`barnabas reassign`: like `kafka-reassign-partitions.sh`, with its files and its lines."""
+"""Implements `barnabas reassign`, like `kafka-reassign-partitions.sh`, with its files and lines."""
 
 from __future__ import annotations
 
@@ -206,7 +206,8 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
         racks = await racks_of(admin)
     check_known(brokers, racks)
     chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
-    # A random start, as for a new topic: otherwise every proposal would load the first broker most.
+    # The start is random, as for a new topic; otherwise, every proposal would load the first broker
+    # most.
     plan = propose(topics, chosen, random.randrange(len(brokers)))
     _print(
         [
@@ -228,7 +229,7 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
         )
         before = await replicas_of(admin, wanted)
         moving = await admin.list_partition_reassignments()
-        # As in Kafka: while moves are under way, a further plan needs a confirmation.
+        # As in Kafka, a further plan needs a confirmation while moves are in progress.
         if moving and not additional:
             complain(_WHO, "others are under way (see --list): --additional accepts that")
             return EXIT_FAILURE
@@ -244,7 +245,7 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
         if rates != (None, None):
             _print([_VERIFY])
         if rates.between_brokers is not None:
-            # Before the moves, so that no byte is copied without the limit.
+            # This precedes the moves, so that no byte is copied without the limit.
             await throttle(admin, moves(moving, wanted, before), rates.between_brokers)
             _print([f"The inter-broker throttle limit was set to {rates.between_brokers} B/s"])
         if rates.between_log_dirs is not None:
@@ -277,7 +278,7 @@ async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
 
 
 async def _clear(admin: Admin, wanted: Replicas, actual: Replicas) -> int:
-    """Clear every broker's throttle: it is no longer known which brokers took part."""
+    """Clear every broker's throttle, because it is no longer known which brokers took part."""
     named = {broker for brokers in wanted.values() for broker in brokers}
     brokers = sorted(named | (await racks_of(admin)).keys())
     topics = sorted({name.topic for name in wanted} & {name.topic for name in actual})

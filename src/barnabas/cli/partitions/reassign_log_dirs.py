@@ -1,4 +1,5 @@
-"""The log directories in the plans of `reassign`, and Kafka's lines about moves between them.
+"""Handles the log directories in the plans of `reassign`, and Kafka's lines about moves between
+them.
 
     {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","/disk2/kafka"]}
 
@@ -97,8 +98,8 @@ def _line(replica: Replica, target: str, place: Place) -> str:
 async def start_moves(admin: Admin, wanted: LogDirs) -> dict[Replica, KafkaError]:
     """Start the moves; return those that could not be started, with their errors.
 
-    A replica that has just been reassigned to its broker may not exist yet: this waits for it for
-    at most ten seconds.
+    A replica that has just been reassigned to its broker may not exist yet, so this waits for it
+    for at most ten seconds.
     """
     pending = dict(sorted(wanted.items()))
     ends_at_s = asyncio.get_running_loop().time() + _BEGINS_WITHIN_S

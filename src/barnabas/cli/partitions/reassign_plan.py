@@ -1,4 +1,4 @@
-"""The plans of `reassign`: Kafka's JSON files, and Kafka's lines. Pure.
+"""Reads and writes the plans of `reassign`: Kafka's JSON files, and Kafka's lines. Pure.
 
     {"version":1,"partitions":[
       {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}

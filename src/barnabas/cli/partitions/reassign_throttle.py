@@ -2,7 +2,7 @@
 
 As in Kafka's tool, every broker that takes part gets the rate, both as leader and as follower. Each
 moving topic gets the lists of replicas to which the rate applies: the old replicas on the leaders'
-side, the new replicas on the followers' side. So no in-sync replica is throttled.
+side, the new replicas on the followers' side. As a result, no in-sync replica is throttled.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Draws the screen of `partitions watch`: a table that stays in place, and the last changes below
+"""Draws the screen of `partitions watch`: a table that remains in place, and the last changes below
 it.
 
 If there are too many partitions for the terminal, a healthy one takes one line instead of one per
 replica, and unhealthy ones come first. If the terminal is too narrow, the least important columns
 are left out, then topic names are shortened. The last line of the table says what is left out.
-Lines are never wrapped, since the table would not stay in place.
+Lines are never wrapped, because the table would then not remain in place.
 """
 
 from __future__ import annotations

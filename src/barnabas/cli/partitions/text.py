@@ -1,9 +1,9 @@
-"""The output of `partitions watch` without a terminal: lines, and values for JSON. Pure.
+"""Formats the output of `partitions watch` without a terminal: lines, and values for JSON. Pure.
 
     Topic: t<TAB>Partition: 0<TAB>Leader: 1<TAB>LeaderEpoch: 4<TAB>Isr: 1,2<TAB>HighWatermark: 10
     <TAB>Broker: 2<TAB>LogEndOffset: 9<TAB>Lag: 1<TAB>LagSeconds: 0.5<TAB>LastEpoch: 4<TAB>in sync
 
-An unknown value is a `?`, and null in JSON.
+An unknown value is shown as `?`, or as null in JSON.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Derives the state of partitions for a watcher: lag of the replicas, and changes. Pure.
 
-Brokers report where a replica's log ends, not how long it has been behind. The watcher remembers
-where the leader's log ended at each look: a replica has been behind since the last look at which
-the leader had no more than the replica has now. A replica that was never seen complete has been
-behind at least since the first look.
+Brokers report where a replica's log ends, but not how long it has been behind. The watcher
+remembers where the leader's log ended at each look. A replica has been behind since the last look
+at which the leader had no more records than the replica has now. A replica that was never seen
+complete has been behind at least since the first look.
 
 The reason for a change cannot be seen from outside, so none is given. The replicas are not asked at
-the same instant: while producers write, the time between two answers may appear as a lag of some
+the same instant, so while producers write, the time between two answers may appear as a lag of some
 records.
 """
 
@@ -58,7 +58,7 @@ class Change(NamedTuple):
 
 class Look(NamedTuple):
     rows: list[PartitionRow]  # by topic and number
-    changes: list[Change]  # since the look before
+    changes: list[Change]  # since the previous look
 
 
 class _Memory:

@@ -1,4 +1,5 @@
-"""`barnabas perf consume`: like `kafka-consumer-perf-test.sh`, with its columns."""
+"""Implements `barnabas perf consume`, which works like `kafka-consumer-perf-test.sh` and has its
+columns."""
 
 from __future__ import annotations
 

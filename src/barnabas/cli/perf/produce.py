@@ -1,4 +1,5 @@
-"""`barnabas perf produce`: like `kafka-producer-perf-test.sh`, with its lines."""
+"""Implements `barnabas perf produce`, which works like `kafka-producer-perf-test.sh` and prints its
+lines."""
 
 from __future__ import annotations
 
@@ -184,7 +185,7 @@ def _report(sending: list[Sending], ended_by: BarnabasError | None, code: int) -
 
 
 async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> None:
-    """Send it all; the summary is printed however the sending ends. Fills `sending` once it
+    """Send all records; the summary is printed however the sending ends. Fills `sending` once it
     starts.
     """
     now = time.perf_counter  # the loop's own clock may step by whole milliseconds

@@ -2,7 +2,8 @@
 
     $XDG_CONFIG_HOME/barnabas/profiles.json    ~/.config/barnabas, or the platform's directory
 
-The file is replaced as a whole, and only its owner can read it: a command config may name secrets.
+The file is replaced as a whole, and only its owner can read it, because a command config may name
+secrets.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ def write_profiles(profiles: Profiles) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(json.dumps(stored, indent=2) + "\n")
             file.flush()
-            # Before the rename: after a power cut the name leads to the old file or to the complete
-            # new one.
+            # This precedes the rename, so that after a power cut the name leads to the old file or
+            # to the complete new one.
             sync_descriptor(file.fileno())
         Path(written).replace(path)
     except BaseException:

@@ -1,4 +1,5 @@
-"""Sends blocks of values, with or without keys, as batches: the fast way for files of lines."""
+"""Sends blocks of values, with or without keys, as batches, which is the fast way for files of
+lines."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ class BlockSender:
     def takes(self, values: Sequence[bytes], keys: Sequence[bytes] | None) -> bool:
         """Return True if there are many values, none of them too large for a batch.
 
-        A few values come from a slow pipe: they are collected in a batch, for `linger.ms`.
+        A few values come from a slow pipe and are collected in a batch for `linger.ms`.
         """
         if keys is None:
             return len(values) >= _FEWEST and max(map(len, values)) <= self._batch_bytes

@@ -1,4 +1,4 @@
-"""`barnabas consume`: like `kafka-console-consumer.sh`."""
+"""Implements `barnabas consume`, which works like `kafka-console-consumer.sh`."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     reason = _run(_print_all(consumer, plan, Limits(max_messages, timeout_ms), printer))
     printer.flush()
     click.echo(f"Processed a total of {printer.count} messages", err=True)
-    # It was a member, or needed no group: its output is the outcome.
+    # It was a member or needed no group, so its output is the outcome.
     if max_messages == 0 or plan.group is None or consumer.group_metadata().generation >= 0:
         return EXIT_OK
     if plan.is_own_group and reason:
@@ -182,7 +182,7 @@ def _never_was_a_member(group: str, reason: str) -> int:
 async def why_no_group(servers: str, group: str) -> str:
     """Find out why a consumer never became a member, and what to do about it.
 
-    It works with any broker of the Kafka family, as far as the cluster knows the reason.
+    It works with any broker of the Kafka family, provided that the cluster knows the reason.
     """
     try:
         async with Admin(servers, default_api_timeout_ms=_WHY_MS) as admin:

@@ -1,4 +1,4 @@
-"""`barnabas records`: like `kafka-delete-records.sh`."""
+"""Implements `barnabas records`, which works like `kafka-delete-records.sh`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def delete(
     async def work() -> dict[TopicPartition, int | BarnabasError]:
         outcomes: dict[TopicPartition, int | BarnabasError] = {}
         async with Admin(servers, **client_options()) as admin:
-            # One partition at a time: a refusal does not hide the outcomes of the others.
+            # Partitions are handled one at a time, so that a refusal does not hide the outcomes of
+            # the others.
             for name, first in offsets.items():
                 try:
                     await admin.describe_topics([name.topic])  # raises at once for an unknown topic

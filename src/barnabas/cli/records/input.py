@@ -1,7 +1,7 @@
 """Reads blocks of bytes from a file, a pipe or a terminal, without a thread.
 
 Ctrl-C could not end a thread blocked in `read` on a terminal, so the loop waits for pipes and
-terminals, and files, which are always ready, are read at once.
+terminals. Files, which are always ready, are read directly.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ Start: at assigned offsets, or as a member of a group. Like Kafka's tool, it joi
 on" starts with the command: the ends of the partitions are noted before it joins, which takes
 `group.initial.rebalance.delay.ms`.
 
-Meanwhile: a private group commits nothing, so `OwnGroup` remembers its positions. Otherwise each
-rebalance, for example after partitions were added, would restart according to `auto.offset.reset`:
-records would be printed twice, or never.
+Meanwhile: a private group commits nothing, so `OwnGroup` remembers its positions. Otherwise, each
+rebalance, for example after partitions were added, would restart according to `auto.offset.reset`,
+and records would be printed twice or never.
 
 End, if requested: at a time, or at the ends of its partitions. A partition's end is looked up once,
 when it is assigned; the command does not wait for later records. So a command with an end always
@@ -32,7 +32,8 @@ from barnabas.types import TopicPartition
 
 
 class Since(NamedTuple):
-    """The first record that is not older than this; the end, if all records are older."""
+    """Starts at the first record that is not older than this, or at the end if all records are
+    older."""
 
     at_ms: int
 

@@ -1,4 +1,5 @@
-"""`barnabas produce`: like `kafka-console-producer.sh`, for files and pipes as well."""
+"""Implements `barnabas produce`, which works like `kafka-console-producer.sh`, also for files and
+pipes."""
 
 from __future__ import annotations
 
@@ -172,7 +173,8 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     names = [*files, *paths]
     own = client_properties(properties, "--producer-property")
     options: dict[str, Any] = {
-        # Lines come faster than requests: a few milliseconds make full batches.
+        # Lines arrive faster than requests are sent, so a few milliseconds are enough for full
+        # batches.
         "linger_ms": 5,
         "batch_size": 65_536,
         "acks": acks,

@@ -34,5 +34,5 @@ class Silence:
         return min(most_ms, self._since_ms + self._join_ms + self._limit_ms - now_ms)
 
     def on_record(self) -> None:
-        """Restart the count, because a record came."""
+        """Restart the count, because a record arrived."""
         self._since_ms = self._clock.monotonic_ms()

@@ -1,9 +1,9 @@
 """`barnabas server start -daemon`: a broker that outlives the shell which started it.
 
-The command ends when the broker is ready or has failed; after a failure, with the broker's own
-output and exit code. From then on the broker logs to a file next to its first log directory, never
-in it: others could make the log fill the records' disk, and Kafka's tools take each file there for
-their own.
+The command ends when the broker is ready or has failed; after a failure, it ends with the broker's
+own output and exit code. From then on, the broker logs to a file next to its first log directory,
+but never in it: others could make the log fill the records' disk, and Kafka's tools take every file
+there for their own.
 """
 
 from __future__ import annotations

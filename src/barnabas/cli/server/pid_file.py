@@ -53,7 +53,7 @@ def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
     a start: the broker itself checks whether it can use the directory.
     """
     found = read_pid_file(directory)
-    # Two brokers want the directory: its lock decides between them, not this file.
+    # If two brokers want the directory, its lock decides between them, not this file.
     if found is not None and found.is_alive:
         return False
     pid = os.getpid() if process is None else process

@@ -1,4 +1,4 @@
-"""The `barnabas server start` processes on this machine, found in the process table.
+"""Finds the `barnabas server start` processes on this machine in the process table.
 
 Linux shows a process's command line and its open files under `/proc`; a broker holds the `.lock` of
 each of its log directories open. Elsewhere `ps` shows only the command lines.

@@ -1,4 +1,4 @@
-"""`--secure`: the same listeners with TLS, authentication and ACLs."""
+"""Implements `--secure`, which adds TLS, authentication and ACLs to the same listeners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`barnabas server start`: like `kafka-server-start.sh`, with its arguments.
+"""Implements `barnabas server start`, which works like `kafka-server-start.sh` and takes its
+arguments.
 
 The arguments are parsed by hand, so that nothing delays the broker's start (see `cli.main`).
 """
@@ -231,7 +232,7 @@ def parse(words: Sequence[str]) -> StartArguments:
         else:
             file = word
     host, port = given.get(_HOST), given.get(_PORT)
-    if host == "":  # from an unset variable: it must not open the broker to others
+    if host == "":  # it comes from an unset variable and must not open the broker to others
         raise UsageError("--host needs an address; 0.0.0.0 stands for all")
     if host is not None or port is not None:
         if "listeners" in settings:

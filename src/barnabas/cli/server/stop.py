@@ -1,8 +1,9 @@
-"""`barnabas server stop`: like `kafka-server-stop.sh`, but it waits and picks one of several.
+"""Implements `barnabas server stop`, like `kafka-server-stop.sh`, but it waits and picks one of
+several.
 
-SIGTERM makes a broker stop cleanly: its logs are flushed, its directories marked clean. A process
-gets the signal only if it is certainly a broker: the id in a file may meanwhile belong to another
-process.
+SIGTERM makes a broker stop cleanly: its logs are flushed and its directories marked clean. A
+process gets the signal only if it is certainly a broker, because the id in a file may by now belong
+to another process.
 """
 
 from __future__ import annotations

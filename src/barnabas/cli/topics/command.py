@@ -1,4 +1,4 @@
-"""`barnabas topics`: like `kafka-topics.sh`."""
+"""Implements `barnabas topics`, which works like `kafka-topics.sh`."""
 
 from __future__ import annotations
 
@@ -341,7 +341,7 @@ async def _moving(admin: Admin) -> Moving:
     none, or it refuses, everything else is still shown.
     """
     try:
-        # During an election there is no controller to ask, and the rest of the answer has already
+        # During an election no controller can be asked, and the rest of the answer has already
         # arrived.
         async with asyncio.timeout(_CONTROLLER_TIMEOUT_S):
             return await admin.list_partition_reassignments()

@@ -1,4 +1,4 @@
-"""`barnabas transactions`: like `kafka-transactions.sh`."""
+"""Implements `barnabas transactions`, which works like `kafka-transactions.sh`."""
 
 from __future__ import annotations
 

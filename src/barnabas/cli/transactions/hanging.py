@@ -1,8 +1,8 @@
 """Finds hanging transactions: open transactions that nothing will ever end (KIP-664). Pure.
 
-At a partition's leader a producer's transaction is open, but the coordinator does not know that
-partition or that producer: the marker will never come. read_committed consumers wait at its first
-offset indefinitely, and so does compaction.
+The transaction is open at a partition's leader, but the coordinator does not know that partition or
+that producer, so the marker will never come. read_committed consumers wait at its first offset
+indefinitely, and so does compaction.
 """
 
 from __future__ import annotations

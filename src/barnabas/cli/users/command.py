@@ -290,8 +290,8 @@ async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) ->
             rules = await admin.describe_acls(AclFilter(principal=f"User:{user}"))
         except SecurityDisabled:  # without an authorizer there are no rules
             return Left([], [], settings)
-        # Deleting users and reading rules are two rights: the user is deleted, but the rules stay
-        # unknown.
+        # Deleting users and reading rules are separate rights: the user is deleted, but the rules
+        # remain unknown.
         except ClusterAuthorizationFailed:
             if revokes:
                 raise

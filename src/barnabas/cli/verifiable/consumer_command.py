@@ -1,4 +1,5 @@
-"""`barnabas verifiable-consumer`: like `kafka-verifiable-consumer.sh`, with its events."""
+"""Implements `barnabas verifiable-consumer`, like `kafka-verifiable-consumer.sh`, with its
+events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`barnabas verifiable-producer`: like `kafka-verifiable-producer.sh`, with its events."""
+"""Implements `barnabas verifiable-producer`, like `kafka-verifiable-producer.sh`, with its
+events."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Counts for `verify` how often each offset of a source has a row in the outputs. Pure.
+"""Counts, for `verify`, the rows in the outputs for each offset of a source. Pure.
 
-Each offset takes a byte, in chunks; a chunk whose bytes are all equal, which soon happens if a
-topic was copied in order, is kept as that one number.
+Each offset takes a byte, in chunks. A chunk whose bytes are all equal is kept as that one number,
+which soon happens if a topic was copied in order.
 """
 
 from __future__ import annotations

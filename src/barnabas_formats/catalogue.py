@@ -12,7 +12,7 @@ KINDS = ("access", "system")
 
 @cache
 def catalogue(kind: str | None = None) -> tuple[Format, ...]:
-    """Return all formats, or the formats of one kind, ordered by name.
+    """Return all formats, or the formats of one kind; each kind is sorted by name.
 
     No line matches two of them, except through patterns that are marked as loose.
     """

@@ -192,7 +192,7 @@ class Tables:
         if not DeltaTable.is_deltatable(options.path):
             before = self.control()
             # A table that a later version of the pipeline added begins with this batch. If the
-            # control table names this table, it was lost, and the commit refuses it.
+            # control table names it, the table was lost, and the commit is refused.
             if before is not None and name not in before.versions:
                 options = options._replace(begins=batch)
         return Table(options).commit(schema, files, overwrite=False, query=query)

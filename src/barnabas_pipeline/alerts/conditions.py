@@ -308,7 +308,7 @@ def _break_ins(view: View, rule: Rule, now: datetime) -> list[Incident]:
 
 
 def _rejected_shares(view: View, rule: Rule, now: datetime) -> list[Incident]:
-    """Return the files with many rejected lines; as dead letters have no time, `now` is used."""
+    """Return the files with many rejected lines; dead letters have no time, so `now` is used."""
     found = []
     columns = ("file", "valid", "dead_letters")
     sums = view.frame("files").select(columns).group_by("file").sum().sort("file")

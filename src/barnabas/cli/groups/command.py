@@ -1,5 +1,5 @@
-"""Implements `barnabas groups`, like `kafka-consumer-groups.sh`; `reset-offsets` is in
-`reset_command`."""
+"""Implements `barnabas groups`, like `kafka-consumer-groups.sh`; `reset_command` has
+`reset-offsets`."""
 
 from __future__ import annotations
 

@@ -173,8 +173,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     names = [*files, *paths]
     own = client_properties(properties, "--producer-property")
     options: dict[str, Any] = {
-        # Lines arrive faster than requests are sent, so a few milliseconds are enough for full
-        # batches.
+        # Lines arrive faster than requests leave, so a few milliseconds fill a batch.
         "linger_ms": 5,
         "batch_size": 65_536,
         "acks": acks,

@@ -1,15 +1,15 @@
-"""The figures at the top of the page, with their values for the latest days and the days before.
+"""Defines the figures at the top of the page, each with its values for the latest days and before.
 
 Each is defined here and can be recomputed from the files next to the page, as a test does:
 
-    visitors      people, by address and agent: `visitors` of browsers.csv
-    sessions      of people: `sessions` of page_views_per_session.csv, and of session_lengths.csv
-    page views    of people: `page_views_by_people` of traffic.csv; per session with a page view
-    bounce rate   sessions with one page view, of those with any: page_views_per_session.csv
+    visitors      people, by address and agent: `visitors` in browsers.csv
+    sessions      people's: `sessions` in page_views_per_session.csv and in session_lengths.csv
+    page views    people's: `page_views_by_people` in traffic.csv; per session with a page view
+    bounce rate   share of sessions with page views that have only one: page_views_per_session.csv
     median        from a session's first hit to its last
-    robots        their hits in traffic.csv, of all there; they are the rows of robots.csv
-    errors        responses 4xx and 5xx: `errors` of traffic.csv, of all hits there
-    bytes         `bytes` of traffic.csv
+    robots        share of all hits in traffic.csv; the robots are the rows of robots.csv
+    errors        4xx and 5xx responses: `errors` in traffic.csv, as a share of all hits
+    bytes         `bytes` in traffic.csv
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def file_counts(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def merge_files(parts: pl.DataFrame) -> pl.DataFrame:
-    """Merge rows of table `files` into one row for each file and partition."""
+    """Merge the rows of the `files` table into one row per file and partition."""
     return (
         parts.group_by("file_id", "partition")
         .agg(pl.col("file", "position").max(), pl.col(_COUNTS).sum())

@@ -49,7 +49,7 @@ _new_tuple = tuple.__new__
 
 
 class BufferMemory:
-    """Grants room in `buffer.memory` to one record at a time; hold `line` to be the next.
+    """Grants room in `buffer.memory` to one record at a time; the holder of `line` is next.
 
     Without the line, small records could keep slipping in front of a large one.
     """

@@ -17,9 +17,8 @@ from barnabas.records.record import Headers
 from barnabas_collector.file_holes import AT_START_BYTES, START, WITHIN_BYTES
 
 MAX_LINE_BYTES = 262_144  # far above any request that a web server accepts
-# Runs that may be holes: any run at an edge of the piece, since it may continue in the next piece,
-# and any run within it that is long enough for a hole at the start of a line.
-_NULS: Final = re.compile(rb"\A\0+|\0{%d,}|\0+\Z" % AT_START_BYTES)
+# A plain run, which the search skips to at once; `_may_be_hole` says which runs count.
+_NULS: Final = re.compile(rb"\0+")
 
 
 class Line(NamedTuple):
@@ -132,6 +131,8 @@ class LineCutter:
         lines: list[Line] = []
         at = 0
         for nuls in _NULS.finditer(more):
+            if not _may_be_hole(nuls, len(more)):
+                continue
             if nuls.start() > at:
                 lines += self._after_nuls()
                 lines += self._cut_text(more[at : nuls.start()])
@@ -191,3 +192,13 @@ class LineCutter:
         self.position += size_bytes + 1
         self.number += 1
         return line
+
+
+def _may_be_hole(nuls: re.Match[bytes], size_bytes: int) -> bool:
+    """Return whether a run of NULs in a piece of this size may be a hole.
+
+    A run at an edge of the piece may continue in the next piece; a run within the piece has to be
+    long enough for a hole at the start of a line.
+    """
+    begin, end = nuls.span()
+    return begin == 0 or end == size_bytes or end - begin >= AT_START_BYTES

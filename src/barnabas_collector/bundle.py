@@ -58,7 +58,7 @@ class Bundle:
     def is_cut(self) -> bool:
         return self.count == 1 and self.came_bytes > len(self.texts[0])
 
-    def redacted(self, redact: Redact) -> Bundle:
+    def without_secrets(self, redact: Redact) -> Bundle:
         """Return these messages with their secrets replaced."""
         lost_bytes = self.came_bytes - len(self.texts[0]) if self.is_cut else 0
         texts = [redact(text) for text in self.texts]

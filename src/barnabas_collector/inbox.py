@@ -52,7 +52,7 @@ class Inbox:
     def add(self, bundles: Iterable[Bundle]) -> None:
         """Add messages, even beyond the limit, because they have already been read."""
         for each in bundles:
-            bundle = each if self._redact is None else each.redacted(self._redact)
+            bundle = each if self._redact is None else each.without_secrets(self._redact)
             self._waiting.append(bundle)
             if self._metrics is not None:
                 self._metrics.on_read(bundle.count, bundle.came_bytes)

@@ -183,7 +183,7 @@ def batches(
     waiting: list[pa.Table] = []
     room = most
     for path in paths:
-        with opened(path, origin) as (progress, portions):
+        with open_text(path, origin) as (progress, portions):
             for lines in portions:
                 if on_bytes is not None:
                     on_bytes(size_and_cuts(lines)[0] + len(lines))
@@ -200,7 +200,7 @@ def batches(
 
 
 @contextmanager
-def opened(path: str, origin: Origin) -> Iterator[tuple[FileProgress, Iterator[Sequence[Line]]]]:
+def open_text(path: str, origin: Origin) -> Iterator[tuple[FileProgress, Iterator[Sequence[Line]]]]:
     """Open a file, or standard input, and return its lines, a portion at a time.
 
     Raises `ConfigError` with the reason if it cannot be read.
@@ -321,7 +321,7 @@ def head(path: str, number: int) -> list[bytes]:
         # The pass reads the peeked bytes again.
         beginning = _standard_input().peek(_PEEKED_BYTES)
         return beginning.splitlines()[:number]
-    with opened(path, Origin("")) as (_, portions):
+    with open_text(path, Origin("")) as (_, portions):
         return [line.text for line in next(portions, [])[:number]]
 
 

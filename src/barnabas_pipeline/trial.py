@@ -12,7 +12,7 @@ from barnabas_collector.line_cutter import Line
 from barnabas_formats.continuation import RecordStart
 from barnabas_formats.format import RAW, Format
 from barnabas_pipeline.behaviour import access_lines
-from barnabas_pipeline.file_pass import Origin, opened
+from barnabas_pipeline.file_pass import Origin, open_text
 from barnabas_pipeline.logs import log_lines
 
 
@@ -44,7 +44,7 @@ class Trial(NamedTuple):
         Raises `ConfigError` if it cannot be read.
         """
         rule = None if self.kind == "access" else RecordStart(self.own)
-        with opened(path, Origin("", is_start=rule)) as (_, portions):
+        with open_text(path, Origin("", is_start=rule)) as (_, portions):
             for lines in portions:
                 yield from self.try_lines(lines)
 

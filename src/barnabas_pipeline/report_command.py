@@ -31,7 +31,7 @@ from barnabas_pipeline.file_pass import (
     take_batch,
 )
 from barnabas_pipeline.page.page import PageOptions
-from barnabas_pipeline.rejections import complaint, nothing_known
+from barnabas_pipeline.rejections import complaint
 from barnabas_pipeline.summary import account
 from barnabas_pipeline.view import View
 from barnabas_pipeline.work import Definition
@@ -280,16 +280,9 @@ def _with_tables(directory: Path, pipeline: _Pipeline, records: Iterable[pa.Tabl
 
 def _write(kind: str, view: View, out: Path, options: PageOptions) -> Report:
     if kind == _ACCESS:
-        from barnabas_pipeline.behaviour import figures, headlines, report
+        from barnabas_pipeline.behaviour.report import write_page
 
-        found = figures.read_figures(view, show_addresses=options.show_addresses)
-        report.write_report(out, found, options)
-        return Report(found.accounts, headlines.summary(found), found.dead_letters)
-    from barnabas_pipeline.logs import figures as log_figures
-    from barnabas_pipeline.logs import headlines as log_headlines
-    from barnabas_pipeline.logs import report as log_report
+        return write_page(view, out, options)
+    from barnabas_pipeline.logs.report import write_page as write_logs_page
 
-    seen = log_figures.read_figures(view, show_addresses=options.show_addresses)
-    log_report.write_report(out, seen, options)
-    failure = nothing_known(seen.lines, seen.raw_lines, seen.raw_samples)
-    return Report(seen.accounts, log_headlines.summary(seen), seen.dead_letters, failure)
+    return write_logs_page(view, out, options)

@@ -2,7 +2,7 @@
 
 Requests leave in the order of `send`, and the protocol promises that responses arrive in the same
 order. If a request is not answered in time, the connection is closed: later responses could not be
-told apart from the late one, and the broker may be stuck. Every pending request then fails as
+distinguished from the late one, and the broker may be stuck. Every pending request then fails as
 "outcome unknown".
 """
 

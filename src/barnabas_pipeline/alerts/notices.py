@@ -45,7 +45,7 @@ class Known(NamedTuple):
 def recipients(known: Known, rules: Rules) -> tuple[str, ...]:
     """Return the sinks of an incident's alert.
 
-    If the alert was removed from the file, the sinks that were told of the incident are told when
+    If the alert was removed from the file, the sinks that received the incident are notified when
     it ends.
     """
     for rule in rules.alerts:

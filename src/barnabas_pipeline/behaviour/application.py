@@ -9,15 +9,11 @@ from pathlib import Path
 from barnabas.counted import counted
 from barnabas_collector.log_file import open_log
 from barnabas_collector.registry import Registry
-from barnabas_pipeline.application import Application, Report, Source
+from barnabas_pipeline.application import Application, Source
 from barnabas_pipeline.behaviour.definition import Behaviour
-from barnabas_pipeline.behaviour.figures import read_figures
 from barnabas_pipeline.behaviour.generator import write_log
-from barnabas_pipeline.behaviour.headlines import summary
-from barnabas_pipeline.behaviour.report import write_report
+from barnabas_pipeline.behaviour.report import write_page
 from barnabas_pipeline.collector import Collected, Collector, Follower
-from barnabas_pipeline.page.page import PageOptions
-from barnabas_pipeline.view import View
 
 
 def user_behaviour() -> Application:
@@ -30,16 +26,10 @@ def user_behaviour() -> Application:
         generated="access-{seed}-{lines}.log",
         check_input=_check,
         collecting=_collecting,
-        write_report=_write_report,
+        write_report=write_page,
         counted="lines",
         expected="an access log in a format of `barnabas formats list` is expected",
     )
-
-
-def _write_report(view: View, page: Path, options: PageOptions) -> Report:
-    figures = read_figures(view, show_addresses=options.show_addresses)
-    write_report(page, figures, options)
-    return Report(figures.accounts, summary(figures), figures.dead_letters)
 
 
 class _Lines:

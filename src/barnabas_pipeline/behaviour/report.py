@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas_formats.catalogue import catalogue
+from barnabas_pipeline.application import Report
 from barnabas_pipeline.behaviour import pictures
-from barnabas_pipeline.behaviour.figures import Figures
-from barnabas_pipeline.behaviour.headlines import headlines
+from barnabas_pipeline.behaviour.figures import Figures, read_figures
+from barnabas_pipeline.behaviour.headlines import headlines, summary
 from barnabas_pipeline.behaviour.rankings import SHOWN
 from barnabas_pipeline.behaviour.sheets import sheets
 from barnabas_pipeline.page import page, words
@@ -21,8 +22,16 @@ from barnabas_pipeline.page.page import PageOptions
 from barnabas_pipeline.page.pictures import heat_map, histogram
 from barnabas_pipeline.page.sheets import Sheet
 from barnabas_pipeline.rejections import are_many, examples
+from barnabas_pipeline.view import View
 
 _PACKAGE = "barnabas_pipeline.behaviour"
+
+
+def write_page(view: View, path: Path, options: PageOptions) -> Report:
+    """Write the page about the tables of the view, and return what it says."""
+    figures = read_figures(view, show_addresses=options.show_addresses)
+    write_report(path, figures, options)
+    return Report(figures.accounts, summary(figures), figures.dead_letters)
 
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:

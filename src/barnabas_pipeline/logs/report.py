@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import Final
 
 from barnabas_formats.catalogue import catalogue
+from barnabas_pipeline.application import Report
 from barnabas_pipeline.logs import pictures
-from barnabas_pipeline.logs.figures import Figures
-from barnabas_pipeline.logs.headlines import headlines
+from barnabas_pipeline.logs.figures import Figures, read_figures
+from barnabas_pipeline.logs.headlines import headlines, summary
 from barnabas_pipeline.logs.incidents import Incident
 from barnabas_pipeline.logs.sheets import sheets
 from barnabas_pipeline.page import page, words
 from barnabas_pipeline.page import sheets as page_sheets
 from barnabas_pipeline.page.page import PageOptions
 from barnabas_pipeline.page.sheets import Sheet
-from barnabas_pipeline.rejections import are_many, many_rejected
+from barnabas_pipeline.rejections import are_many, many_rejected, nothing_known
+from barnabas_pipeline.view import View
 
 _PACKAGE: Final = "barnabas_pipeline.logs"
 _INCIDENTS: Final = 12
@@ -30,6 +32,14 @@ _TEMPLATES: Final = 15
 _ROWS: Final = 12
 _EXAMPLES: Final = 3  # of raw entries
 _LONGEST: Final = 200  # characters of a template
+
+
+def write_page(view: View, path: Path, options: PageOptions) -> Report:
+    """Write the page about the tables of the view, and return what it says."""
+    figures = read_figures(view, show_addresses=options.show_addresses)
+    write_report(path, figures, options)
+    failure = nothing_known(figures.lines, figures.raw_lines, figures.raw_samples)
+    return Report(figures.accounts, summary(figures), figures.dead_letters, failure)
 
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:

@@ -167,7 +167,7 @@ class Group:
         try:
             assigned = joining.result()
         except MEMBERSHIP_OVER as error:
-            # This happens only if it kept partitions. Others read them now, so the listener is told
+            # This happens only if it kept partitions. Others read them now, so the listener hears
             # that they are lost, and the next turn joins as a new member.
             _log.warning("group %r: partitions are lost: %s", self._group_id, error)
             await self._give_up()

@@ -116,7 +116,9 @@ class MemoryView(View):
         some = frame.filter(pl.col(text) != pl.lit("").cast(frame[text].dtype))
         before = self._samples.get(name, some.clear())
         # The first rows for each value, in the order of the files.
-        self._samples[name] = pl.concat([before, some]).group_by(key).head(_SAMPLES)
+        first = pl.concat([before, some]).group_by(key).head(_SAMPLES)
+        # Grouping moves the key to the front; the next batch has the columns in their own order.
+        self._samples[name] = first.select(some.columns)
 
     @property
     def newest_s(self) -> int | None:

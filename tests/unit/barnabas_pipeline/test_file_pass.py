@@ -13,9 +13,11 @@ from barnabas.errors import ConfigError
 from barnabas_collector.headers import CUT, FILE, FILE_ID, HOST, LINE, POSITION
 from barnabas_collector.line_cutter import MAX_LINE_BYTES
 from barnabas_collector.record_reader import INDENTED, record_start
+from barnabas_formats.catalogue import catalogue
 from barnabas_pipeline.accounts import read_accounts, read_dead_letters
 from barnabas_pipeline.behaviour.definition import BEHAVIOUR, Behaviour
 from barnabas_pipeline.file_pass import MemoryView, Origin, batches, take_batch
+from barnabas_pipeline.logs.definition import LOGS, SystemLogs
 
 WEB = Origin("web-access")
 HIT = b'192.0.2.%d - - [10/Oct/2025:13:55:%02d +0000] "GET /p%d HTTP/1.1" 200 5 "-" "Mozilla"'
@@ -118,3 +120,14 @@ def test_without_a_line_there_is_no_batch(tmp_path: Path) -> None:
     assert view.newest_s is None and not view.reasons()
     assert view.some("dead_letters", 3, ["reason"], {"reason": "x"}) == []
     assert read_accounts(view)[0] == (0, 0, 0, 0)
+
+
+def test_lg_5_entries_of_a_second_batch(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    log.write_text("".join(f"2026-03-10 10:00:00,000 INFO a.b: no {n}\n" for n in range(30)))
+    view = MemoryView(LOGS)
+    for batch in batches([str(log)], Origin("system-logs", "gate"), most=10):
+        take_batch(SystemLogs(catalogue("system")), view, batch)
+    (first,) = view.some("entries", 1, ["message", "offset"], {"format": "log4j"})
+    assert first == {"message": "no 0", "offset": 0}
+    assert sum(view.frame("minutes")["lines"]) == 30

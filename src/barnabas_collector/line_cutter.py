@@ -19,6 +19,8 @@ from barnabas_collector.file_holes import AT_START_BYTES, START, WITHIN_BYTES
 MAX_LINE_BYTES = 262_144  # far above any request that a web server accepts
 # A plain run, which the search skips to at once; `_may_be_hole` says which runs count.
 _NULS: Final = re.compile(rb"\0+")
+_AT_START: Final = b"\n" + START
+_WITHIN: Final = b"\0" * WITHIN_BYTES
 
 
 class Line(NamedTuple):
@@ -90,14 +92,13 @@ class LineCutter:
 
     def cut(self, more: bytes) -> list[Line]:
         """Return the lines that end in the next bytes."""
-        # Text without NULs, which is nearly all text, takes a short cut.
-        if self._nuls or START in more or more.endswith(b"\0"):
+        if self._nuls or _may_have_hole(more):
             return self._cut_with_nuls(more)
         return self._cut_text(more)
 
     def block(self, more: bytes) -> Sequence[Line]:
         """Return the lines that end in the next bytes, as `cut` does, in a block if possible."""
-        if self._passed_bytes or self._nuls or START in more or more.endswith(b"\0"):
+        if self._passed_bytes or self._nuls or _may_have_hole(more):
             return self.cut(more)
         texts = more.split(b"\n")
         rest = texts.pop()
@@ -192,6 +193,18 @@ class LineCutter:
         self.position += size_bytes + 1
         self.number += 1
         return line
+
+
+def _may_have_hole(more: bytes) -> bool:
+    """Return whether a piece may contain a hole, or a part of one.
+
+    The NULs of a damaged or binary line are no hole, so a piece with such a line takes the short
+    cut of text.
+    """
+    # The first test is the fastest, and almost every piece needs no other.
+    if START not in more and not more.endswith(b"\0"):
+        return False
+    return more[:1] == b"\0" or more[-1:] == b"\0" or _AT_START in more or _WITHIN in more
 
 
 def _may_be_hole(nuls: re.Match[bytes], size_bytes: int) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas_collector.line_cutter import MAX_LINE_BYTES, LineCutter, size_and_cuts
+from barnabas_collector.line_cutter import MAX_LINE_BYTES, LineBlock, LineCutter, size_and_cuts
 
 BLOCK = b"\0" * 4096
 
@@ -69,3 +69,11 @@ def test_a_block_has_the_lines_that_are_cut(reads: list[bytes]) -> None:
         assert (blocking.position, blocking.number) == (cutting.position, cutting.number)
         assert blocking.unfinished_bytes == cutting.unfinished_bytes
     assert blocking.last() == cutting.last()
+
+
+@pytest.mark.parametrize("nuls", [b"\0" * 4, b"\0" * 4095])
+def test_nuls_within_a_line_leave_the_others_in_a_block(nuls: bytes) -> None:
+    """A binary line does not slow down the whole portion."""
+    lines = LineCutter().block(b"one\ntw" + nuls + b"o\nthree\n")
+    assert isinstance(lines, LineBlock)
+    assert [each.text for each in lines] == [b"one", b"tw" + nuls + b"o", b"three"]

@@ -108,6 +108,18 @@ class LogDirectory:
         file = self._held.get((found.device, found.inode))
         return file is None or file.quiet_s() >= _ABANDONED_S or file.has_no_writer()
 
+    def has_been_truncated(self, found: list[Found]) -> bool:
+        """Return whether the live file of this look has been truncated since."""
+        live = found[-1] if found and found[-1].is_live else None
+        # A compressed file is never truncated, and its size is unknown.
+        if live is None or live.size_bytes is None:
+            return False
+        file = self._held.get((live.device, live.inode))
+        if file is None:
+            return False
+        # It may have grown beyond its old size since the truncation.
+        return file.size_bytes() < live.size_bytes or not file.begins(live.beginning)
+
     def release(self, found: Found) -> None:
         """Stop holding it open."""
         if file := self._held.pop((found.device, found.inode), None):

@@ -37,6 +37,7 @@ from barnabas_collector.record_reader import Reader, RecordReader
 QUIET_S = 60.0
 SETTLED_S = 1.0
 """A record of several lines is complete once nothing has been written for this long."""
+_LOOKS = 10
 _log = logging.getLogger(__name__)
 
 
@@ -93,11 +94,10 @@ class RotatedLog:
         look, only lines written from now on count as unsent. Raises `ConfigError` if the file at
         the log's path cannot be read.
         """
-        found = self._directory.look()
+        found, recognised = self._look()
         self.is_empty = not found
         log = str(self._directory.live)
         passed_over = self._files.passed_over(log)
-        recognised = recognise(log, found, self._known(found))
         if passed_over is None:
             # This is recorded even if no file was passed over: rotated files that appear from now
             # on must be sent.
@@ -127,6 +127,19 @@ class RotatedLog:
                 is_complete = True if is_old else None if is_last_look else False
                 yield from self._read(file, this, progress, is_complete)
         self._release(found, recognised)
+
+    def _look(self) -> tuple[list[Found], Recognised]:
+        """Return the files of the log, and the ones that are known.
+
+        If the log is truncated between the two steps, its copy no longer resembles anything known
+        and would be sent again as a new file. In that case, this looks again.
+        """
+        for _ in range(_LOOKS):
+            found = self._directory.look()
+            recognised = recognise(str(self._directory.live), found, self._known(found))
+            if not self._directory.has_been_truncated(found):
+                break
+        return found, recognised
 
     def _texts(self, found: list[Found], files: dict[int, FileProgress]) -> dict[int, FileProgress]:
         """Return the files except binary ones from which no line was sent and which the user did

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
+from barnabas_collector.file_progress import FileProgress
 from barnabas_collector.registry import Registry
 from barnabas_collector.rotated_log import RotatedLog
 
@@ -35,3 +37,29 @@ def test_sp_4_lines_behind_a_header_are_recognised_in_a_copy_after_a_kill(tmp_pa
     assert again[0].progress.file_id == sent.progress.file_id
     assert again[0].lines[0].position == sent.lines[0].position
     assert again[1].progress.file_id != sent.progress.file_id
+
+
+class Truncating(Registry):
+    """A registry, during whose search a log is truncated: after the look, before the comparison."""
+
+    log: Path | None = None
+
+    def candidates(self, log: str, inodes: Collection[int]) -> list[FileProgress]:
+        if self.log is not None:
+            shutil.copy(self.log, f"{self.log}.1")
+            self.log.write_bytes(HEADER)
+            self.log = None
+        return super().candidates(log, inodes)
+
+
+def test_sp_4_a_log_truncated_between_look_and_comparison_is_not_sent_again(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_bytes(HEADER + LINES)
+    (tmp_path / "access.log.1").write_bytes(HEADER)  # half a copy
+    files = Truncating(tmp_path / "registry.json")
+    with RotatedLog(log, files) as rotated:
+        for portion in rotated.portions():
+            files.save(portion.progress)
+        files.log = log
+        again = [line.text for portion in rotated.portions() for line in portion.lines]
+    assert again == [HEADER.rstrip()]

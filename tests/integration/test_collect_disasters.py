@@ -132,7 +132,8 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("rounds", [8, pytest.param(100, marks=pytest.mark.soak)])
+# More rounds would fill the small filesystem with the lines themselves.
+@pytest.mark.parametrize("rounds", [8, pytest.param(36, marks=pytest.mark.soak)])
 def test_each_line_once(tmp_path: Path, disk: Disk, rounds: int) -> None:
     chance = random.Random(rounds)
     scene = Scene(tmp_path, disk, chance)

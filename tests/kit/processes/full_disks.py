@@ -65,7 +65,9 @@ class LimitedFiles(Disk):
         assert broker.process is not None
         segments = (path.stat().st_size for path in self.directory.glob("*/*.log"))
         most = max(*segments, _CHUNK_BYTES)
-        resource.prlimit(broker.process.pid, resource.RLIMIT_FSIZE, (most, most))
+        # The hard limit stays, for a limit that was lowered may not be raised at the next call.
+        _, hard = resource.prlimit(broker.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(broker.process.pid, resource.RLIMIT_FSIZE, (most, hard))
 
     def make_room(self) -> None:
         pass

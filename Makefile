@@ -82,7 +82,7 @@ SECURED_PART := \
 
 # A red part does not keep the next one from running: one run shows all that is wrong.
 test: $(VENV)/dev.stamp
-	@$(QUICK_TESTS); status=$$?; \
+	@$(call QUICK_TESTS); status=$$?; \
 	$(BIN)/python -m pytest $(BY_FILE) -m 'not slow and not soak' $(OTHERS) && exit $$status
 
 test-all: $(VENV)/dev.stamp
@@ -97,7 +97,7 @@ IN_MEMORY = $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print 
 # Python keeps what it has compiled even where the environment forbids it: all the tests anew are
 # ten seconds, each time.
 QUICK_TESTS = PYTHONDONTWRITEBYTECODE= $(IN_MEMORY) \
-	$(BIN)/python -m pytest -q $(BY_FILE) -m 'not slow and not soak' \
+	$(BIN)/python -m pytest -q $(BY_FILE) -m 'not slow and not soak$(1)' \
 	-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1 $(QUICK)
 
 check: $(VENV)/dev.stamp
@@ -119,7 +119,7 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 
 quick: $(VENV)/dev.stamp
-	BARNABAS_QUICK=1 $(QUICK_TESTS)
+	BARNABAS_QUICK=1 $(call QUICK_TESTS, and not thorough)
 
 sim: $(VENV)/dev.stamp
 	@$(BIN)/python -m simulation$(if $(filter 2 alone,$(TIER)),.whole)$(if $(filter alone,$(TIER)),.alone) \

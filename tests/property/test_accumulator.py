@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -171,6 +172,7 @@ class World:
                 self.accumulator.fail_attempt(batch, ConnectionLost("cut"), self.now_ms + 100)
 
 
+@pytest.mark.thorough
 @given(st.integers(1, 5), st.lists(MOMENTS, max_size=80))
 @settings(max_examples=examples(2000, least=200), deadline=None)
 def test_each_record_has_one_outcome_and_that_is_true(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -129,6 +130,7 @@ def in_force(rules: Collection[AclBinding], *, allows_unruled: bool) -> AclRules
     return found
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(500))
 @given(st.sets(bindings, max_size=12), st.lists(questions, min_size=1, max_size=8), st.booleans())
 @example(  # of ALL only ALL allows all

@@ -23,7 +23,10 @@ from barnabas.protocol.message import Field, Message
 from tests.kit.effort import IS_QUICK, examples
 from tests.kit.random_messages import messages
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:kafka", "ignore:open_text")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:kafka", "ignore:open_text"),
+]
 
 quick = settings(
     max_examples=examples(3),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -372,6 +373,7 @@ def _without_departing(stored: PartitionImage) -> PartitionImage:
     return stored._replace(replicas=replicas, adding=adding, removing=removing)
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(300))
 @given(st.lists(events, min_size=5, max_size=40))
 @example(_LOST_AND_JOINED)

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -179,6 +180,7 @@ def _state(log: Log) -> dict[int, tuple[int, int, int, int]]:
     }
 
 
+@pytest.mark.thorough
 @given(WRITES, COPIES, st.booleans(), st.integers(0, 100))
 @settings(max_examples=examples(200), deadline=None)
 def test_re_3_a_follower_ends_up_with_the_leaders_bytes(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def test_any_story_ends_with_one_history(
     _run(Events(min_insync, may_be_unclean=may_be_unclean), story)
 
 
+@pytest.mark.thorough
 def test_long_walks_end_with_one_history() -> None:
     """RE-4, RE-8, RE-10, RE-12; and RE-11 where unclean elections are allowed."""
     names, weights = list(WEIGHTS), list(WEIGHTS.values())

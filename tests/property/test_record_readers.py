@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
@@ -218,6 +219,7 @@ def _negative_length() -> Made:
     return Made(read_header(builder.build(0)), b"\x0e\0\0\0\x01\x81\x30\0", [0, 8])
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=examples(300))
 @given(damaged_batches())
 @example(_negative_length())

@@ -90,6 +90,7 @@ REQUESTS = st.builds(
 CLIENT_IDS = st.sampled_from(["raw", "raw", "raw", None, "", "längere"])
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(25))
 @given(
     requests=st.lists(st.tuples(REQUESTS, CLIENT_IDS), min_size=1, max_size=8),
@@ -116,6 +117,7 @@ def test_pr_4_a_repetition_is_answered_like_the_first(
     assert logs(pair.one_connection, topics) == logs(pair.many_connections, topics)
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(60))
 @given(data=st.data(), version=st.sampled_from([7, 8, 9, 10, 11]))
 def test_pr_4_what_hardly_differs_is_no_repetition(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def test_a_walk_finds_what_the_reader_sees(
     ]
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(300))
 @given(codecs, rows, st.data())
 @example(0, [(0, None, None, ())], None)

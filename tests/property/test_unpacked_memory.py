@@ -27,6 +27,7 @@ SLACK_BYTES = 16 * MIB  # what is unpacked, twice, and what allocators keep
 _SKIPPABLE = pack("<II", 0x184D2A53, 3) + b"abc"
 
 
+@pytest.mark.thorough
 def test_any_bytes_take_little_more_memory_than_the_limit(tmp_path: Path) -> None:
     """Concatenated and skippable frames count as well, and so do windows and stated sizes."""
     pytest.importorskip("resource", reason="memory is counted by getrusage, which Windows lacks")

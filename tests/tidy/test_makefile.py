@@ -64,6 +64,7 @@ def test_every_folder_of_tests_runs_once() -> None:
     assert len(named) == len(set(named))
     assert folders <= {Path(word).name for word in named}
     (quick,) = pytest_lines("quick")
+    assert "not slow and not soak and not thorough" in quick
     assert quick[-3:] == ["tests/tidy", "tests/unit", "tests/property"]
     (slow,) = [words for words in pytest_lines("test-all") if "slow and not soak" in words]
     assert slow[-1] == "tests"

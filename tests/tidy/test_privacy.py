@@ -28,15 +28,16 @@ def _reached(file: Source) -> Iterator[str]:
     own = _defined(file)
     for node in file.nodes:
         if isinstance(node, ast.Attribute):
-            name, owner = node.attr, ast.unparse(node.value)
+            name, owner = node.attr, node.value
         elif isinstance(node, ast.Call) and _is_patch(node):
-            name, owner = _patched(node), ast.unparse(node.args[0])
+            name, owner = _patched(node), node.args[0]
         else:
             continue
         is_constant = isinstance(node, ast.Call) and name.isupper()
         is_private = is_constant or (name.startswith("_") and not name.startswith("__"))
-        is_elsewhere = owner not in ("self", "cls", FOREIGN_CODES) and name not in own
-        if is_private and is_elsewhere and name not in NAMED_TUPLE:
+        if not is_private or name in own or name in NAMED_TUPLE:
+            continue
+        if ast.unparse(owner) not in ("self", "cls", FOREIGN_CODES):
             yield name
 
 
@@ -48,7 +49,8 @@ def _defined(file: Source) -> set[str]:
         for node in file.nodes
         if isinstance(node, ast.Attribute)
         and isinstance(node.ctx, ast.Store)
-        and ast.unparse(node.value) == "self"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
     }
     return functions | assigned
 

@@ -49,6 +49,7 @@ def test_sources_without_their_metadata_name_the_extra(monkeypatch: pytest.Monke
     assert install_line("security", ["joserfc"]) == "pip install joserfc"
 
 
+@pytest.mark.thorough
 def test_no_message_or_page_installs_a_name_that_somebody_else_could_take() -> None:
     """UX-8: until an index has this project under a name of its own, `pip install barnabas` may
     bring anything."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +80,7 @@ def test_lg_2_a_block_is_encoded_as_its_lines_are(
     assert [*encoder.batches(block, NOW_MS)] == [*encoder.batches(list(block), NOW_MS)]
 
 
+@pytest.mark.thorough
 def test_lg_2_a_large_block_is_several_batches() -> None:
     for sizes in ([60] * 40_000, [262_144] * 9, [0] * 20_000, [262_144, *[5] * 9_000]):
         block = block_of(90, 90, sizes)

@@ -20,6 +20,7 @@ def cut(text: bytes, step: int) -> tuple[list[tuple[int, bytes]], LineCutter]:
     return [(line.position, line.text) for line in lines], cutter
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", [1, 3, 4096, 1 << 20])
 @pytest.mark.parametrize(
     ("text", "lines"),

@@ -220,6 +220,7 @@ def test_a_path_names_history_too(tmp_path: Path) -> None:
     assert here.look() == [b"1", b"2"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("hole_bytes", [4, 60, 5_000, 3_000_000, 9_000_000])
 def test_a_log_that_goes_on_behind_a_hole(here: Collection, hole_bytes: int) -> None:
     log = here.directory / "app.log"

@@ -36,6 +36,7 @@ def test_no_name_is_there_twice() -> None:
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.thorough
 def test_sp_2_no_sample_depends_on_the_order_of_the_formats() -> None:
     """The other way round, each pair of formats is tried in the other order."""
     samples = [(of, sample) for of in SYSTEM for sample in of.samples]
@@ -44,6 +45,7 @@ def test_sp_2_no_sample_depends_on_the_order_of_the_formats() -> None:
         assert row == {"format": of.name, **sample.values}
 
 
+@pytest.mark.thorough
 def test_sp_2_a_batch_of_one_format_changes_nothing_for_its_other_lines() -> None:
     """Formats that many lines have are tried first."""
     samples = [(of, sample) for of in SYSTEM for sample in of.samples]

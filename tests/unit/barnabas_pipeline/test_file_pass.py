@@ -73,6 +73,7 @@ def test_lg_5_batches_are_as_large_as_the_jobs(tmp_path: Path) -> None:
     assert [row["offset"] for row in rows_of(*found)] == [*range(18)]
 
 
+@pytest.mark.thorough
 def test_lg_5_tables_do_not_depend_on_the_size_of_batches(tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     hits = [HIT % (at % 5, at % 60, at % 7) for at in range(100)]

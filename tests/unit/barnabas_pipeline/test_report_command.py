@@ -40,6 +40,7 @@ def test_lg_5_an_access_log(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("report-data").is_dir()
 
 
+@pytest.mark.thorough
 def test_lg_5_system_logs_with_tables(capsys: pytest.CaptureFixture[str]) -> None:
     Path("logs").mkdir()
     written("logs/jobs.log", f"{ENTRY}\n" * 2)
@@ -62,6 +63,7 @@ def test_sp_2_system_logs_that_no_format_fits(capsys: pytest.CaptureFixture[str]
     assert Path("report.html").exists()
 
 
+@pytest.mark.thorough
 def test_the_zone_of_system_logs(capsys: pytest.CaptureFixture[str]) -> None:
     log = written("jobs.log", f"{ENTRY}\n")
     assert main(["report", log, "--zone", "Europe/Vienna", "--tables", "tables"]) == 0
@@ -80,6 +82,7 @@ def test_lg_3_records_are_joined_by_the_rules_of_formats(
     assert "read 2 = valid 2" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_lg_5_the_tables_are_those_in_memory() -> None:
     """LG-5: the page is the same with tables and without."""
     log = written("access.log", f"{HIT}\nnonsense\n{HIT.replace('/a', '/b')}\n")
@@ -98,6 +101,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert (found["kind"], found["read"], found["page"]) == ("access", 1, "report.html")
 
 
+@pytest.mark.thorough
 def test_standard_input() -> None:
     """Its kind is recognised without losing its first lines."""
     text = f"{HIT}\n" * 20_000

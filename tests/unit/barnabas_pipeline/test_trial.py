@@ -30,6 +30,7 @@ def test_lg_1_each_sample_has_its_values(kind: str) -> None:
             assert tried.values == expected
 
 
+@pytest.mark.thorough
 def test_ux_4_a_large_file_takes_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     line = "2026-03-10 10:00:00,000 INFO [main] a.B: " + "x" * 1_500

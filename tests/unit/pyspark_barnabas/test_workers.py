@@ -25,6 +25,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.thorough
 def test_pyspark_comes_from_where_it_is_installed(places: Path) -> None:
     python = python_for_workers()
     assert python == str(places / "venv/share/barnabas/workers/python3")

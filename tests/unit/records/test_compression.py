@@ -64,6 +64,7 @@ def test_a_zstd_frame_as_java_streams_it() -> None:
     assert decompress(ZSTD, frame, 100) == b"hello"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD], ids=CODEC_NAMES[1:])
 @pytest.mark.parametrize("limit", [10, 1000, 10**6])
 def test_a_bomb_is_refused_before_it_takes_memory(codec: int, limit: int) -> None:

@@ -83,6 +83,7 @@ def test_octets_behind_the_last_record() -> None:
     assert rows_of([records], [601], fewest=1) is None
 
 
+@pytest.mark.thorough
 def test_hostile_octets_are_decoded_alike_or_left_to_others() -> None:
     chance = random.Random(7)
     taken = 0

@@ -31,6 +31,7 @@ def put(log: Log, fill: bytes, size_bytes: int, epoch: int) -> None:
     log.write_staged()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("in_steps", [False, True])
 @pytest.mark.parametrize("second_bytes", [1096, 1500], ids=["at a page's end", "across it"])
 def test_a_record_that_was_cut_is_gone_for_good(second_bytes: int, in_steps: bool) -> None:

@@ -32,6 +32,7 @@ def live(log: Log, found: LogStore, segments: int) -> None:
         found.checkpoint_recovery_points()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_killed_before", [False, True])
 def test_no_segment_is_old_that_lost_its_time_index(is_killed_before: bool) -> None:
     """Its largest timestamp would be zero, and retention would delete what was acknowledged."""

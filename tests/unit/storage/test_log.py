@@ -526,6 +526,7 @@ def test_after_a_failed_fsync_nothing_is_believed(tmp_path: Path) -> None:
     assert open_at(tmp_path, start=CRASHED).log_end_offset == 1
 
 
+@pytest.mark.thorough
 def test_an_idle_partition_is_small(tmp_path: Path) -> None:
     config = LogConfig()
 

@@ -82,6 +82,7 @@ def live(log: Log) -> None:
     again(log.flush)
 
 
+@pytest.mark.thorough
 def test_st_10_a_leaders_log_goes_on(tmp_path: Path) -> None:
     for number, files in enumerate(at_each_call()):
         directory = tmp_path / str(number)
@@ -95,6 +96,7 @@ def test_st_10_a_leaders_log_goes_on(tmp_path: Path) -> None:
         check(log, directory)
 
 
+@pytest.mark.thorough
 def test_st_10_a_followers_log_goes_on(tmp_path: Path) -> None:
     """It asks for what comes behind its end, wherever it was broken off."""
     (tmp_path / "leader").mkdir()

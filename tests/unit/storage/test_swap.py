@@ -81,6 +81,7 @@ def test_small_segments_become_one(tmp_path: Path) -> None:
     again.release()
 
 
+@pytest.mark.thorough
 def test_st_7_the_process_dies_at_any_step(tmp_path: Path) -> None:
     counting = DyingFiles(left=10**9)
     log = make(tmp_path / "counted", counting)

@@ -29,6 +29,7 @@ def opened(files: SimFiles) -> LogStore:
     return LogStore.open(files.mounted(), [LOGS], config=LogConfig(), broker_id=0, now_ms=0)
 
 
+@pytest.mark.thorough
 def test_zk_4_a_power_cut_leaves_no_records_without_their_topic() -> None:
     """They would be served as any topic's that has the name by then."""
     for seed in range(60):

@@ -66,6 +66,7 @@ def test_lg_4_one_is_over(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.endswith("0 incidents firing, 1 over\n")
 
 
+@pytest.mark.thorough
 def test_lg_4_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     tables_of(1, 2, 3)
     capsys.readouterr()
@@ -87,6 +88,7 @@ def test_lg_4_what_cannot_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
     assert "SECRET" not in shown.err + shown.out
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rules", "tables", "message"),
     [
@@ -110,6 +112,7 @@ def test_ux_4_what_cannot_be_checked(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_lg_4_the_rules_of_the_page(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,6 +144,7 @@ def test_lg_4_silent_components_of_the_page() -> None:
 GUESSES = [login(i, "Failed password for root from 192.0.2.7") for i in range(6)]
 
 
+@pytest.mark.thorough
 def test_lg_4_a_guessed_password_that_got_in() -> None:
     rule = Rule("in", "break_in", (), window=60 * MINUTE)
     entered = login(60, "Accepted password for root from 192.0.2.7")

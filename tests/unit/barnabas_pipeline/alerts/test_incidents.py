@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from barnabas_pipeline.alerts.incidents import LINES, Example, Incident, lines_of
 from barnabas_pipeline.behaviour.definition import BEHAVIOUR, Behaviour
 from barnabas_pipeline.logs.definition import LOGS
@@ -46,6 +48,7 @@ def test_lg_4_lines_of_system_logs(tmp_path: Path) -> None:
     assert texts(tmp_path, LOGS, rejected) == ["app.log, line 41: the line is not UTF-8: \\xff"]
 
 
+@pytest.mark.thorough
 def test_lg_4_lines_of_access_logs(tmp_path: Path) -> None:
     rows = [
         record(line(status=status, path=f"/{status}"), i, position=i * 100)

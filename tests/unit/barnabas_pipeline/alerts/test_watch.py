@@ -55,6 +55,7 @@ def statuses(receiver: WebReceiver, path: str = "/team") -> list[str]:
     return [each.body["status"] for each in receiver.posts if each.path == path]
 
 
+@pytest.mark.thorough
 def test_lg_4_once_over_restarts(tmp_path: Path) -> None:
     """LG-4: firing once and resolved once, whichever process evaluates."""
     with web_receiver() as receiver:
@@ -73,6 +74,7 @@ def test_lg_4_once_over_restarts(tmp_path: Path) -> None:
         assert [text[-12:] for text in texts] == [f"Job {number} failed" for number in (1, 2, 3)]
 
 
+@pytest.mark.thorough
 def test_lg_4_history_gives_the_incidents_of_the_service(tmp_path: Path) -> None:
     """LG-4: time is that of the lines, so their identities are equal."""
     with web_receiver() as receiver:
@@ -144,6 +146,7 @@ def test_ux_4_two_processes(tmp_path: Path) -> None:
             service.evaluate()
 
 
+@pytest.mark.thorough
 def test_lg_4_a_line_of_the_future(tmp_path: Path) -> None:
     """LG-4: it does not end an incident."""
     with web_receiver() as receiver:

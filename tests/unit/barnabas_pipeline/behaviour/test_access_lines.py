@@ -51,6 +51,7 @@ def test_sp_2_all_samples_at_once_have_the_same_values_in_any_order() -> None:
     assert parsed(*lines[::-1]) == wanted[::-1]
 
 
+@pytest.mark.thorough
 def test_sp_2_a_cut_sample_is_never_taken_with_other_columns() -> None:
     """A line that was cut anywhere is rejected, or its columns are the first ones of the whole."""
     for of, sample in SAMPLES:
@@ -63,6 +64,7 @@ def test_sp_2_a_cut_sample_is_never_taken_with_other_columns() -> None:
                 assert row.get(name) in (wanted, None), (of.name, name, cut)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("doubled", [" ", '"', "\t", "-", "[", "{", ","])
 def test_sp_2_a_sample_with_one_more_of_a_character_is_never_taken_with_another_client(
     doubled: str,

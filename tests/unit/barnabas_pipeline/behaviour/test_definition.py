@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
 
 from barnabas_pipeline.behaviour.definition import BEHAVIOUR, Behaviour, BehaviourWork
 from barnabas_pipeline.layout import Layout
@@ -61,6 +62,7 @@ def take(definition: Earlier | Behaviour, directory: Path, batch: int) -> None:
     query.take(batch, lambda one_pass: in_tasks(table(rows), one_pass))
 
 
+@pytest.mark.thorough
 def test_sp_2_tables_of_an_earlier_version_are_continued(tmp_path: Path) -> None:
     """SP-2: rows from before have null in new columns, and new tables begin with the next batch."""
     take(Earlier(), tmp_path, 0)

@@ -23,6 +23,7 @@ def test_it_has_the_lines_that_were_asked_for(log: list[bytes]) -> None:
     assert len(list(generate(1, seed=7))) == 1
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_bytes(log: list[bytes]) -> None:
     assert list(generate(LINES, seed=7)) == log
     assert list(generate(LINES, seed=8)) != log

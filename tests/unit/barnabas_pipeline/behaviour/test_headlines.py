@@ -50,6 +50,7 @@ def total(rows: list[dict[str, Any]], column: str) -> int:
     return sum(row[column] for row in rows)
 
 
+@pytest.mark.thorough
 def test_sp_5_each_headline_is_what_the_tables_below_it_say(
     out: Path, data: dict[str, list[dict[str, Any]]]
 ) -> None:

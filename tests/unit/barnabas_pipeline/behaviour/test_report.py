@@ -125,6 +125,7 @@ def test_the_page_needs_nothing_else_sp_5() -> None:
     assert unsaid(page, *expected, "UTC+01:00", "16 March 2026, 12:00:05 UTC") == []
 
 
+@pytest.mark.thorough
 def test_a_page_of_little_and_of_nothing(tmp_path: Path) -> None:
     for intervals in (1, 2):
         assert "nan" not in page_of(figures(intervals), OPTIONS)
@@ -161,6 +162,7 @@ def test_sp_2_a_page_speaks_of_lines_alone() -> None:
     assert not re.search(r"\brecords?\b", Page(page_of(figures(3), OPTIONS)).text)
 
 
+@pytest.mark.thorough
 def test_sp_2_a_page_without_a_valid_line_says_so(tmp_path: Path) -> None:
     rows = [record(b"no line", i, position=100 * i) for i in range(3)]
     tasks = lambda one_pass: in_tasks(table(rows), one_pass)  # noqa: E731
@@ -170,6 +172,7 @@ def test_sp_2_a_page_without_a_valid_line_says_so(tmp_path: Path) -> None:
     assert "nothing yet" not in page
 
 
+@pytest.mark.thorough
 def test_sp_2_host_method_response_time_and_format_are_on_the_page(tmp_path: Path) -> None:
     """SP-2: where lines have them; and the title names the host and the zone."""
     texts = [b"www.example.com:443 " + line(path=f"/{i % 2}") for i in range(10)]
@@ -191,12 +194,14 @@ def test_sp_2_host_method_response_time_and_format_are_on_the_page(tmp_path: Pat
     assert 900_000 < slowest.p95_us <= 1_090_000 * 1.2
 
 
+@pytest.mark.thorough
 def test_a_card_without_figures_is_hidden(out: Path) -> None:
     page = page_of(read_figures(Snapshot(out / "tables", BEHAVIOUR)), OPTIONS)
     assert "<h2>Hosts</h2>" not in page and "<h2>Response times</h2>" not in page
     assert "<h2>Formats found</h2>" in page and "<h2>Requests</h2>" in page
 
 
+@pytest.mark.thorough
 def test_sp_5_each_headline_has_a_definition_and_its_table(out: Path, masked: Figures) -> None:
     page = page_of(masked, OPTIONS)
     for each in headlines(masked):

@@ -64,6 +64,7 @@ def test_a_column_may_have_any_agents() -> None:
     assert are_robots(pl.Series([None], dtype=pl.String)).to_list() == [True]
 
 
+@pytest.mark.thorough
 def test_more_agents_than_are_remembered_are_classified() -> None:
     for start in (0, 1):
         many = pl.Series([f"Lynx/{number}" for number in range(start, robots.MOST_KEPT)])

@@ -61,6 +61,7 @@ def total(rows: list[dict[str, Any]], column: str, **wanted: object) -> int:
     )
 
 
+@pytest.mark.thorough
 def test_sp_5_each_headline_is_what_the_tables_below_it_say(
     data: dict[str, list[dict[str, Any]]],
 ) -> None:

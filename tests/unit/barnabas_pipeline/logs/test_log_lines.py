@@ -229,6 +229,7 @@ def test_ones_own_format_comes_first() -> None:
     assert row["format"] == "ours"
 
 
+@pytest.mark.thorough
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=80), st.text(max_size=80).map(str.encode))))
 def test_ux_4_any_bytes_are_a_row(values: list[bytes | None]) -> None:
     rows = parsed(*values)

@@ -49,6 +49,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.thorough
 def test_sp_5_the_page_says_what_is_going_on(tables: Path) -> None:
     """SP-5"""
     page = Page(page_of(read_figures(Snapshot(tables, LOGS)), OPTIONS))
@@ -64,6 +65,7 @@ def test_sp_5_the_page_says_what_is_going_on(tables: Path) -> None:
         assert expected in page.text, expected
 
 
+@pytest.mark.thorough
 def test_sp_2_the_page_counts_the_formats_found_and_shows_what_none_fits(tables: Path) -> None:
     figures = read_figures(Snapshot(tables, LOGS))
     page = Page(page_of(figures, OPTIONS))
@@ -73,6 +75,7 @@ def test_sp_2_the_page_counts_the_formats_found_and_shows_what_none_fits(tables:
     assert page_of(figures, OPTIONS).count('<div class="where">notes.txt') <= 3
 
 
+@pytest.mark.thorough
 def test_nothing_of_a_log_is_code_and_no_address_or_path_is_whole(tables: Path) -> None:
     text = page_of(read_figures(Snapshot(tables, LOGS)), OPTIONS)
     assert HOSTILE not in text and HOSTILE in Page(text).text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -261,6 +262,7 @@ def test_what_gathers_for_long_has_a_bound_and_the_first_is_left_alone() -> None
     assert not backlog
 
 
+@pytest.mark.thorough
 def test_a_large_cluster_is_merged_seldom_and_sent_in_pieces() -> None:
     """Each merge costs what the cluster has; between two of them as much comes again."""
     backlog = RequestBacklog()

@@ -144,6 +144,7 @@ def test_only_the_controller_of_this_epoch_gives_an_id() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.thorough
 def test_however_many_topics_get_an_id_no_commit_is_too_large_for_zookeeper() -> None:
     """KIP-516: jute.maxbuffer, which is a mebibyte by default."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from barnabas.errors import InvalidCommitOffsetSize, UnknownServerError
 from tests.kit.broker.group_nodes import grouped
 from tests.kit.broker.tallies import run
@@ -29,6 +31,7 @@ def test_an_assignment_beyond_the_largest_batch_is_refused_gc_2(tmp_path: Path) 
     run(test, tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_commit_beyond_the_largest_batch_is_refused_gc_3(tmp_path: Path) -> None:
     """INVALID_COMMIT_OFFSET_SIZE for each partition: half of a commit would be worse than none."""
 

@@ -356,6 +356,7 @@ def test_st_10_what_is_acknowledged_from_disk_is_on_both(tmp_path: Path) -> None
     hosted.store.close()
 
 
+@pytest.mark.thorough
 def test_st_10_the_process_dies_at_any_step(tmp_path: Path) -> None:
     """The replica is found once, with all that it had, and the move comes to its end."""
     total = _move_and_die(tmp_path / "counted", 1 << 30)

@@ -95,6 +95,7 @@ def test_st_10_a_reader_of_a_deleted_log_learns_that_it_is_gone(tmp_path: Path) 
     hosted.store.close()
 
 
+@pytest.mark.thorough
 def test_st_10_topics_come_and_go_while_retention_runs() -> None:
     """Some hundred partitions, looked at ten times a second."""
     config = {"log.retention.check.interval.ms": "100", "log.segment.delete.delay.ms": "100"}

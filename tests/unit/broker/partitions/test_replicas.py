@@ -546,6 +546,7 @@ def test_the_files_of_new_logs_are_made_beside_the_loop(directories: list[Path])
     disks.store.close()
 
 
+@pytest.mark.thorough
 def test_a_topic_of_many_partitions_does_not_keep_the_broker_from_its_clients(
     directories: list[Path],
 ) -> None:

@@ -34,6 +34,7 @@ def fill(site: Site, name: TopicPartition, count: int) -> None:
         site.append(name, b"x" * 40_000)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("side", ["leader", "follower"])
 def test_re_13_who_is_out_of_sync_is_held_up(tmp_path: Path, side: str) -> None:
     """At the given rate; a partition that is not listed is not, on the same connection."""

@@ -51,6 +51,7 @@ def append(hosted: Hosted, replica: Replica, size: int) -> None:
         hosted.append(replica, size)
 
 
+@pytest.mark.thorough
 def test_st_10_nothing_goes_offline_whichever_call_is_refused(tmp_path: Path) -> None:
     settings = {"segment_bytes": "700", "retention_ms": "1", "flush_messages": "2"}
     for number, files in enumerate(at_each_call()):

@@ -209,6 +209,7 @@ def test_a_short_list_is_answered_at_once(node: Broker) -> None:
     assert carried_out(node, METADATA, 9, few)[0] == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [1_500, 60_000])
 def test_answers_of_long_requests_keep_their_order(node: Broker, count: int) -> None:
     """With the larger ones their decoding is a thread's business; the order is the same."""

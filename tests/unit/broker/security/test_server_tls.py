@@ -125,6 +125,7 @@ def test_se_2_a_new_certificate_is_for_new_connections(
         assert before.call(METADATA, 9, MetadataRequest(topics=[])).brokers
 
 
+@pytest.mark.thorough
 def test_se_2_a_file_that_changes_is_read_again(
     authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:

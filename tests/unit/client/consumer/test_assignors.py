@@ -332,6 +332,7 @@ def work_of_sharing(name: str, topic_count: int, partition_count: int, member_co
     return Counted.count
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ASSIGNORS)
 @pytest.mark.parametrize(("topic_count", "partition_count"), [(1, 5_000), (5_000, 1)])
 def test_the_work_grows_with_the_partitions_and_not_with_their_square(

@@ -41,6 +41,7 @@ def secured() -> Iterator[Broker]:
         yield broker
 
 
+@pytest.mark.thorough
 def test_se_3_clients_log_in_again_before_their_sessions_end(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

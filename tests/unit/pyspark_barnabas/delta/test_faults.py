@@ -129,6 +129,7 @@ def test_sp_3_a_file_that_is_cut_short_is_not_committed(tmp_path: Path) -> None:
         commit(options, 0, [found])
 
 
+@pytest.mark.thorough
 def test_sp_3_compaction_and_vacuum_beside_writers_and_a_reader(tmp_path: Path) -> None:
     path = tmp_path / "t"
     options = options_of(path, partitionBy="day", compactEvery="3")
@@ -164,6 +165,7 @@ def test_sp_3_compaction_and_vacuum_beside_writers_and_a_reader(tmp_path: Path) 
     assert read(path) == rows(0, 45)
 
 
+@pytest.mark.thorough
 def test_sp_3_of_compactions_at_once_one_is_done(tmp_path: Path) -> None:
     """Of two by `deltalake`'s own `optimize` both are, and the rows are there twice."""
     path = tmp_path / "t"
@@ -286,6 +288,7 @@ commit(options, int(sys.argv[2]), found)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("batch", [0, 1])
 def test_sp_3_a_disk_that_is_full_in_the_commit_loses_and_doubles_nothing(
     tmp_path: Path, batch: int

@@ -79,6 +79,7 @@ def test_a_match_across_two_entries_is_none() -> None:
     assert key_map.newest([first, second]) == [UNKNOWN]
 
 
+@pytest.mark.thorough
 def test_a_key_takes_at_most_40_bytes_at_the_peak_st_7() -> None:
     """Four values to each of 50,000 keys, which are met at first in one order and then in others;
     marks included. Each process has its own hashes: 187 of them took 36.2 to 39.7 bytes."""

@@ -373,6 +373,7 @@ def test_who_is_cancelled_in_it_leaves_nothing_behind(tmp_path: Path) -> None:
     assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
+@pytest.mark.thorough
 def test_leaving_a_cluster_prints_nothing() -> None:
     """TK-1: where logging is not set up, warnings go to standard error: there are none."""
     done = subprocess.run(

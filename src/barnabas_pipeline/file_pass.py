@@ -15,7 +15,8 @@ import io
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -199,6 +200,18 @@ def batches(
                         waiting, room = [], most
     if waiting:
         yield pa.concat_tables(waiting)
+
+
+def read_ahead(batches: Iterator[pa.Table]) -> Generator[pa.Table, None, None]:
+    """Yield the batches, and read the next one while the caller processes the last.
+
+    An error while reading is raised where its batch was due.
+    """
+    with ThreadPoolExecutor(1, "barnabas-read-ahead") as reader:
+        upcoming = reader.submit(next, batches, None)
+        while (batch := upcoming.result()) is not None:
+            upcoming = reader.submit(next, batches, None)
+            yield batch
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from barnabas_pipeline.file_pass import (
     Origin,
     batches,
     head,
+    read_ahead,
     take_batch,
 )
 from barnabas_pipeline.page.page import PageOptions
@@ -250,7 +251,9 @@ def _process(files: list[str], pipeline: _Pipeline, tables: Path | None, *, is_s
 
         if tables is None:
             view = MemoryView(pipeline.definition.layout)
-            for batch in batches(files, pipeline.origin, on_bytes):
+            found = batches(files, pipeline.origin, on_bytes)
+            # A reader that waits for standard input could not be interrupted.
+            for batch in read_ahead(found) if is_known else found:
                 take_batch(pipeline.definition, view, batch)
                 records += batch.num_rows
             return view

@@ -70,6 +70,7 @@ FIELDS: Final = pl.Schema(
         "format": pl.String,
     }
 )
+_LINES_PER_THREAD: Final = 10_000  # fewer are not worth a thread
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - its text gets a Z
 SCHEMA: Final = pl.Schema([*FIELDS.items(), ("reason", pl.String)])
 
@@ -102,9 +103,7 @@ def matched_count(values: pl.Series) -> int:
 
 def _matched(lines: pl.DataFrame) -> pl.DataFrame:
     """Return the lines that the pattern matches, with their row numbers."""
-    fields = pl.col("text").str.extract_groups(_PATTERN).alias("fields")
-    found = lines.filter(~pl.col("is_cut")).select("row", fields).unnest("fields")
-    found = _with_tails(found.filter(pl.col("day").is_not_null()))
+    found = _with_tails(_groups(lines.filter(~pl.col("is_cut"))))
     stamp = pl.concat_str(
         "year",
         pl.lit("-"),
@@ -151,6 +150,19 @@ def _matched(lines: pl.DataFrame) -> pl.DataFrame:
             pl.lit(None, pl.String).alias("reason"),
         )
     )
+
+
+def _groups(lines: pl.DataFrame) -> pl.DataFrame:
+    """Return the groups of the pattern for each line that it matches."""
+    fields = pl.col("text").str.extract_groups(_PATTERN).alias("fields")
+    # Polars matches a column in one thread, so each thread gets a part of the lines.
+    count = min(pl.thread_pool_size(), 1 + lines.height // _LINES_PER_THREAD)
+    size = lines.height // count + 1
+    parts = [
+        lines.lazy().slice(part * size, size).select("row", fields).unnest("fields")
+        for part in range(count)
+    ]
+    return pl.concat(pl.collect_all(parts)).filter(pl.col("day").is_not_null())
 
 
 def values(row: Mapping[str, object]) -> dict[str, object]:

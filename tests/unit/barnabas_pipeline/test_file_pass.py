@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -16,7 +18,7 @@ from barnabas_collector.record_reader import INDENTED, record_start
 from barnabas_formats.catalogue import catalogue
 from barnabas_pipeline.accounts import read_accounts, read_dead_letters
 from barnabas_pipeline.behaviour.definition import BEHAVIOUR, Behaviour
-from barnabas_pipeline.file_pass import MemoryView, Origin, batches, take_batch
+from barnabas_pipeline.file_pass import MemoryView, Origin, batches, read_ahead, take_batch
 from barnabas_pipeline.logs.definition import LOGS, SystemLogs
 
 WEB = Origin("web-access")
@@ -71,6 +73,27 @@ def test_lg_5_batches_are_as_large_as_the_jobs(tmp_path: Path) -> None:
     found = list(batches(paths, WEB, most=7))
     assert [each.num_rows for each in found] == [7, 7, 4]
     assert [row["offset"] for row in rows_of(*found)] == [*range(18)]
+
+
+def test_an_error_is_raised_where_its_batch_was_due() -> None:
+    def three() -> Iterator[pa.Table]:
+        yield pa.table({"number": [1]})
+        yield pa.table({"number": [2]})
+        raise ConfigError("cannot read it")
+
+    found = read_ahead(three())
+    assert [next(found)["number"].to_pylist(), next(found)["number"].to_pylist()] == [[1], [2]]
+    with pytest.raises(ConfigError, match="cannot read it"):
+        next(found)
+
+
+def test_who_stops_early_leaves_no_thread_behind(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_bytes(b"1\n2\n3\n4\n5\n")
+    found = read_ahead(batches([str(log)], WEB, most=1))
+    assert next(found).num_rows == 1
+    found.close()
+    assert [each.name for each in threading.enumerate() if "read-ahead" in each.name] == []
 
 
 @pytest.mark.thorough

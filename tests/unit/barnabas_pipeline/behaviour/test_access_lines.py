@@ -51,6 +51,16 @@ def test_sp_2_all_samples_at_once_have_the_same_values_in_any_order() -> None:
     assert parsed(*lines[::-1]) == wanted[::-1]
 
 
+def test_sp_2_lines_that_several_threads_match_keep_their_order() -> None:
+    """SP-2: each thread matches a part of a large batch."""
+    hits = [CLF.replace("/a", f"/{number}") for number in range(25_001)]
+    hits[12_345] = "no hit"
+    rows = parsed(*hits)
+    assert rows[12_345] == {"reason": "not an access log line"}
+    paths = [row.get("path") for row in rows]
+    assert paths == [None if at == 12_345 else f"/{at}" for at in range(25_001)]
+
+
 @pytest.mark.thorough
 def test_sp_2_a_cut_sample_is_never_taken_with_other_columns() -> None:
     """A line that was cut anywhere is rejected, or its columns are the first ones of the whole."""

@@ -37,7 +37,8 @@ FORMATS ?=
 help:
 	@echo 'make run    the demonstration: a broker, a web server'\''s log, Spark, $(OUT)/report.html'
 	@echo '            INPUT=access.log  SERVICE=1  OUT=directory  MASTER=local[4]'
-	@echo '            PIPELINE=logs the logs of systems instead: INPUT=directory  FORMATS=file'
+	@echo '            PIPELINE=logs the logs of systems instead: INPUT=directory'
+	@echo '            FORMATS=file with formats of your own'
 	@echo '            SERVERS=localhost:9092 into a cluster that runs, instead of a broker of its own;'
 	@echo '            with INPUT=none for what others send to its topic'
 	@echo 'make test   every kind of test (what is not installed here skips, and says what to install)'

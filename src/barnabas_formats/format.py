@@ -31,6 +31,7 @@ from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from barnabas.errors import ConfigError
+from barnabas_formats.access_pattern import AccessPattern
 from barnabas_formats.pattern import Pattern, compile_pattern
 
 RAW: Final = "raw"
@@ -72,6 +73,8 @@ class Format(NamedTuple):
     decoder: str | None = None
     wraps: bool = False
     samples: tuple[Sample, ...] = ()
+    access: tuple[AccessPattern, ...] = ()
+    """The patterns of a user's own format of access logs."""
 
     @property
     def is_built_in(self) -> bool:

@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -118,6 +118,30 @@ def paragraph_object(record: str) -> Object | None:
     return found or None
 
 
+def value_at(found: Mapping[str, Any], key: str) -> object:
+    """Return the value of a key, which may contain dots or be a dotted path, or `ABSENT`."""
+    if key in found:
+        return found[key]
+    head, point, rest = key.partition(".")
+    while point:
+        inner = found.get(head)
+        if isinstance(inner, dict) and (value := value_at(inner, rest)) is not ABSENT:
+            return value
+        more, point, rest = rest.partition(".")
+        head = f"{head}.{more}"
+    return ABSENT
+
+
+def first_value(found: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """Return the value of the first key that is present and not null."""
+    for name in names:
+        value = value_at(found, name)
+        if value is not ABSENT and value is not None:
+            return value
+    return None
+
+
+ABSENT: Final = object()
 JSON: Final = "json"
 DECODERS: Final[Mapping[str, Callable[[str], Object | None]]] = MappingProxyType(
     {

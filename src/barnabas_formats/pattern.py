@@ -22,7 +22,7 @@ from barnabas_formats.levels import NAMES
 
 COLUMNS: Final = ("time", "host", "component", "level", "pid", "thread", "priority", "message")
 
-_TOKEN: Final = re.compile(r"\{(?P<name>[a-z_]+)(?::(?P<form>[^{}]+))?\}|\{\{|\}\}| +|[^{} ]+|.")
+TOKEN: Final = re.compile(r"\{(?P<name>[a-z_]+)(?::(?P<form>[^{}]+))?\}|\{\{|\}\}| +|[^{} ]+|.")
 _FIELDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "component": r"[^\s:\[\]]+",
@@ -77,20 +77,20 @@ def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = 
     parts: list[str] = []
     columns: list[str] = []
     time_form, head = "", ""
-    for token in _TOKEN.finditer(text):
+    for token in TOKEN.finditer(text):
         name, form = token["name"], token["form"]
         if name is None:
-            parts.append(_literal(token[0], text))
+            parts.append(literal_expression(token[0], text))
             continue
         if name in columns:
-            raise _wrong(text, f"{{{name}}} is there twice")
+            raise wrong(text, f"{{{name}}} is there twice")
         if name == "time":
             time_form = form or ""
-            of_time, to_seconds = _time(time_form, text)
+            of_time, to_seconds = time_expressions(time_form, text)
             head = f"^{''.join(parts)}(?:{to_seconds})"
             parts.append(f"(?P<time>{of_time})")
         elif form is not None:
-            raise _wrong(text, f"only {{time:...}} has a form, and {{{name}}} has one")
+            raise wrong(text, f"only {{time:...}} has a form, and {{{name}}} has one")
         else:
             inner = fields.get(name) or _FIELDS.get(name, _OTHER)
             if name == "message" and start and parts[-1] == " +":
@@ -99,32 +99,33 @@ def compile_pattern(text: str, fields: Mapping[str, str] = _USUAL, start: str = 
         if name in COLUMNS:
             columns.append(name)
     if "message" not in columns:
-        raise _wrong(text, "{message} is missing")
+        raise wrong(text, "{message} is missing")
     # Only the whole expression has named groups.
     head = re.sub(r"\(\?P<[a-z]+>", "(?:", head)
     return Pattern(f"^{''.join(parts)}$", tuple(columns), time_form, head=head)
 
 
-def _literal(text: str, pattern: str) -> str:
+def literal_expression(text: str, pattern: str) -> str:
+    """Return the expression for a token that is no field. Raises `ConfigError`."""
     if text.startswith(" "):
         return " +"
     if text in ("{{", "}}"):
         return re.escape(text[0])
     if text in "{}":
-        raise _wrong(pattern, f"{text!r} belongs to no field")
+        raise wrong(pattern, f"{text!r} belongs to no field")
     return re.escape(text)
 
 
-def _time(form: str, pattern: str) -> tuple[str, str]:
+def time_expressions(form: str, pattern: str) -> tuple[str, str]:
     """Return the expression for a time, and its part up to the seconds."""
     if not form:
-        raise _wrong(pattern, "{time} has no form, as in {time:%Y-%m-%d %H:%M:%S}")
+        raise wrong(pattern, "{time} has no form, as in {time:%Y-%m-%d %H:%M:%S}")
     parts: list[str] = []
     seconds_end = 0
     for directive, blanks, literal in _OF_TIME.findall(form):
         if directive and directive not in _TIME:
             known = ", ".join(f"%{each}" for each in _TIME)
-            raise _wrong(pattern, f"%{directive} is unknown; use {known}")
+            raise wrong(pattern, f"%{directive} is unknown; use {known}")
         if directive == "f" and not (parts and parts[-1].endswith((",", ".", ":"))):
             parts.append(f"(?:[.,]{_TIME['f']})?")
         else:
@@ -135,9 +136,10 @@ def _time(form: str, pattern: str) -> tuple[str, str]:
     is_dated = "d" in present and bool(present & {"m", "b"})
     # Some programs leave out the date; part of a date would be useless.
     if not present >= {"H", "M", "S"} or not (is_dated or not present & {*"Yymbd"}):
-        raise _wrong(pattern, "a time needs %H, %M and %S, and month and day or no date at all")
+        raise wrong(pattern, "a time needs %H, %M and %S, and month and day or no date at all")
     return "".join(parts), "".join(parts[:seconds_end])
 
 
-def _wrong(pattern: str, what: str) -> ConfigError:
+def wrong(pattern: str, what: str) -> ConfigError:
+    """Return the error that says what is wrong with a pattern."""
     return ConfigError(f"the pattern {pattern!r}: {what}")

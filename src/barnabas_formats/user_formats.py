@@ -9,19 +9,27 @@
     name = "shop"
     json = { time = ["at"], level = ["severity"], message = ["text", "msg"] }
 
+    [[format]]
+    name = "gateway"
+    kind = "access"                 # of a web server's log; the fields are in `access_pattern.py`
+    pattern = '{client} [{time:%d/%b/%Y:%H:%M:%S %z}] "{request}" {status} {response_time_ms}'
+
 A name may have several patterns. The first pattern that matches a line counts.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from barnabas.errors import ConfigError
-from barnabas_formats.format import RAW, Format, json_keys, zone_named
+from barnabas_formats.access_pattern import check_names, compile_access_pattern
+from barnabas_formats.format import RAW, Format, JsonKeys, in_zone, json_keys, zone_named
 from barnabas_formats.pattern import compile_pattern
 
+ACCESS: Final = "access"
 _KEYS: Final = {"name", "pattern", "json", "zone", "kind"}
 
 
@@ -52,12 +60,8 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
     if entry["name"] == RAW:
         raise ConfigError(f"{where}: {RAW!r} is the name of lines that match no format")
     kind = entry.get("kind", "system")
-    if kind not in ("access", "system"):
+    if kind not in (ACCESS, "system"):
         raise ConfigError(f"{where}: {kind!r} is not a kind; there are access and system")
-    if kind == "access":
-        raise ConfigError(
-            f"{where}: your own formats can only be of system logs, not of access logs"
-        )
     try:
         return own_format(
             entry["name"],
@@ -78,10 +82,42 @@ def own_format(
         raise ConfigError("a format has either a pattern or json")
     if json is not None and not (isinstance(json, dict) and json):
         raise ConfigError("json: it must have lists of keys")
-    return Format(
-        name,
-        () if pattern is None else (compile_pattern(pattern),),
-        zone_named(zone),
-        kind,
-        json=() if json is None else (json_keys(json),),
-    )
+    found = Format(name, zone=zone_named(zone), kind=kind)
+    if json is not None:
+        keys = json_keys(json)
+        if kind == ACCESS:
+            _check_access_keys(keys)
+        return found._replace(json=(keys,))
+    if kind == ACCESS:
+        return found._replace(access=(compile_access_pattern(pattern or ""),))
+    return found._replace(patterns=(compile_pattern(pattern or ""),))
+
+
+def kind_of_pattern(pattern: str) -> str:
+    """Return the kind of log that a pattern without a `kind` describes."""
+    return ACCESS if "{client}" in pattern and "{message}" not in pattern else "system"
+
+
+def of_kind(formats: Iterable[Format], kind: str) -> tuple[Format, ...]:
+    return tuple(each for each in formats if each.kind == kind)
+
+
+def read_access_formats(path: Path | None, zone: str | None = None) -> tuple[Format, ...]:
+    """Return the formats of access logs in a user's file.
+
+    `zone`: of times without an offset, in formats that define no zone. Raises `ConfigError`, also
+    if there is no such format, or `OSError`.
+    """
+    if path is None:
+        return ()
+    found = of_kind(read_formats(path), ACCESS)
+    if not found:
+        raise ConfigError(f'{path}: no format of access logs; such a format has kind = "access"')
+    return found if zone is None else in_zone(found, zone)
+
+
+def _check_access_keys(keys: JsonKeys) -> None:
+    try:
+        check_names(tuple(keys.keys))
+    except ConfigError as error:
+        raise ConfigError(f"json: {error}") from None

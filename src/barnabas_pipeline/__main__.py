@@ -79,13 +79,13 @@ def _parser() -> argparse.ArgumentParser:
             "--formats",
             type=Path,
             metavar="FILE",
-            help="more formats of log lines, for --pipeline logs; see docs/formats.md",
+            help="formats of your own, of the pipeline's kind; see docs/formats.md",
         )
         command.add_argument(
             "--zone",
             metavar="ZONE",
-            help="of times without an offset, such as Europe/Vienna, for --pipeline logs"
-            " (default: UTC)",
+            help="of times without an offset, such as Europe/Vienna, for --pipeline logs or"
+            " --formats (default: UTC)",
         )
         command.add_argument(
             "--out", type=Path, default=Path("out"), help="output directory (default: out)"
@@ -240,11 +240,12 @@ def _application(given: argparse.Namespace) -> Application:
         return system_logs(given.formats, given.zone or "UTC")
     from barnabas_pipeline.behaviour.application import user_behaviour
 
-    if given.formats is not None:
-        raise ConfigError("--formats is for --pipeline logs")
-    if given.zone is not None:
-        raise ConfigError("--zone is for --pipeline logs: an access log's times have an offset")
-    return user_behaviour()
+    if given.zone is not None and given.formats is None:
+        raise ConfigError(
+            "--zone is for --pipeline logs or --formats: the built-in formats of access logs have"
+            " times with an offset, or in UTC"
+        )
+    return user_behaviour(given.formats, given.zone)
 
 
 _ACTIONS: Mapping[str, Callable[[argparse.Namespace, Stop], int]] = {

@@ -23,7 +23,7 @@ from barnabas.extras import install_line
 from barnabas.printable import printable
 from barnabas_formats.catalogue import catalogue
 from barnabas_formats.format import Format, in_zone
-from barnabas_formats.user_formats import own_format, read_formats
+from barnabas_formats.user_formats import kind_of_pattern, own_format, read_formats
 
 _EXAMPLES: Final = 3
 _EXAMPLE_LENGTH: Final = 200
@@ -152,8 +152,12 @@ def try_(path: str, as_json: bool, **given: Any) -> int:
 
 
 def _own(file: Path | None, pattern: str | None) -> tuple[Format, ...]:
-    typed = () if pattern is None else (own_format("pattern", pattern=pattern),)
+    typed = () if pattern is None else (_typed(pattern),)
     return (*typed, *(() if file is None else read_formats(file)))
+
+
+def _typed(pattern: str) -> Format:
+    return own_format("pattern", pattern=pattern, kind=kind_of_pattern(pattern))
 
 
 def _kind(path: str, own: Sequence[Format], known: Sequence[Format], only: str | None) -> str:
@@ -162,7 +166,7 @@ def _kind(path: str, own: Sequence[Format], known: Sequence[Format], only: str |
 
     if only is not None:
         return _named((*own, *known), only).kind
-    return "system" if own else kind_of([path])
+    return kind_of([path], own)
 
 
 def _as_json(values: Mapping[str, object]) -> str:

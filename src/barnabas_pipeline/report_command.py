@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from importlib.abc import MetaPathFinder
@@ -21,6 +21,7 @@ from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json
 from barnabas.cli.progress import Progress
 from barnabas.errors import ConfigError
+from barnabas_formats.user_formats import of_kind, read_access_formats, read_formats
 from barnabas_pipeline.application import Report
 from barnabas_pipeline.file_pass import (
     STANDARD_INPUT,
@@ -39,6 +40,8 @@ from barnabas_pipeline.work import Definition
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
+
+    from barnabas_formats.format import Format
 
 _SAMPLE_LINES: Final = 1_000
 _ACCESS: Final = "access"
@@ -134,7 +137,8 @@ def _report(
 ) -> int:
     began_s = time.monotonic()
     files = _files(paths)
-    kind = kind or kind_of(files)
+    own = read_formats(given["formats"]) if given["formats"] is not None else ()
+    kind = kind or kind_of(files, own)
     pipeline = _pipeline(kind, given["formats"], given["zone"])
     view = _process(files, pipeline, given["tables"], is_shown=not as_json)
     options = PageOptions(datetime.now().astimezone(), None, given["show_addresses"])
@@ -183,8 +187,11 @@ def _files(given: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def kind_of(files: list[str]) -> str:
-    """Return the kind of log whose formats match more of the first lines."""
+def kind_of(files: list[str], own: Sequence[Format] = ()) -> str:
+    """Return the kind of log whose formats match more of the first lines, or the kind of all of
+    the user's `own` formats."""
+    if len(kinds := {each.kind for each in own}) == 1:
+        return kinds.pop()
     import polars as pl
 
     from barnabas_formats.catalogue import catalogue
@@ -199,11 +206,12 @@ def kind_of(files: list[str]) -> str:
             break
     values = pl.Series(lines, dtype=pl.Binary)
     is_cut = pl.repeat(False, len(lines), eager=True)
-    access = parse_access(values, is_cut)["reason"].null_count()
+    access = parse_access(values, is_cut, of_kind(own, _ACCESS))["reason"].null_count()
     if access == len(lines):
         return _ACCESS  # the usual case; a line never matches formats of both kinds
     received_us = pl.repeat(time.time_ns() // 1_000, len(lines), eager=True)
-    rows = parse_system(values, is_cut, received_us, catalogue(_SYSTEM))
+    formats = (*of_kind(own, _SYSTEM), *catalogue(_SYSTEM))
+    rows = parse_system(values, is_cut, received_us, formats)
     system = rows.filter((pl.col("format") != RAW) & pl.col("reason").is_null()).height
     return _ACCESS if access and access >= system else _SYSTEM
 
@@ -212,14 +220,13 @@ def _pipeline(kind: str, formats: Path | None, zone: str | None) -> _Pipeline:
     if kind == _ACCESS:
         from barnabas_pipeline.behaviour.definition import Behaviour
 
-        if formats is not None:
-            raise click.UsageError("--formats is for system logs: --kind system")
-        if zone is not None:
+        if zone is not None and formats is None:
             raise click.UsageError(
-                "--zone is for system logs: an access log's times have an offset"
+                "--zone is for system logs or --formats: the built-in formats of access logs have"
+                " times with an offset, or in UTC"
             )
         return _Pipeline(
-            Behaviour(),
+            Behaviour(read_access_formats(formats, zone)),
             Origin("web-access"),
             "lines",
             "an access log in a format of `barnabas formats list` is expected",
@@ -227,10 +234,9 @@ def _pipeline(kind: str, formats: Path | None, zone: str | None) -> _Pipeline:
     from barnabas_formats.catalogue import catalogue
     from barnabas_formats.continuation import RecordStart
     from barnabas_formats.format import in_zone
-    from barnabas_formats.user_formats import read_formats
     from barnabas_pipeline.logs.definition import SystemLogs
 
-    own = read_formats(formats) if formats is not None else ()
+    own = of_kind(read_formats(formats), _SYSTEM) if formats is not None else ()
     return _Pipeline(
         SystemLogs(in_zone((*own, *catalogue(_SYSTEM)), zone or "UTC")),
         Origin("system-logs", socket.gethostname(), RecordStart(own)),

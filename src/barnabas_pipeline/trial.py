@@ -11,6 +11,7 @@ import polars as pl
 from barnabas_collector.line_cutter import Line
 from barnabas_formats.continuation import RecordStart
 from barnabas_formats.format import RAW, Format
+from barnabas_formats.user_formats import of_kind
 from barnabas_pipeline.behaviour import access_lines
 from barnabas_pipeline.file_pass import Origin, open_text
 from barnabas_pipeline.logs import log_lines
@@ -58,17 +59,22 @@ class Trial(NamedTuple):
             Tried(line.number, _shown(line, each)) for line, each in zip(lines, found, strict=True)
         ]
 
+    def _own(self) -> tuple[Format, ...]:
+        return of_kind(self.own, self.kind)
+
     def _system(self, values: pl.Series, is_cut: pl.Series) -> list[dict[str, object]]:
         # No line has this time, which marks a line without a time.
         received_us = time.time_ns() // 1_000_000 * 1_000 + 1
-        formats = tuple(each for each in (*self.own, *self.known) if self.only in (None, each.name))
+        formats = tuple(
+            each for each in (*self._own(), *self.known) if self.only in (None, each.name)
+        )
         received = pl.repeat(received_us, len(values), dtype=pl.Int64, eager=True)
         rows = log_lines.parse_lines(values, is_cut, received, formats)
         return [log_lines.values(row, received_us) for row in rows.iter_rows(named=True)]
 
     def _access(self, values: pl.Series, is_cut: pl.Series) -> list[dict[str, object]]:
         found: list[dict[str, object]] = []
-        for row in access_lines.parse_lines(values, is_cut).iter_rows(named=True):
+        for row in access_lines.parse_lines(values, is_cut, self._own()).iter_rows(named=True):
             if row["reason"] is not None:
                 found.append({"reason": row["reason"]})
             elif self.only not in (None, row["format"]):

@@ -63,7 +63,9 @@ from barnabas_pipeline.behaviour.line_tail import Tail, tail_of
 _MASKED_BACKSLASH: Final = "\x01"
 _MASKED_QUOTE: Final = "\x02"
 
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0B\x0C\x0E-\x1F\x7F]")
+CONTROL: Final = r"[\x00-\x08\x0B\x0C\x0E-\x1F\x7F]"
+"""No line contains such a character."""
+_CONTROL: Final = re.compile(CONTROL)
 
 # The pieces of a line split at its quotes: head, request, answer (, referrer, a blank, agent,
 # more).

@@ -6,16 +6,18 @@ reason if a line is invalid. For matched lines the results are the same as those
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 import polars as pl
 
-from barnabas_pipeline.behaviour.access_line import URL, parse_line
+from barnabas_formats.format import Format
+from barnabas_pipeline.behaviour.access_line import CONTROL, URL, parse_line
 from barnabas_pipeline.behaviour.line_front import ADDRESS, IPV4, NAME, SERVER_PORTS
 from barnabas_pipeline.behaviour.line_parts import DIRECTIVE, Fields
 from barnabas_pipeline.behaviour.line_tail import INGRESS, PLAIN, SECONDS, TRAEFIK
+from barnabas_pipeline.behaviour.own_lines import OwnLines, parse_own
 from barnabas_pipeline.texts import texts
 
 _WORD: Final = r'[^\x00-\x20\x7f"\\]+'
@@ -75,24 +77,37 @@ _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - its text gets a Z
 SCHEMA: Final = pl.Schema([*FIELDS.items(), ("reason", pl.String)])
 
 
-def parse_lines(values: pl.Series, is_cut: pl.Series) -> pl.DataFrame:
+def parse_lines(
+    values: pl.Series, is_cut: pl.Series, formats: Sequence[Format] = ()
+) -> pl.DataFrame:
     """Return a row for each of `values` (binary): the fields of a valid line, or only its `reason`.
     A directive is not a hit and has only its `format`.
 
-    `is_cut`: true for each value that is only the beginning of a longer line.
+    `is_cut`: true for each value that is only the beginning of a longer line. `formats`: a user's
+    own formats, which are tried first.
     """
     lines = pl.DataFrame(
         {"value": values, "is_cut": is_cut, "text": texts(values).str.strip_chars_end("\r")}
     ).with_row_index("row")
-    fast = _matched(lines)
-    slow = lines.join(fast, on="row", how="anti")
-    odd = pl.DataFrame(
-        [_row(value, cut) for value, cut in zip(slow["value"], slow["is_cut"], strict=True)],
-        schema=SCHEMA,
-        orient="row",
-    ).with_columns(slow["row"])
+    own = _own(lines, formats) if formats else OwnLines({}, {})
+    left = lines.filter(~pl.col("row").is_in(list(own.fields))) if own.fields else lines
+    fast = _matched(left)
+    slow = left.join(fast, on="row", how="anti")
+    odd = [
+        (row, *_row(value, cut, own.reasons.get(row)))
+        for row, value, cut in slow.select("row", "value", "is_cut").iter_rows()
+    ]
+    odd += [(row, *fields, None) for row, fields in own.fields.items()]
+    rest = pl.DataFrame(odd, schema={"row": pl.UInt32, **SCHEMA}, orient="row")
     # Callers join these rows to their records by position.
-    return pl.concat([fast, odd.select(fast.columns)]).sort("row").drop("row")
+    return pl.concat([fast, rest.select(fast.columns)]).sort("row").drop("row")
+
+
+def _own(lines: pl.DataFrame, formats: Sequence[Format]) -> OwnLines:
+    """Return what the user's own formats say about the lines that any format could fit."""
+    is_text = ~pl.col("is_cut") & pl.col("text").is_not_null()
+    some = lines.filter(is_text & ~pl.col("text").str.contains(CONTROL))
+    return parse_own(some["row"].to_list(), some["text"], formats)
 
 
 def matched_count(values: pl.Series) -> int:
@@ -229,10 +244,12 @@ def _given(name: str) -> pl.Expr:
     return pl.when(~column.is_in(["", "-"])).then(column).alias(name)
 
 
-def _row(value: bytes | None, is_cut: bool) -> tuple[object, ...]:
+def _row(value: bytes | None, is_cut: bool, reason: str | None) -> tuple[object, ...]:
+    """Return the fields of a line, or the reason why it is invalid, which is `reason` if a user's
+    own format has one."""
     parsed = parse_line(value, is_cut=is_cut)
     if isinstance(parsed, Fields):
         return (*parsed, None)
     if parsed == DIRECTIVE:
         return (*(None,) * (len(FIELDS) - 1), DIRECTIVE, None)
-    return (*(None,) * len(FIELDS), parsed)
+    return (*(None,) * len(FIELDS), reason or parsed)

@@ -9,6 +9,7 @@ from pathlib import Path
 from barnabas.counted import counted
 from barnabas_collector.log_file import open_log
 from barnabas_collector.registry import Registry
+from barnabas_formats.user_formats import read_access_formats
 from barnabas_pipeline.application import Application, Source
 from barnabas_pipeline.behaviour.definition import Behaviour
 from barnabas_pipeline.behaviour.generator import write_log
@@ -16,9 +17,14 @@ from barnabas_pipeline.behaviour.report import write_page
 from barnabas_pipeline.collector import Collected, Collector, Follower
 
 
-def user_behaviour() -> Application:
+def user_behaviour(formats: Path | None = None, zone: str | None = None) -> Application:
+    """Return the pipeline. `formats`: a file with the user's own formats, which are tried before
+    the catalogue's. `zone`: the zone of times without an offset, in formats that define no zone.
+
+    Raises `ConfigError` or `OSError` if that file or the zone is invalid.
+    """
     return Application(
-        definition=Behaviour(),
+        definition=Behaviour(read_access_formats(formats, zone)),
         title="barnabas user behaviour",
         topic="web-access",
         partitions=3,

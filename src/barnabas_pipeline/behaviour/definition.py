@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from barnabas_formats.format import Format
 from barnabas_pipeline import places
 from barnabas_pipeline.arrow import to_frame, to_table
 from barnabas_pipeline.behaviour import counts, lines, sessions
@@ -23,8 +24,10 @@ from barnabas_pipeline.work import Outcome, Part
 class BehaviourWork(NamedTuple):
     """Implements `one_pass.Work`."""
 
+    formats: tuple[Format, ...] = ()
+
     def part(self, records: pa.Table, seen: Positions) -> Part:
-        classified = lines.classify(records, seen)
+        classified = lines.classify(records, seen, self.formats)
         hits = lines.events(classified)
         stamped = hits.with_columns(utc(pl.col("time_us")).alias("time"))
         letters = places.dead_letters(classified, records)
@@ -40,8 +43,9 @@ class BehaviourWork(NamedTuple):
 
 
 class Behaviour(NamedTuple):
-    """Implements `step.Definition`."""
+    """Implements `step.Definition`. `formats`: a user's own formats, which are tried first."""
 
+    formats: tuple[Format, ...] = ()
     name: str = "behaviour"
 
     @property
@@ -49,7 +53,7 @@ class Behaviour(NamedTuple):
         return BEHAVIOUR
 
     def work(self, before: View | None) -> BehaviourWork:
-        return BehaviourWork()
+        return BehaviourWork(self.formats)
 
 
 def _merge(name: str, parts: pa.Table) -> pl.DataFrame:

@@ -64,6 +64,19 @@ _GO_UNITS_US: Final = {
 
 def decode(text: str) -> Fields:
     """Return the fields of a line that begins with a brace; raises `RejectedLine`."""
+    found = object_in(text)
+    if "ClientHost" in found and "DownstreamStatus" in found:
+        return _traefik(found)
+    request = found.get("request")
+    if isinstance(request, dict) and "status" in found and _has(request, "method", "uri"):
+        return _caddy(found, request)
+    if "remote_addr" in found and "status" in found:
+        return _nginx(found)
+    raise RejectedLine(NOT_AN_ACCESS_LOG)
+
+
+def object_in(text: str) -> Object:
+    """Return the object in a line; raises `RejectedLine`."""
     try:
         found = json.loads(text)
         if "\\u" in text:
@@ -74,14 +87,7 @@ def decode(text: str) -> Fields:
         raise RejectedLine(BROKEN_JSON) from None
     if not isinstance(found, dict):
         raise RejectedLine(NOT_AN_ACCESS_LOG)
-    if "ClientHost" in found and "DownstreamStatus" in found:
-        return _traefik(found)
-    request = found.get("request")
-    if isinstance(request, dict) and "status" in found and _has(request, "method", "uri"):
-        return _caddy(found, request)
-    if "remote_addr" in found and "status" in found:
-        return _nginx(found)
-    raise RejectedLine(NOT_AN_ACCESS_LOG)
+    return found
 
 
 def _nginx(found: Object) -> Fields:
@@ -113,7 +119,7 @@ def _nginx_moment(found: Object) -> tuple[int, int]:
             text = _text(found, key)
             if text and (key != "time" or (text[4:5] == "-") == (reader is iso_moment)):
                 return reader(text)
-    return _epoch_us(_text(found, "msec")), 0
+    return epoch_us(_text(found, "msec")), 0
 
 
 def _nginx_request(found: Object, status: int) -> Request:
@@ -138,7 +144,7 @@ def _caddy(found: Object, request: Object) -> Fields:
     address = _text(request, "client_ip") or _text(request, "remote_ip")
     client = client_of(address) if address else client_without_port(_text(request, "remote_addr"))
     stamp = _text(found, "ts")
-    moment = (_epoch_us(stamp), 0) if _NUMBER.fullmatch(stamp) else iso_moment(stamp)
+    moment = (epoch_us(stamp), 0) if _NUMBER.fullmatch(stamp) else iso_moment(stamp)
     path, query, _ = target_of(_text(request, "uri") or "/")
     headers = request.get("headers")
     return Fields(
@@ -164,7 +170,7 @@ def _caddy_duration(found: object) -> int | None:
     """Return, in microseconds, a number of seconds or a text such as "1.2ms"."""
     if isinstance(found, str) and (match := _GO_DURATION.fullmatch(found)):
         return round(float(match[1]) * _GO_UNITS_US[match[2]])
-    return duration_us(_string(found), 1_000_000)
+    return duration_us(text_of(found), 1_000_000)
 
 
 def _traefik(found: Object) -> Fields:
@@ -191,7 +197,11 @@ def _traefik(found: Object) -> Fields:
     )
 
 
-def _epoch_us(text: str) -> int:
+def is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None
+
+
+def epoch_us(text: str) -> int:
     """Return a time since the epoch in microseconds; the number's size shows its unit."""
     number = float(text) if _NUMBER.fullmatch(text) else math.nan
     for limit, unit_us in _UNITS_US:
@@ -206,10 +216,11 @@ def _has(found: Object, *names: str) -> bool:
 
 def _text(found: Object, name: str) -> str:
     """Return a value as text, or an empty text if it is missing, null, an object or a list."""
-    return _string(found.get(name))
+    return text_of(found.get(name))
 
 
-def _string(value: object) -> str:
+def text_of(value: object) -> str:
+    """Return a value as text, or an empty text if it is neither text nor a number."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -7,13 +7,16 @@ records ─▶ located ─▶ classified ─┬▶ events         valid, once
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from barnabas_formats.format import Format
 from barnabas_pipeline.behaviour.access_lines import parse_lines
 from barnabas_pipeline.behaviour.line_parts import DIRECTIVE, WITHOUT_AGENT
+from barnabas_pipeline.behaviour.own_lines import without_agent
 from barnabas_pipeline.behaviour.robots import are_robots
 from barnabas_pipeline.behaviour.schemas import EVENTS
 from barnabas_pipeline.places import Positions, locate, mark_sent_twice
@@ -26,21 +29,22 @@ _ASSET: Final = (
 )
 
 
-def classify(records: pa.Table, seen: Positions) -> pl.DataFrame:
+def classify(records: pa.Table, seen: Positions, formats: Sequence[Format] = ()) -> pl.DataFrame:
     """Add to every record its place, its fields, `robot`, `page_view`, `reason` and `twice`.
 
     `records`: records of one topic, with headers, and in order within each partition. `seen`: the
     positions seen before them.
     """
     lines = mark_sent_twice(locate(records), seen)
-    fields = parse_lines(lines["value"], lines["cut"])
+    fields = parse_lines(lines["value"], lines["cut"], formats)
     page_view = (
         (pl.col("method") == "GET")
         & (pl.col("status").is_between(200, 299) | (pl.col("status") == 304))
         & ~pl.col("path").str.contains(_ASSET)
     )
     # A format without an agent column gives no information about who visits.
-    has_agent = pl.col("format").is_in(WITHOUT_AGENT).fill_null(False).not_()
+    agentless = [*WITHOUT_AGENT, *without_agent(formats)]
+    has_agent = pl.col("format").is_in(agentless).fill_null(False).not_()
     robots = are_robots(fields["agent"])
     return pl.concat([lines, fields], how="horizontal").with_columns(
         page_view.fill_null(False).alias("page_view"), (robots & has_agent).alias("robot")

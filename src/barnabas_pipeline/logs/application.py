@@ -6,7 +6,7 @@ from pathlib import Path
 
 from barnabas_formats.catalogue import catalogue
 from barnabas_formats.format import in_zone
-from barnabas_formats.user_formats import read_formats
+from barnabas_formats.user_formats import of_kind, read_formats
 from barnabas_pipeline.application import Application
 from barnabas_pipeline.logs.collecting import check_input, collecting
 from barnabas_pipeline.logs.definition import SystemLogs
@@ -20,7 +20,7 @@ def system_logs(formats: Path | None = None, zone: str = "UTC") -> Application:
 
     Raises `ConfigError` or `OSError` if that file or the zone is invalid.
     """
-    own = read_formats(formats) if formats is not None else ()
+    own = of_kind(read_formats(formats), "system") if formats is not None else ()
     return Application(
         definition=SystemLogs(in_zone((*own, *catalogue("system")), zone)),
         title="barnabas system logs",

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from barnabas_formats.format import Format, JsonKeys
 from barnabas_formats.levels import BY_NAME, BY_NUMBER, BY_SEVERITY
-from barnabas_formats.objects import DECODERS, JSON, Object
+from barnabas_formats.objects import ABSENT, DECODERS, JSON, Object, first_value, value_at
 from barnabas_pipeline.logs.times import OFFSETS
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,7 +29,6 @@ _DATE: Final = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}(?:$|[T ][0-9]{2}:)")
 _NUMBER: Final = re.compile(r"[0-9]{9,19}(?:\.[0-9]+)?")
 _NAMED: Final = re.compile(r"(?P<time>[0-9].*) (?P<zone>[A-Z]{3,5})")
 _OF_CODE: Final = re.compile(r":[0-9]+$")
-_ABSENT: Final = object()
 _MOST_PLANS: Final = 10_000
 
 
@@ -96,9 +95,9 @@ def _may_have(shape: tuple[str, ...], keys: JsonKeys) -> bool:
 
 
 def _columns(found: Object, of: Format, keys: JsonKeys) -> Columns | None:
-    if any(_value(found, key) is _ABSENT for key in keys.required):
+    if any(value_at(found, key) is ABSENT for key in keys.required):
         return None
-    values = {name: _first(found, names) for name, names in keys.keys.items()}
+    values = {name: first_value(found, names) for name, names in keys.keys.items()}
     level = _level(values.get("level"), values.get("severity"))
     time = values.get("time")
     if not keys.required and values.get("message") is None:
@@ -123,29 +122,6 @@ def _columns(found: Object, of: Format, keys: JsonKeys) -> Columns | None:
         more=_text(values.get("more")) or None,
         is_impossible=time is not None and time_us is None,
     )
-
-
-def _value(found: Object, key: str) -> object:
-    """Return the value of a key, which may contain dots or be a dotted path."""
-    if key in found:
-        return found[key]
-    head, point, rest = key.partition(".")
-    while point:
-        inner = found.get(head)
-        if isinstance(inner, dict) and (value := _value(inner, rest)) is not _ABSENT:
-            return value
-        more, point, rest = rest.partition(".")
-        head = f"{head}.{more}"
-    return _ABSENT
-
-
-def _first(found: Object, names: Sequence[str]) -> Any:
-    """Return the value of the first key that is present and not null."""
-    for name in names:
-        value = _value(found, name)
-        if value is not _ABSENT and value is not None:
-            return value
-    return None
 
 
 def _text(value: Any) -> str | None:

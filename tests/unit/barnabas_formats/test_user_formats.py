@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.errors import ConfigError
-from barnabas_formats.user_formats import read_formats
+from barnabas_formats.user_formats import read_access_formats, read_formats
 
 HADOOP = """
 [[format]]
@@ -29,6 +29,32 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     assert (first.name, first.zone) == ("hadoop", "Europe/Vienna")
     assert (second.name, second.zone) == ("hadoop", "UTC")
     assert second.patterns[0].columns == ("level", "message")
+
+
+ACCESS = """
+[[format]]
+name = "gateway"
+kind = "access"
+pattern = '{client} [{time:%d/%b/%Y:%H:%M:%S %z}] "{request}" {status}'
+"""
+
+
+def test_lg_1_own_formats_of_access_logs(tmp_path: Path) -> None:
+    path = tmp_path / "formats.toml"
+    path.write_text(HADOOP + ACCESS)
+    (found,) = read_access_formats(path)
+    assert (found.name, found.kind, found.patterns) == ("gateway", "access", ())
+    assert found.access[0].columns == ("client", "time", "request", "status")
+    (zoned,) = read_access_formats(path, "Europe/Vienna")
+    assert zoned.zone == "Europe/Vienna"
+    assert read_access_formats(None) == ()
+
+
+def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
+    path = tmp_path / "formats.toml"
+    path.write_text(HADOOP)
+    with pytest.raises(ConfigError, match="no format of access logs; such a format has kind"):
+        read_access_formats(path)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +84,15 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ("[[format]]\nname = 'x'\npattern = '{message}'\nkind = 'z'", "'z' is not a kind"),
         (
             "[[format]]\nname = 'x'\npattern = '{message}'\nkind = 'access'",
-            "can only be of system logs",
+            "format 1: the pattern '{message}': message: no such field of an access log",
+        ),
+        (
+            "[[format]]\nname = 'x'\njson = {client = ['a'], time = ['b']}\nkind = 'access'",
+            "format 1: json: an access log needs status, method, path; request, a whole request",
+        ),
+        (
+            "[[format]]\nname = 'x'\njson = {referer = ['a']}\nkind = 'access'",
+            "format 1: json: referer: no such field of an access log; there are client, ident,",
         ),
         ("[[format", "formats.toml: "),
     ],

@@ -108,6 +108,33 @@ def test_lg_1_own_formats_and_patterns(capsys: pytest.CaptureFixture[str], tmp_p
         )
 
 
+GATE = "192.0.2.7|2026-03-10 10:00:00|GET|/a|200\n"
+GATE_PATTERN = "{client}|{time:%Y-%m-%d %H:%M:%S}|{method}|{path}|{status}"
+GATE_FORMAT = f"[[format]]\nname = 'gate'\nkind = 'access'\npattern = '{GATE_PATTERN}'\n"
+
+
+def test_lg_1_own_formats_of_access_logs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert tried(capsys, tmp_path, GATE)[0] == 1
+    own = tmp_path / "own.toml"
+    own.write_text(GATE_FORMAT + OWN)
+    for options, name in (
+        (("--formats", str(own)), "gate"),
+        (("--pattern", GATE_PATTERN), "pattern"),
+        (("--formats", str(own), "--format", "gate"), "gate"),
+    ):
+        code, rows, _ = tried(
+            capsys, tmp_path, f"{GATE}{HIT}\n", *options, "--zone", "Europe/Vienna"
+        )
+        assert (code, rows[0]["format"], rows[0]["time"]) == (0, name, "2026-03-10T09:00:00Z")
+        assert rows[1]["format"] == ("raw" if "--format" in options else "combined")
+    code, rows, _ = tried(
+        capsys, tmp_path, "10.03.2026 10:00:00|warn|late\n", "--formats", str(own)
+    )
+    assert (code, rows[0]["format"]) == (0, "shop"), "the file has formats of both kinds"
+
+
 def test_lg_1_one_format(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, rows, _ = tried(capsys, tmp_path, f"{ENTRY}\n", "--format", "nginx")
     assert (code, rows[0]["format"]) == (1, "raw")

@@ -74,6 +74,26 @@ def test_the_zone_of_system_logs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", written("access.log", HIT), "--zone", "UTC"]) == 2
 
 
+GATE = """
+[[format]]
+name = "gate"
+kind = "access"
+pattern = "{client}|{time:%Y-%m-%d %H:%M:%S}|{method}|{path}|{status}|{agent}"
+"""
+
+
+def test_lg_1_own_formats_of_access_logs() -> None:
+    own = written("own.toml", GATE)
+    gate = "192.0.2.7|2026-03-10 10:00:00|GET|/a|200|Mozilla/5.0 (X11)\n"
+    log = written("gate.log", f"{gate}nonsense\n{HIT}\n")
+    words = ["report", log, "--formats", own, "--zone", "Europe/Vienna", "--tables", "tables"]
+    assert main(words) == 0
+    events = Snapshot(Path("tables").absolute(), BEHAVIOUR).frame("events")
+    assert events["time"].dt.hour().to_list() == [9, 13]
+    formats = (Path("report-data") / "formats.csv").read_text("utf-8")
+    assert "gate,1" in formats
+
+
 def test_lg_3_records_are_joined_by_the_rules_of_formats(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -130,7 +150,8 @@ def test_several_files_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
         (["empty"], 1, "there is no file in empty"),
         (["nothing.log"], 1, "there is no line in nothing.log"),
         (["bad.log", "--kind", "access"], 1, "none of 2 lines is valid: 2 not an access log"),
-        (["bad.log", "--kind", "access", "--formats", "f.toml"], 2, "--kind system"),
+        (["bad.log", "--formats", "f.toml"], 1, "f.toml: it must only have a list of [[format]]"),
+        (["bad.log", "--kind", "access", "--formats", "s.toml"], 1, "no format of access logs"),
         (["good.log", "--tables", "full"], 1, "full is not empty: --tables needs a new directory"),
         (["good.log", "-o", "nowhere/page.html"], 1, "nowhere"),
     ],
@@ -146,5 +167,6 @@ def test_ux_4_what_cannot_be_reported_on(
     written("bad.log", "one\ntwo\n")
     written("good.log", f"{HIT}\n")
     written("f.toml", "")
+    written("s.toml", "[[format]]\nname = 's'\npattern = '{level}: {message}'\n")
     assert main(["report", *words]) == code
     assert message in capsys.readouterr().err

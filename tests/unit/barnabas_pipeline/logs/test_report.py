@@ -114,9 +114,12 @@ def test_a_page_of_nothing(tmp_path: Path) -> None:
     assert summary(figures)[0] == ("formats", "none")
 
 
-def test_ux_4_formats_are_for_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["report", "--out", str(tmp_path), "--formats", "x.toml"]
-    assert main(given) == 1
-    assert "--formats is for --pipeline logs" in capsys.readouterr().err
-    assert main([*given, "--pipeline", "logs"]) == 1
-    assert "x.toml: No such file or directory" in capsys.readouterr().err
+def test_ux_4_formats_and_zones_that_cannot_be_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["report", "--out", str(tmp_path)]
+    for pipeline in ("behaviour", "logs"):
+        assert main([*given, "--formats", "x.toml", "--pipeline", pipeline]) == 1
+        assert "x.toml: No such file or directory" in capsys.readouterr().err
+    assert main([*given, "--zone", "UTC"]) == 1
+    assert "--zone is for --pipeline logs or --formats" in capsys.readouterr().err

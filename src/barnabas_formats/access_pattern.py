@@ -1,0 +1,163 @@
+"""Compiles the notation in which users describe the format of an access log's lines.
+
+    {client} - {user} [{time:%d/%b/%Y:%H:%M:%S %z}] "{request}" {status} {bytes} {response_time_ms}
+
+The notation is that of `pattern.py`. A field between quotes may contain anything but a quote,
+unless a backslash precedes it; a field between square brackets may contain blanks. Any other field
+ends at the character that follows it in the pattern, and a referrer or an agent at the end takes
+the rest of the line. `{_}` is a column to be ignored, and may occur several times.
+
+A line matches only if it can be split into these fields in a single way. The lazy and the greedy
+match of an expression are the first and the last of all possible ways in the same order, so a line
+can be split in a single way if the two are equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from barnabas.errors import ConfigError
+from barnabas_formats.pattern import TOKEN, literal_expression, time_expressions, wrong
+
+UNITS_US: Final[Mapping[str, int]] = MappingProxyType(
+    {"response_time_us": 1, "response_time_ms": 1_000, "response_time_s": 1_000_000}
+)
+"""The names of the field for the response time, with their units in microseconds."""
+NAMES: Final = (
+    *("client", "ident", "user", "time", "request", "method", "path", "query", "protocol"),
+    *("status", "bytes", "referrer", "agent", "host", *UNITS_US),
+)
+IGNORED: Final = "_"
+
+_NUMBER: Final = r"(?:[0-9]{1,9}(?:\.[0-9]{1,12})?|-)"
+_EXPRESSIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "client": r"(?:[0-9A-Za-z_.:%~-]+|\[[0-9A-Fa-f:.]+\])",
+        "host": r"[0-9A-Za-z_.:\[\]-]+",
+        "method": r"(?:[A-Za-z][A-Za-z0-9_-]*|-)",
+        "protocol": r"(?:[A-Za-z]+/[0-9.]+|-)",
+        "status": r"[0-9]{3}",
+        "bytes": r"(?:[0-9]{1,18}|-)",
+        **dict.fromkeys(UNITS_US, _NUMBER),
+    }
+)
+_QUOTED: Final = r'(?:[^"\\]|\\.)*'
+_BRACKETED: Final = r'[^\[\]"]*'
+_WORD: Final = r'[^\s"]+'
+_TAKE_THE_REST: Final = ("referrer", "agent")
+_OF_REQUEST: Final = ("method", "path", "query", "protocol")
+_EXAMPLE: Final = "{time:%d/%b/%Y:%H:%M:%S %z}"
+
+
+class AccessPattern(NamedTuple):
+    """A compiled pattern. `groups` are the fields, in order; ignored ones have other names."""
+
+    regex: str
+    groups: tuple[str, ...]
+    time_form: str
+    quoted: frozenset[str] = frozenset()
+    """The fields in which a backslash escapes the next character."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name in self.groups if name in NAMES)
+
+
+def compile_access_pattern(text: str) -> AccessPattern:
+    """Compile a pattern. Raises `ConfigError`, which states the problem."""
+    tokens = [*TOKEN.finditer(text)]
+    parts: list[str] = []
+    groups: list[str] = []
+    quoted: set[str] = set()
+    time_form = ""
+    for place, token in enumerate(tokens):
+        name, form = token["name"], token["form"]
+        if name is None:
+            parts.append(_literal(token[0], text))
+            continue
+        if name in groups:
+            raise wrong(text, f"{{{name}}} is there twice")
+        if form is not None and name != "time":
+            raise wrong(text, f"only {{time:...}} has a form, and {{{name}}} has one")
+        if name == "time":
+            time_form = form or ""
+            inner = _time(time_form, text)
+        else:
+            inner = _expression(name, _last(tokens[:place]), _first(tokens[place + 1 :]))
+        if inner == _QUOTED:
+            quoted.add(name)
+        group = f"{IGNORED}{place}" if name == IGNORED else name
+        groups.append(group)
+        parts.append(f"(?P<{group}>{inner})")
+    try:
+        check_names([name for name in groups if not name.startswith(IGNORED)])
+    except ConfigError as error:
+        raise wrong(text, str(error)) from None
+    return AccessPattern(f"^{''.join(parts)}$", tuple(groups), time_form, frozenset(quoted))
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Check the fields of a pattern or of an object. Raises `ConfigError`, which states the
+    problem."""
+    if unknown := [name for name in names if name not in NAMES]:
+        known = ", ".join(NAMES)
+        raise ConfigError(
+            f"{', '.join(unknown)}: no such field of an access log; there are {known}"
+            f" (and, in a pattern, {{{IGNORED}}} for a column to be ignored)"
+        )
+    missing = [name for name in ("client", "time", "status") if name not in names]
+    if "request" not in names:
+        missing += [name for name in ("method", "path") if name not in names]
+    if missing:
+        hint = "; request, a whole request line, replaces method and path"
+        is_request = missing[-1] in _OF_REQUEST
+        raise ConfigError(f"an access log needs {', '.join(missing)}{hint if is_request else ''}")
+    if "request" in names and (double := [name for name in _OF_REQUEST if name in names]):
+        raise ConfigError(f"request already contains {', '.join(double)}")
+    if len(times := [name for name in UNITS_US if name in names]) > 1:
+        raise ConfigError(f"{', '.join(times)}: a line has one response time")
+
+
+def _expression(name: str, before: str, after: str) -> str:
+    """Return the expression for a field, which depends on the characters beside it."""
+    if name in _EXPRESSIONS:
+        return _EXPRESSIONS[name]
+    if before == after == '"':
+        return _QUOTED
+    if (before, after) == ("[", "]"):
+        return _BRACKETED
+    if not after and name in _TAKE_THE_REST:
+        return r'[^"]+'
+    if not after or after in ' "[':
+        return _WORD
+    return f'[^"{re.escape(after)}]*'
+
+
+def _last(tokens: Sequence[re.Match[str]]) -> str:
+    """Return the literal character before a field, or nothing if there is none."""
+    return "" if not tokens or tokens[-1]["name"] else tokens[-1][0][-1]
+
+
+def _first(tokens: Sequence[re.Match[str]]) -> str:
+    """Return the literal character after a field, or nothing if there is none."""
+    return "" if not tokens or tokens[0]["name"] else tokens[0][0][0]
+
+
+def _literal(text: str, pattern: str) -> str:
+    # Polars has no escaped tab.
+    return literal_expression(text, pattern).replace("\\\t", "\t")
+
+
+def _time(form: str, pattern: str) -> str:
+    if not form:
+        raise wrong(pattern, f"{{time}} has no form, as in {_EXAMPLE}")
+    found, _ = time_expressions(form, pattern)
+    is_dated = "%d" in form and ("%Y" in form or "%y" in form)
+    if not is_dated:
+        raise wrong(pattern, f"an access log's time needs a year, a month and a day: {_EXAMPLE}")
+    if "%Z" in form or "%z" in form.removesuffix("%z"):
+        raise wrong(pattern, "an access log's time may have %z at its end, but no %Z")
+    return found

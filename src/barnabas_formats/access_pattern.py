@@ -47,8 +47,27 @@ _EXPRESSIONS: Final[Mapping[str, str]] = MappingProxyType(
 _QUOTED: Final = r'(?:[^"\\]|\\.)*'
 _BRACKETED: Final = r'[^\[\]"]*'
 _WORD: Final = r'[^\s"]+'
+_REST: Final = r'[^"]+'
 _TAKE_THE_REST: Final = ("referrer", "agent")
 _OF_REQUEST: Final = ("method", "path", "query", "protocol")
+_W3C_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "date": "time:%Y-%m-%d %H:%M:%S",
+        "c-ip": "client",
+        "cs-username": "user",
+        "cs-method": "method",
+        "cs-uri-stem": "path",
+        "cs-uri-query": "query",
+        "cs-version": "protocol",
+        "cs(User-Agent)": "agent",
+        "cs(Referer)": "referrer",
+        "cs-host": "host",
+        "cs(Host)": "host",
+        "sc-status": "status",
+        "sc-bytes": "bytes",
+        "time-taken": "response_time_ms",
+    }
+)
 _EXAMPLE: Final = "{time:%d/%b/%Y:%H:%M:%S %z}"
 
 
@@ -60,6 +79,9 @@ class AccessPattern(NamedTuple):
     time_form: str
     quoted: frozenset[str] = frozenset()
     """The fields in which a backslash escapes the next character."""
+    w3c: tuple[str, ...] = ()
+    """The columns of W3C's format, if the pattern was made from them; a plus in an agent then means
+    a blank."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -99,6 +121,30 @@ def compile_access_pattern(text: str) -> AccessPattern:
     return AccessPattern(f"^{''.join(parts)}$", tuple(groups), time_form, frozenset(quoted))
 
 
+def compile_w3c(text: str) -> AccessPattern:
+    """Return the pattern of lines with the columns that a `#Fields:` directive lists. Raises
+    `ConfigError`, which states the problem."""
+    names = text.removeprefix("#Fields:").split()
+    place = names.index("date") if "date" in names else -1
+    if names[place : place + 2] != ["date", "time"]:
+        raise ConfigError(f"w3c: {text!r} does not have the columns date time, in this order")
+    if double := [name for name in names if names.count(name) > 1]:
+        raise ConfigError(f"w3c: {double[0]} is there twice")
+    fields = [_W3C_FIELDS.get(name, IGNORED) for name in names if name != "time"]
+    # The columns for a host are alternatives.
+    first = [
+        name if name == IGNORED or name not in fields[:number] else IGNORED
+        for number, name in enumerate(fields)
+    ]
+    try:
+        found = compile_access_pattern(" ".join(f"{{{name}}}" for name in first))
+    except ConfigError as error:
+        raise ConfigError(f"w3c: {error}") from None
+    # A column may contain anything but a blank.
+    regex = found.regex.replace(_WORD, r"\S+").replace(_REST, r"\S+")
+    return found._replace(regex=regex, w3c=tuple(names))
+
+
 def check_names(names: Sequence[str]) -> None:
     """Check the fields of a pattern or of an object. Raises `ConfigError`, which states the
     problem."""
@@ -130,7 +176,7 @@ def _expression(name: str, before: str, after: str) -> str:
     if (before, after) == ("[", "]"):
         return _BRACKETED
     if not after and name in _TAKE_THE_REST:
-        return r'[^"]+'
+        return _REST
     if not after or after in ' "[':
         return _WORD
     return f'[^"{re.escape(after)}]*'

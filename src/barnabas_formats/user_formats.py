@@ -14,6 +14,11 @@
     kind = "access"                 # of a web server's log; the fields are in `access_pattern.py`
     pattern = '{client} [{time:%d/%b/%Y:%H:%M:%S %z}] "{request}" {status} {response_time_ms}'
 
+    [[format]]
+    name = "our-iis"
+    kind = "access"
+    w3c = "#Fields: date time c-ip cs-method cs-uri-stem cs-host sc-status time-taken"
+
 A name may have several patterns. The first pattern that matches a line counts.
 """
 
@@ -25,12 +30,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from barnabas.errors import ConfigError
-from barnabas_formats.access_pattern import check_names, compile_access_pattern
+from barnabas_formats.access_pattern import check_names, compile_access_pattern, compile_w3c
 from barnabas_formats.format import RAW, Format, JsonKeys, in_zone, json_keys, zone_named
 from barnabas_formats.pattern import compile_pattern
 
 ACCESS: Final = "access"
-_KEYS: Final = {"name", "pattern", "json", "zone", "kind"}
+_KEYS: Final = {"name", "pattern", "json", "w3c", "zone", "kind"}
+_WAYS: Final = ("json", "w3c")
+_ALWAYS_UTC: Final = "Etc/UTC"  # no option changes it
 
 
 def read_formats(path: Path) -> tuple[Format, ...]:
@@ -52,9 +59,10 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
     where = f"{path}, format {number}"
     if unknown := entry.keys() - _KEYS:
         raise ConfigError(
-            f"{where}: {', '.join(sorted(unknown))}: there are name, pattern or json, zone, kind"
+            f"{where}: {', '.join(sorted(unknown))}: there are name, pattern or json or"
+            " w3c, zone, kind"
         )
-    for key in ("name",) if "json" in entry else ("name", "pattern"):
+    for key in ("name",) if any(way in entry for way in _WAYS) else ("name", "pattern"):
         if not isinstance(entry.get(key), str) or not entry[key]:
             raise ConfigError(f"{where}: {key} is missing, or not text")
     if entry["name"] == RAW:
@@ -67,6 +75,7 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
             entry["name"],
             pattern=entry.get("pattern"),
             json=entry.get("json"),
+            w3c=entry.get("w3c"),
             zone=entry.get("zone", "UTC"),
             kind=kind,
         )
@@ -75,22 +84,40 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
 
 
 def own_format(
-    name: str, *, pattern: str | None, json: Any = None, zone: str = "UTC", kind: str = "system"
+    name: str,
+    *,
+    pattern: str | None = None,
+    json: Any = None,
+    w3c: Any = None,
+    zone: str = "UTC",
+    kind: str = "system",
 ) -> Format:
-    """Return a user's format, which has a pattern or JSON keys. Raises `ConfigError`."""
-    if (pattern is None) == (json is None):
-        raise ConfigError("a format has either a pattern or json")
-    if json is not None and not (isinstance(json, dict) and json):
-        raise ConfigError("json: it must have lists of keys")
+    """Return a user's format, which has a pattern, JSON keys or W3C columns. Raises
+    `ConfigError`."""
+    if sum(way is not None for way in (pattern, json, w3c)) != 1:
+        raise ConfigError("a format has either a pattern or json or w3c")
     found = Format(name, zone=zone_named(zone), kind=kind)
     if json is not None:
-        keys = json_keys(json)
-        if kind == ACCESS:
-            _check_access_keys(keys)
-        return found._replace(json=(keys,))
+        return found._replace(json=(_own_keys(json, kind),))
+    if w3c is not None:
+        if kind != ACCESS or not isinstance(w3c, str):
+            raise ConfigError('w3c: it is text, and the format needs kind = "access"')
+        return found._replace(access=(compile_w3c(w3c),), zone=_ALWAYS_UTC)
     if kind == ACCESS:
         return found._replace(access=(compile_access_pattern(pattern or ""),))
     return found._replace(patterns=(compile_pattern(pattern or ""),))
+
+
+def _own_keys(json: Any, kind: str) -> JsonKeys:
+    if not (isinstance(json, dict) and json):
+        raise ConfigError("json: it must have lists of keys")
+    keys = json_keys(json)
+    if kind == ACCESS:
+        try:
+            check_names(tuple(keys.keys))
+        except ConfigError as error:
+            raise ConfigError(f"json: {error}") from None
+    return keys
 
 
 def kind_of_pattern(pattern: str) -> str:
@@ -114,10 +141,3 @@ def read_access_formats(path: Path | None, zone: str | None = None) -> tuple[For
     if not found:
         raise ConfigError(f'{path}: no format of access logs; such a format has kind = "access"')
     return found if zone is None else in_zone(found, zone)
-
-
-def _check_access_keys(keys: JsonKeys) -> None:
-    try:
-        check_names(tuple(keys.keys))
-    except ConfigError as error:
-        raise ConfigError(f"json: {error}") from None

@@ -74,6 +74,7 @@ FIELDS: Final = pl.Schema(
 )
 _LINES_PER_THREAD: Final = 10_000  # fewer are not worth a thread
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - its text gets a Z
+_DIRECTIVE: Final = (*(None,) * (len(FIELDS) - 1), DIRECTIVE, None)
 SCHEMA: Final = pl.Schema([*FIELDS.items(), ("reason", pl.String)])
 
 
@@ -94,7 +95,7 @@ def parse_lines(
     fast = _matched(left)
     slow = left.join(fast, on="row", how="anti")
     odd = [
-        (row, *_row(value, cut, own.reasons.get(row)))
+        (row, *(_DIRECTIVE if row in own.directives else _row(value, cut, own.reasons.get(row))))
         for row, value, cut in slow.select("row", "value", "is_cut").iter_rows()
     ]
     odd += [(row, *fields, None) for row, fields in own.fields.items()]
@@ -251,5 +252,5 @@ def _row(value: bytes | None, is_cut: bool, reason: str | None) -> tuple[object,
     if isinstance(parsed, Fields):
         return (*parsed, None)
     if parsed == DIRECTIVE:
-        return (*(None,) * (len(FIELDS) - 1), DIRECTIVE, None)
+        return _DIRECTIVE
     return (*(None,) * len(FIELDS), reason or parsed)

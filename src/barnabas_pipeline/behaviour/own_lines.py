@@ -7,7 +7,7 @@ format of the catalogue fits either, it is rejected for the reason found here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, cast
 from zoneinfo import ZoneInfo
@@ -39,6 +39,7 @@ from barnabas_pipeline.logs.times import instants
 
 _ESCAPE: Final = re.compile(r"\\(.)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIELDS: Final = "#Fields: "
 _MINUTE: Final = timedelta(minutes=1)
 _UNITS_US: Final = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
@@ -52,6 +53,8 @@ class OwnLines(NamedTuple):
 
     fields: Mapping[int, Fields]
     reasons: Mapping[int, str]
+    directives: Collection[int] = ()
+    """The rows that announce the columns of an own format."""
 
 
 def without_agent(formats: Sequence[Format]) -> set[str]:
@@ -78,7 +81,15 @@ def parse_own(rows: Sequence[int], texts: pl.Series, formats: Sequence[Format]) 
                 else:
                     reasons.setdefault(row, found)
             left = left.filter(~pl.col("row").is_in(list(fields)))
-    return OwnLines(fields, reasons)
+    return OwnLines(fields, reasons, _directives(left, formats))
+
+
+def _directives(lines: pl.DataFrame, formats: Sequence[Format]) -> Collection[int]:
+    known = {pattern.w3c for of in formats for pattern in of.access if pattern.w3c}
+    if not known:
+        return ()
+    some = lines.filter(pl.col("text").str.starts_with(_FIELDS))
+    return {row for row, text in some.iter_rows() if tuple(text.split()[1:]) in known}
 
 
 def _parsers(of: Format) -> Iterator[Callable[[pl.DataFrame], Iterator[Parsed]]]:
@@ -107,6 +118,8 @@ def _texts(lines: pl.DataFrame, of: Format, pattern: AccessPattern) -> Iterator[
     ):
         for name in pattern.quoted:
             row[name] = _ESCAPE.sub(r"\1", row[name]) if "\\" in row[name] else row[name]
+        if pattern.w3c and "agent" in row:
+            row["agent"] = row["agent"].replace("+", " ")
         yield row["row"], _judged(of, row, lambda at=(time_us, offset): _moment(*at))  # type: ignore[misc]
 
 

@@ -7,7 +7,11 @@
 Each line is parsed in isolation: it may be in a different partition or batch from the directive
 before it, and must have the same fields wherever it is. So only the column sets that a program
 writes by default are known. Each is recognised by its number of columns, and every column's value
-must look right. A directive `#Fields:` that names any other set is rejected, so that it is noticed.
+must look right. A directive `#Fields:` that names any other set is rejected, so that it is noticed;
+a user's own format may have the columns of such a directive.
+
+The last of IIS's default columns, time-taken, looks like sc-bytes and cs-bytes, which a site may
+have in its place. The response time is therefore read only where both of these are present, too.
 """
 
 from __future__ import annotations
@@ -66,7 +70,10 @@ _KNOWN: Final = {*_IIS.values(), *(_CLOUDFRONT[:count] for count in _CLOUDFRONT_
 _METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _EDGE: Final = re.compile(r"[A-Z]{3}[0-9]{1,3}(?:-[A-Z0-9]+)?")
-_URL_OR_NONE: Final = re.compile(r"-|[A-Za-z][A-Za-z0-9+.-]*:.*")
+# A host with a port has no slashes, and a cookie has an equals sign before any.
+_URL_OR_NONE: Final = re.compile(r"-|(?:[A-Za-z][A-Za-z0-9+.-]*://|about:).*")
+# Neither a host nor a cookie, which may be in the same place.
+_AGENT: Final = re.compile(r"-|[^=;:/]+/.*|[A-Za-z0-9_-]+(?:\+[A-Za-z0-9_.,()-]+)+")
 _VERSION: Final = re.compile(r"HTTP/[0-9.]+")
 _NUMBERS: Final = (
     "s-port",
@@ -110,16 +117,21 @@ def _iis(columns: dict[str, str]) -> Fields:
     agent, version = columns["cs(User-Agent)"], columns.get("cs-version", "-")
     is_usual = (
         is_address(columns["s-ip"])
+        and (columns["c-ip"] == "-" or is_address(columns["c-ip"]))
         and columns["cs-uri-stem"][:1] in ("/", "*")
         and _METHOD.fullmatch(columns["cs-method"]) is not None
         and all(_NUMBER.fullmatch(columns[name]) for name in _NUMBERS if name in columns)
         and _URL_OR_NONE.fullmatch(columns.get("cs(Referer)", "-")) is not None
         and (version == "-" or _VERSION.fullmatch(version) is not None)
         and _VERSION.fullmatch(agent) is None
+        and _AGENT.fullmatch(agent) is not None
+        and not columns.get("cs-host", "-").isdecimal()
     )
     if not is_usual:
         raise RejectedLine(UNKNOWN_COLUMNS)
     agent = agent.replace("+", " ")  # columns cannot contain blanks
+    if "cs-bytes" not in columns:
+        columns["time-taken"] = "-"
     return _hit(columns, agent, columns["cs-uri-query"], 1_000, "iis")
 
 

@@ -73,12 +73,15 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
             "[[format]]\nname = 'x'\npattern = '{message}'\nzone = 'Mars'",
             "'Mars' is not a time zone",
         ),
-        ("[[format]]\nname = 'x'\npattern = '{message}'\ncolour = 1", "colour: there are name"),
+        (
+            "[[format]]\nname = 'x'\npattern = '{message}'\ncolour = 1",
+            "colour: there are name, pattern or json or w3c, zone, kind",
+        ),
         (
             "[[format]]\nname = 'x'\npattern = 'x'",
             "format 1: the pattern 'x': {message} is missing",
         ),
-        ("[[format]]\nname = 'x'\npattern = 'x'\njson = {}", "either a pattern or json"),
+        ("[[format]]\nname = 'x'\npattern = 'x'\njson = {}", "either a pattern or json or w3c"),
         ("[[format]]\nname = 'x'\njson = 1", "json: it must have lists of keys"),
         ("[[format]]\nname = 'x'\njson = {time = 'a'}", "json: time is not a list of keys"),
         ("[[format]]\nname = 'x'\npattern = '{message}'\nkind = 'z'", "'z' is not a kind"),
@@ -93,6 +96,22 @@ def test_ux_4_a_file_without_formats_of_access_logs(tmp_path: Path) -> None:
         (
             "[[format]]\nname = 'x'\njson = {referer = ['a']}\nkind = 'access'",
             "format 1: json: referer: no such field of an access log; there are client, ident,",
+        ),
+        (
+            "[[format]]\nname = 'x'\nkind = 'access'\nw3c = 'time date c-ip'",
+            "w3c: 'time date c-ip' does not have the columns date time, in this order",
+        ),
+        (
+            "[[format]]\nname = 'x'\nkind = 'access'\nw3c = 'date time c-ip c-ip'",
+            "w3c: c-ip is there twice",
+        ),
+        (
+            "[[format]]\nname = 'x'\nkind = 'access'\nw3c = 'date time c-ip cs-method'",
+            "an access log needs status, path",
+        ),
+        (
+            "[[format]]\nname = 'x'\nw3c = 'date time c-ip'",
+            'w3c: it is text, and the format needs kind = "access"',
         ),
         ("[[format", "formats.toml: "),
     ],

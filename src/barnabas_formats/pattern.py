@@ -7,13 +7,14 @@ everything else matches itself. `time` is followed by a colon and its format, in
 `strptime`; `%f` is a fraction of a second, optional if no point or comma precedes it, and `%Z` is
 the name of a zone or an offset. `message` is the rest of the line and is required. The fields
 `host`, `component`, `level`, `pid`, `thread` and `priority` (syslog's number) become columns;
-others are ignored. A line whose `level` is not in `levels.py` does not match.
+others are ignored. A line whose `level` is not in `levels.py`, or whose `host` is a level, does not
+match.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -23,6 +24,27 @@ from barnabas_formats.levels import NAMES
 COLUMNS: Final = ("time", "host", "component", "level", "pid", "thread", "priority", "message")
 
 TOKEN: Final = re.compile(r"\{(?P<name>[a-z_]+)(?::(?P<form>[^{}]+))?\}|\{\{|\}\}| +|[^{} ]+|.")
+# A level in the place of a host belongs to another format.
+_NO_HOSTS: Final = (
+    *("TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERR", "ERROR", "SEVERE", "CRIT"),
+    *("CRITICAL", "ALERT", "EMERG", "FATAL", "PANIC"),
+)
+
+
+def _unlike(words: Sequence[str]) -> str:
+    """Return the alternatives of an expression for a text without blanks that is none of `words`
+    and does not end with a colon.
+
+    Polars has no look-ahead, so the expression spells out how such a text may begin.
+    """
+    firsts = "".join(sorted({word[0] for word in words if word}))
+    parts = [rf"[^\s:{firsts}]|[^\s{firsts}]\S*[^\s:]"]
+    for first in firsts:
+        rests = [word[1:] for word in words if word.startswith(first)]
+        parts.append(f"{first}(?:{_unlike(rests)}){'' if '' in rests else '?'}")
+    return "|".join(parts)
+
+
 _FIELDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "component": r"[^\s:\[\]]+",
@@ -30,7 +52,7 @@ _FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "message": r".*",
         "pid": r"[0-9]+",
         "priority": r"(?:[0-9]|[1-9][0-9]|1[0-8][0-9]|19[01])",  # of RFC 5424, 6.2.1
-        "host": r"\S+",
+        "host": f"(?i:{_unlike(_NO_HOSTS)})",
         "thread": r".*?",
         "data": r"-|(?:\[(?:[^\]\\]|\\.)*\])+",  # RFC 5424's
     }

@@ -32,6 +32,20 @@ def test_fields_literals_and_blanks() -> None:
     assert fields(pattern, line.replace(",747", "")) is None
 
 
+@pytest.mark.parametrize(
+    ("host", "is_host"),
+    [
+        *(
+            (each, True)
+            for each in ("gate", "INFO1", "inf", "i", "errors", "er", "e.b", "::1", "-")
+        ),
+        *((each, False) for each in ("INFO", "info", "Warn", "WARNING", "err", "gate:", ":")),
+    ],
+)
+def test_sp_2_a_level_is_no_host(host: str, is_host: bool) -> None:
+    assert (fields("{host} {message}", f"{host} x") is not None) == is_host
+
+
 def test_a_fraction_that_may_be_left_out() -> None:
     pattern = "{time:%H:%M:%S%f %d %b} {message}"
     assert fields(pattern, "10:00:00.123 4 Mar x") is not None

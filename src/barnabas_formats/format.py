@@ -9,7 +9,8 @@
     values = { time = "2026-03-10T10:00:00Z", level = "ERROR", message = "..." }
 
 `wraps = true` says that the message is itself a line of a log, which a container's runtime has
-wrapped. Instead of `patterns` there may be `decoder`, or lists of these:
+wrapped. `message_below = true` says that an empty message is in the next line, indented, or behind
+scopes (`=> ...`). Instead of `patterns` there may be `decoder`, or lists of these:
 
     [[text]]      patterns that have something in common: `fields` and `start` as in
                   `compile_pattern`; `loose = true`: they are tried after the patterns of all
@@ -39,6 +40,7 @@ RAW: Final = "raw"
 UNITS: Final = ("s", "ms", "us", "ns")
 _KEYS: Final = {
     *("title", "source", "patterns", "text", "json", "decoder", "zone", "wraps", "samples"),
+    "message_below",
 }
 _OPTIONS: Final = ("required", "unit", "loose")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -75,6 +77,7 @@ class Format(NamedTuple):
     samples: tuple[Sample, ...] = ()
     access: tuple[AccessPattern, ...] = ()
     """The patterns of a user's own format of access logs."""
+    message_below: bool = False
 
     @property
     def is_built_in(self) -> bool:
@@ -108,6 +111,7 @@ def _format(name: str, kind: str, content: Mapping[str, Any]) -> Format:
         json=tuple(json_keys(each) for each in content.get("json", ())),
         decoder=content.get("decoder"),
         wraps=content.get("wraps", False),
+        message_below=content.get("message_below", False),
         samples=tuple(Sample(each["line"], each["values"]) for each in content.get("samples", ())),
     )
 

@@ -26,10 +26,17 @@ NAMES: Final = tuple(name for names in _NAMES.values() for name in names)
 _OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "FATAL": ("DPANIC", "FTL"),
+        "ERROR": ("FAIL",),
         "WARN": ("WRN", "#"),  # Redis uses signs
         "INFO": ("INF", "LOG", "NOTE", "SYSTEM", "SUCCESS", "*"),
-        "DEBUG": ("DBG", *(f"DEBUG{n}" for n in range(1, 6)), *(f"D{n}" for n in range(1, 6)), "-"),
-        "TRACE": ("TRC", "."),
+        "DEBUG": (
+            "DBG",
+            "DBUG",
+            *(f"DEBUG{n}" for n in range(1, 6)),
+            *(f"D{n}" for n in range(1, 6)),
+            "-",
+        ),
+        "TRACE": ("TRC", "TRCE", "."),
     }
 )
 BY_NAME: Final[Mapping[str, str]] = MappingProxyType(

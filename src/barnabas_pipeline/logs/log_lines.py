@@ -44,6 +44,9 @@ _OF_OBJECTS: Final = pl.Schema(
 )
 _INNER: Final = ("host", "component", "level", "pid", "thread")
 _WRAPPED: Final = r'^(?:\{"log":"|[0-9]{4}-[0-9]{2}-[0-9]{2}T\S+ (?:stdout|stderr) [FP])'
+_BELOW: Final = (
+    r"^(?<scopes>(?:[ \t]+=> [^\n]*\n)*)[ \t]+(?<message>[^\r\n]*)\r?(?:\n(?<rest>(?s:.*)))?$"
+)
 _PLAIN: Final = ("host", "component", "pid", "thread")
 
 
@@ -231,6 +234,8 @@ def _bad(lines: pl.DataFrame) -> pl.DataFrame:
 def _fitting(lines: pl.DataFrame, of: Format, pattern: Pattern) -> pl.DataFrame:
     groups = pl.col("head").str.extract_groups(pattern.regex).alias("groups")
     rows = lines.select("row", "received_us", "more", groups).unnest("groups")
+    if of.message_below:
+        rows = _with_message_below(rows)
     stripped = [name for name in _PLAIN if name in pattern.columns]
     rows = rows.with_columns(pl.col(name).str.strip_chars() for name in stripped)
     if "time" in pattern.columns:
@@ -253,6 +258,22 @@ def _fitting(lines: pl.DataFrame, of: Format, pattern: Pattern) -> pl.DataFrame:
             times.alias("time_us"), level.alias("level"), pl.lit(of.name).alias("format"), *plain
         )
     )
+
+
+def _with_message_below(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with empty messages replaced by the first of their other lines."""
+    parts = pl.when(pl.col("message") == "").then(pl.col("more").str.extract_groups(_BELOW))
+    rows = rows.with_columns(parts.alias("below"))
+    field = pl.col("below").struct.field
+    rest = pl.concat_str(
+        field("scopes").str.strip_chars_end("\n"), field("rest"), separator="\n", ignore_nulls=True
+    )
+    rest = pl.when(field("scopes") == "").then(field("rest")).otherwise(rest)
+    is_below = field("message").is_not_null()
+    return rows.with_columns(
+        pl.when(is_below).then(field("message")).otherwise("message").alias("message"),
+        pl.when(is_below).then(rest).otherwise("more").alias("more"),
+    ).drop("below")
 
 
 def _judged(rows: pl.DataFrame) -> pl.DataFrame:

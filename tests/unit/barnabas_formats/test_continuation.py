@@ -130,6 +130,16 @@ def test_lg_3_a_part_of_a_message_is_no_record_of_another_format(more: str) -> N
     assert records(first, more, first) == [f"{first}\n{more}", first]
 
 
+def test_lg_3_a_message_of_net_in_the_lines_below() -> None:
+    first = "info: Shop.Worker[7]\n      => Request:7\n      done\n      at last"
+    crash = f"fail: Shop.Worker[7]\n      no\n      {DOTNET}"
+    assert records(first, crash, "dbug: Shop.Worker[0]\n      x") == [
+        first,
+        crash,
+        "dbug: Shop.Worker[0]\n      x",
+    ]
+
+
 def test_lines_of_no_format_are_records_each() -> None:
     assert records("a note", "another", '{"a": 1}', "b=c") == [
         "a note",

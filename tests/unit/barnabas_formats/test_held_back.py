@@ -121,6 +121,40 @@ DAY = "2026-03-10T10:00:00"
         ),
         ("2026-03-10 10:00:00.1 | INFO     | a.b:<module>:12 - hi", "python", {"component": "a.b"}),
         ("2026-03-10T10:00:00.606Z ERROR another x", RAW, {}),
+        # ---- a level is no host ----
+        ("Mar 10 10:00:00 WARN shop[7]: late", RAW, {}),
+        ("2026-03-10T10:00:00+01:00 error shop: late", RAW, {}),
+        ("2026-03-10T10:00:00+01:00 errata shop: late", "syslog", {"host": "errata"}),
+        # ---- Rust: a span without fields looks like a crate ----
+        ("2026-03-10T10:00:00.1Z  INFO request: shop: started", RAW, {}),
+        (
+            "2026-03-10T10:00:00.1Z  INFO request: shop::cart: a: b",
+            "rust",
+            {"component": "shop::cart", "message": "a: b"},
+        ),
+        (
+            "2026-03-10T10:00:00.1Z DEBUG a:b{x=[1] y={}}: c: d",
+            RAW,
+            {},
+        ),
+        (
+            "2026-03-10T10:00:00Z TRACE a:b{x=[1]}:c: shop: [d] e: f",
+            "rust",
+            {"component": "shop", "message": "[d] e: f", "level": "TRACE"},
+        ),
+        ("[2026-03-10T10:00:00Z INFO] my_app: x", RAW, {}),
+        ("2026-03-10T10:00:00.1Z  INFO 71 --- [main] com.x.A : m", "spring-boot", {}),
+        # ---- .NET ----
+        ("info: sshd[7]: no", RAW, {}),
+        ("fail: A.B[-1]", "dotnet", {"message": "", "level": "ERROR"}),
+        ("crit: A.B[0]\n      a\n\n      b", "dotnet", {"message": "a", "more": "\n      b"}),
+        ("<13>a[7]: x", RAW, {}),
+        (
+            '{"EventId":1,"LogLevel":"Critical","Category":"A","Message":"m",'
+            '"Timestamp":"2026-03-10T10:00:00Z"}',
+            "dotnet",
+            {"level": "FATAL", "time": f"{DAY}Z"},
+        ),
         # ---- Apache ----
         (
             "[Tue Mar 10 10:00:00 2026] [error] [client 192.0.2.4] no",

@@ -30,7 +30,8 @@ from typing import IO
 import psutil
 
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
-from benchmarks import rsyslog
+from tests.kit import foreign
+from tests.kit.processes import rsyslog
 from tests.kit.processes.broker_process import BrokerProcess, broker_process
 
 LINE_BYTES = 100
@@ -72,7 +73,7 @@ def throughput(broker: BrokerProcess, directory: Path, lines: int, rounds: int) 
             commands["kcat -P"] = [*common, "-X", "compression.codec=lz4", "-l", str(log)]
         for name, command in commands.items():
             measured.setdefault(name, []).append(timed(broker, command))
-        if rsyslog.is_there():
+        if foreign.find_rsyslog() is not None:
             measured.setdefault("rsyslog", []).append(
                 with_rsyslog(broker, log, directory / f"rsyslog-{round_number}", lines)
             )
@@ -172,10 +173,11 @@ def with_rsyslog(
     assert broker.process is not None
     topic = directory.name
     create(broker, topic)
-    command = rsyslog.command(directory, log, broker.bootstrap_servers, topic)
+    directory.mkdir()
+    shipping = rsyslog.Shipping(directory, log, broker.bootstrap_servers, topic, directory)
     broker_before = cpu_s(broker.process.pid)
     began_s = time.perf_counter()
-    with running(command) as process, SyncConsumer(broker.bootstrap_servers) as consumer:
+    with running(shipping.command()) as process, SyncConsumer(broker.bootstrap_servers) as consumer:
         place = TopicPartition(topic, 0)
         while consumer.end_offsets([place])[place] < lines:
             time.sleep(0.02)

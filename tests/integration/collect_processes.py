@@ -53,9 +53,9 @@ class Collecting:
                 process.kill()
                 process.communicate()
 
-    def records(self, most: float = math.inf) -> list[ConsumerRecord]:
+    def records(self, most: float = math.inf, topic: str = "lines") -> list[ConsumerRecord]:
         """All that are committed, or the first of them."""
-        place = TopicPartition("lines", 0)
+        place = TopicPartition(topic, 0)
         servers = self.broker.bootstrap_servers
         with SyncConsumer(servers, isolation_level="read_committed") as consumer:
             consumer.assign([place])
@@ -67,8 +67,8 @@ class Collecting:
                     return found[: int(most)]
         return found
 
-    def values(self) -> list[bytes]:
-        return [record.value or b"" for record in self.records()]
+    def values(self, topic: str = "lines") -> list[bytes]:
+        return [record.value or b"" for record in self.records(topic=topic)]
 
 
 @contextlib.contextmanager

@@ -93,22 +93,17 @@ class Scene:
         self.wait_for_collector()
 
     def fill_disk(self) -> None:
-        wait_until(self._has_ended_full, BROKER_S)
+        wait_until(lambda: self._disk.has_ended(self.broker, self._write_ballast), BROKER_S)
         self.write(0.3)
         if self._chance.random() < 0.5:
             self.kill_collector()
         self._disk.make_room()
         self.broker.start()
 
-    def _has_ended_full(self) -> bool:
-        assert self.broker.process is not None
-        if self.broker.process.poll() is not None:
-            return True
-        self._disk.fill(self.broker)
+    def _write_ballast(self) -> None:
         with self._ballast.open("ab") as file:
             file.write(BALLAST)
         self.wait_for_collector()
-        return False
 
     def wait_for_collector(self) -> None:
         if self._collector.poll() is not None:

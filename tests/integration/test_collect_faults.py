@@ -18,12 +18,13 @@ import pytest
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
 from tests.integration.collect_processes import Collecting, collecting_in
 from tests.kit.processes.broker_process import BrokerProcess
-from tests.kit.processes.full_disks import DISKS, Disk
+from tests.kit.processes.full_disks import DISKS
 from tests.kit.processes.stepped_clock import SteppedClock
 from tests.kit.waiting import wait_until
 
 DEFAULT_DESCRIPTORS = 1_024
 MANY = 10_000
+FILLING = b"%0.99d\n" % 0 * 1_000
 PLACE = TopicPartition("lines", 0)
 WITHOUT_POWERS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 """Permissions bind root, too, in a process without capabilities."""
@@ -86,20 +87,13 @@ def test_a_disk_of_the_broker_that_is_full(with_process: Collecting, kind: str) 
         log.write_bytes(b"first\n")
         collector = with_process.start(str(log), "--compression", "none")
         wait_until(lambda: with_process.values() == [b"first"])
-        wait_until(lambda: has_ended_full(broker, disk, log), 60)
+        wait_until(lambda: disk.has_ended(broker, lambda: append(log, FILLING)), 60)
         disk.make_room()
         broker.start()
         append(log, b"last\n")
         wait_until(lambda: with_process.values()[-1:] == [b"last"], 60)
         assert with_process.values() == log.read_bytes().splitlines()
         assert collector.poll() is None
-
-
-def has_ended_full(broker: BrokerProcess, disk: Disk, log: Path) -> bool:
-    disk.fill(broker)
-    append(log, b"%0.99d\n" % 0 * 1_000)
-    assert broker.process is not None
-    return broker.process.poll() is not None
 
 
 def test_a_file_and_a_directory_that_may_not_be_read(collecting: Collecting) -> None:

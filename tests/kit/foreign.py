@@ -64,6 +64,21 @@ def require_kcat() -> Path:
     missing("no kcat on the PATH", "apt-get install kcat")
 
 
+def find_rsyslog() -> Path | None:
+    """The `rsyslogd` program, if its module that sends to Kafka is there; no service has to run."""
+    found = shutil.which("rsyslogd") or shutil.which("rsyslogd", path="/usr/sbin:/sbin")
+    if found and any(Path("/usr/lib").glob("*/rsyslog/omkafka.so")):
+        return Path(found)
+    return None
+
+
+def require_rsyslog() -> Path:
+    """As `find_rsyslog`, for a test that needs it."""
+    if found := find_rsyslog():
+        return found
+    missing("no rsyslogd with the module omkafka", "apt-get install rsyslog rsyslog-kafka")
+
+
 def require_openssl() -> Path:
     """The `openssl` program, which makes certificates."""
     if found := shutil.which("openssl"):

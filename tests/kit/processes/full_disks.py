@@ -16,7 +16,7 @@ import resource
 import shutil
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,13 +39,32 @@ class Disk(ABC):
     @abstractmethod
     def make_room(self) -> None: ...
 
+    def has_ended(self, broker: BrokerProcess, write: Callable[[], None]) -> bool:
+        """Return whether the broker has ended; otherwise fill its disk, and write more to it."""
+        assert broker.process is not None
+        if broker.process.poll() is None:
+            self.fill(broker)
+            write()
+        return broker.process.poll() is not None
+
 
 class SmallFilesystem(Disk):
-    def __init__(self, root: Path) -> None:
+    """`entering`: the command that runs another program where the filesystem is mounted at
+    `inner`. The program's paths then lead to it, without a link of /proc that is resolved to
+    nothing."""
+
+    def __init__(self, holder: int, at: Path) -> None:
+        root = Path(f"/proc/{holder}/root{at}")
+        self.inner = at
         self.directory = root / "data"
         self._ballast = root / "ballast"
+        user = () if os.geteuid() == 0 else ("--user", "--preserve-credentials")
+        self.entering = ("nsenter", f"--target={holder}", "--mount", *user)
 
     def fill(self, broker: BrokerProcess) -> None:
+        self.fill_up()
+
+    def fill_up(self) -> None:
         with self._ballast.open("ab", buffering=0) as file, contextlib.suppress(OSError):
             while True:
                 file.write(bytes(_CHUNK_BYTES))
@@ -74,7 +93,7 @@ class LimitedFiles(Disk):
 
 
 @contextlib.contextmanager
-def small_filesystem(directory: Path) -> Iterator[Disk]:
+def small_filesystem(directory: Path) -> Iterator[SmallFilesystem]:
     """Skips the test where mounting is not allowed."""
     at = directory / "disk"
     at.mkdir()
@@ -93,7 +112,7 @@ def small_filesystem(directory: Path) -> Iterator[Disk]:
         assert holder.stdout is not None and holder.stderr is not None
         if holder.stdout.readline() != "there\n":
             pytest.skip(f"a small filesystem cannot be mounted here: {holder.stderr.read()}")
-        yield SmallFilesystem(Path(f"/proc/{holder.pid}/root{at}"))
+        yield SmallFilesystem(holder.pid, at)
     finally:
         holder.kill()
         holder.communicate()

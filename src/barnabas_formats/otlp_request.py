@@ -1,0 +1,116 @@
+"""Defines a request of OpenTelemetry's logs (OTLP) in any encoding, and its limits. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
+
+OTLP_PROTO: Final = "otlp_proto"
+OTLP_JSON: Final = "otlp_json"
+ENCODINGS: Final = (OTLP_PROTO, OTLP_JSON)
+"""The encodings, under the names that the Collector's Kafka exporter gives them."""
+ENCODING: Final = "otlp.encoding"
+"""The header that names a record's encoding."""
+
+MOST_BYTES: Final = 1_048_576
+"""The maximum size of a record, uncompressed."""
+MOST_LOG_RECORDS: Final = 50_000
+"""The maximum number of log records in a record."""
+MOST_ATTRIBUTES: Final = 1_000
+"""The maximum number of attributes of a log record, and of a resource."""
+MOST_DEPTH: Final = 20
+"""The maximum depth of arrays and maps in one another."""
+MOST_TEXT_BYTES: Final = 262_144
+"""The maximum size of a body, and of a log record's attributes as JSON; a line has the same."""
+MOST_NAME_LENGTH: Final = 1_024
+"""The maximum number of characters of a component, host, service, process or thread."""
+MOST_RESOURCE_BYTES: Final = 4_096
+"""The maximum size of `Entry.resource`, which every log record of a resource repeats."""
+
+
+class NotOtlp(ValueError):
+    """Is raised for a record of which nothing can be decoded; its text says why."""
+
+
+class Rejected(Exception):
+    """Says why one log record, scope or resource is rejected."""
+
+
+class Place(NamedTuple):
+    group: Any
+    scope: Any
+    record: Any
+
+
+class Raw(NamedTuple):
+    """A log record as sent. Values of attributes and body are values of JSON."""
+
+    time_ns: int
+    observed_ns: int
+    number: int
+    text: str
+    body: object
+    attributes: dict[str, object]
+    trace_id: bytes
+    span_id: bytes
+    event: str
+
+
+class Reader(Protocol):
+    """Reads one encoding. A group is a `ResourceLogs`."""
+
+    def parse(self, value: bytes) -> Sequence[Any]: ...
+
+    def scopes(self, group: Any) -> Sequence[Any]: ...
+
+    def records(self, scope: Any) -> Sequence[Any]: ...
+
+    def resource(self, group: Any) -> Mapping[str, object]: ...
+
+    def scope_name(self, scope: Any) -> str: ...
+
+    def raw(self, record: Any) -> Raw: ...
+
+    def request(self, places: Sequence[Place]) -> bytes:
+        """Return a request with these log records, each in its scope and resource."""
+        ...
+
+
+def reject(why: str) -> NoReturn:
+    raise Rejected(why)
+
+
+def deeper(depth: int) -> int:
+    if depth == MOST_DEPTH:
+        reject(f"a value of the log record is nested more than {MOST_DEPTH} deep")
+    return depth + 1
+
+
+def attributes_of(pairs: Iterable[tuple[str, object]], count: int) -> dict[str, object]:
+    if count > MOST_ATTRIBUTES:
+        reject(f"there are more than {MOST_ATTRIBUTES:,} attributes")
+    return dict(pairs)
+
+
+def finite(value: float) -> object:
+    """Return a number as JSON can hold it: infinity and NaN are texts, as in protobuf's JSON."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def nested(places: Sequence[Place]) -> Iterator[tuple[Any, list[tuple[Any, list[Any]]]]]:
+    """Yield each resource of these log records with its scopes and their log records."""
+    group: Any = None
+    scopes: list[tuple[Any, list[Any]]] = []
+    for each in places:
+        if each.group is not group:
+            if scopes:
+                yield group, scopes
+            group, scopes = each.group, []
+        if not scopes or scopes[-1][0] is not each.scope:
+            scopes.append((each.scope, []))
+        scopes[-1][1].append(each.record)
+    if scopes:
+        yield group, scopes

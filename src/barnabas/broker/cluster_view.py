@@ -1,8 +1,8 @@
 """This broker's view of its cluster: the image, and its own registration in it.
 
-The control plane writes it, from the controller's UpdateMetadata, and so does this broker's
-registration. All other parts read it, and may wait until a condition holds. The image is replaced
-as a whole and never changed, so each image is a consistent snapshot.
+The control plane updates the view from the controller's UpdateMetadata, and so does this broker's
+registration. All other parts read it and can wait for a condition. The image is immutable and
+replaced as a whole, so each image is a consistent snapshot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_EPOCH = -1
 
 
 class ClusterView:
-    """The first part of a broker to be created; the other parts read it."""
+    """Holds the current image; created before all other parts of a broker."""
 
     __slots__ = (
         "_broker_epoch",
@@ -35,7 +35,9 @@ class ClusterView:
     )
 
     def __init__(self, broker_id: int, *, has_peers: bool = False) -> None:
-        """`has_peers`: other brokers share the metadata, so one of them may be the controller."""
+        """`has_peers` is True if other brokers share the metadata store, so one of them may be the
+        controller.
+        """
         self.broker_id = broker_id
         self.has_peers = has_peers
         self.is_cluster_stopping = False
@@ -51,7 +53,7 @@ class ClusterView:
         """Replace the image."""
         self.image = image
         changed, self._changed = self._changed, None
-        # One future for all waiting callers: each checks the new image and waits again if
+        # All waiting callers share one future: each checks the new image and waits again if
         # necessary.
         if changed is not None:
             changed.set_result(None)
@@ -62,7 +64,9 @@ class ClusterView:
         return self._broker_epoch
 
     def on_registered(self, broker_epoch: int) -> None:
-        """Note the epoch of a new registration: requests meant for an earlier one are refused."""
+        """Store the epoch of a new registration; requests for an earlier registration are
+        rejected.
+        """
         self._broker_epoch = broker_epoch
         self._is_registered.set()
 
@@ -85,7 +89,7 @@ class ClusterView:
         return not self.has_peers or self.broker_id in self.image.brokers
 
     async def until_metadata(self) -> None:
-        """Wait until `has_metadata`: before that, the image may lack existing topics."""
+        """Wait until `has_metadata` is true; before that, the image may lack existing topics."""
         await self.until(lambda _: self.has_metadata)
 
     async def until(self, holds: Callable[[ClusterImage], bool]) -> None:

@@ -1,4 +1,6 @@
-"""One request: the broker's parts, the API and version, and the client that asks (SE-1)."""
+"""The context of one request: the broker's parts, the API and its version, and the client
+(SE-1).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """One request: the broker's parts, the client's connection, the API and its version."""
+    """The context of one request: the broker's parts, the client's connection, the API and its
+    version.
+    """
 
     __slots__ = ("api", "client", "client_id", "node", "version")
 
@@ -29,9 +33,9 @@ class Context:
         self.client_id = client_id
 
     def is_allowed(self, resource_name: str, references: int = 1) -> bool:
-        """Return whether the client may do what this API needs on the resource of that name.
+        """Return whether the client is authorized for this API's operation on the named resource.
 
-        `references` is how often the request names it, for the log.
+        `references` is how often the request names the resource, for the authorizer's log.
         """
         needs = REQUIRED[self.api.stem]
         audit = ASKED if references == 1 else Audit(references=references)
@@ -44,45 +48,48 @@ class Context:
         resource_name: str,
         references: int = 1,
     ) -> bool:
-        """Return whether the client may do something that the API's own row does not cover.
+        """Return whether the client is authorized for an operation other than this API's usual one.
 
-        For example, create a topic by asking for its metadata (TP-6).
+        For example, a Metadata request can create a topic (TP-6).
         """
         audit = ASKED if references == 1 else Audit(references=references)
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, audit)
 
     def may(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
-        """Return whether the client may do something it did not ask for; denials are not logged.
+        """Return whether the client is authorized, without logging a denial.
 
-        It decides what a list may show the client, or is one of two permissions of which either is
-        enough.
+        Use this to filter a list, or when either of two permissions is sufficient.
         """
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, TRIED)
 
     def could(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
-        """Return whether the client may do this, when nothing is granted by the answer yet.
+        """Return whether the client is authorized, without logging the result.
 
-        It is shown to the client, or checked again before it is used, so nothing is logged.
+        Use this for authorized operations reported to the client, and for permissions that are
+        checked again later.
         """
         needs = Needs(operation, resource_type)
         return self.node.authorizer.allows(self, needs, resource_name, SHOWN)
 
     def allowed_somewhere(self, operation: Operation, resource_type: ResourceType) -> bool:
-        """Return whether the client may do this on at least one resource of the type (KIP-679)."""
+        """Return whether the client is authorized on at least one resource of the type
+        (KIP-679).
+        """
         return self.node.authorizer.allows_somewhere(self, Needs(operation, resource_type))
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int]:
         """Return the host and port at which this client reaches a broker, through its own listener.
 
-        Without a configured address it is the address by which the client connected: that is right
+        Without a configured address, this is the address that the client connected to, which works
         both from another host and from inside a container.
         """
         client = self.client
         endpoint = broker.endpoints[0]
         for candidate in broker.endpoints:
-            # KIP-103: a client is redirected through the listener by which it connected.
+            # KIP-103: a client reaches other brokers through the listener that it used for this
+            # one.
             if candidate.listener == client.listener:
                 endpoint = candidate
         if broker.broker_id == self.node.broker_id and client.listener in self.node.auto_advertised:

@@ -29,10 +29,10 @@ def security_protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
 
 
 def inter_broker_listener(config: BrokerConfig) -> tuple[str, SecurityProtocol]:
-    """Return the listener by which brokers reach each other, and its protocol.
+    """Return the listener that brokers use to reach each other, and its protocol.
 
-    It is the one in `inter.broker.listener.name`, otherwise the listener named like the protocol in
-    `security.inter.broker.protocol`. Raises ConfigError.
+    This is the listener in `inter.broker.listener.name`, or else the one named after the protocol
+    in `security.inter.broker.protocol`. Raises ConfigError.
     """
     name = config.str("inter.broker.listener.name").upper()
     if not name:
@@ -57,5 +57,5 @@ def inter_broker_listener(config: BrokerConfig) -> tuple[str, SecurityProtocol]:
 
 
 def control_plane_listener(config: BrokerConfig) -> str:
-    """Return the listener to which controllers send; empty if it is the inter-broker one."""
+    """Return the listener that controllers use; empty if it is the inter-broker listener."""
     return config.str("control.plane.listener.name").upper()

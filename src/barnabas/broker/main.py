@@ -1,7 +1,8 @@
 """Implements `barnabas server start`, which runs a broker as a separate process.
 
 The process prints one line on standard output when it is ready, logs to standard error, and stops
-cleanly on SIGTERM and SIGINT. It imports only modules that the broker needs, to be ready sooner.
+cleanly on SIGTERM and SIGINT. It imports only modules that the broker needs, so that it starts
+faster.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ _YOUNG_OBJECTS = 5_000
 
 
 class Companion(Protocol):
-    """Runs beside a broker and injects faults for tests; it may also inject them at the broker's
-    seams."""
+    """Runs beside a broker and injects faults for tests, in requests and in the broker's seams."""
 
     async def start(self, broker: Server) -> None:
         """Called once the broker is serving. If this raises ConfigError, the broker is stopped."""
@@ -56,11 +56,11 @@ def run(
     *,
     log_file: str | None = None,
 ) -> int:
-    """Serve until a signal comes; returns the exit code.
+    """Serve until a signal arrives, and return the exit code.
 
-    `started_at_s` is when the process began, in seconds of `time.monotonic`, for the ready line.
-    `setup` has secured `config`; its users get their credentials. `log_file` receives the log
-    instead of standard error.
+    `started_at_s` is when the process started, in seconds of `time.monotonic`, for the ready line.
+    `setup` is the security setup that produced `config`; the broker creates credentials for its
+    users. The log goes to `log_file` instead of standard error, if given.
     """
     allow_many()
     log_format, broker_id = config.str(LOG_FORMAT), config.int("broker.id")
@@ -91,13 +91,13 @@ def _ready_line(server: Server, ready_ms: int) -> str:
 
 
 def _end_of(server: Server) -> str:
-    """Return the final line, which gives the broker's reason for failing."""
+    """Return the last line to print, which says why the broker failed."""
     assert server.failure is not None
     return final_line(server.failure.result(), server.config.str(LOG_FORMAT), server.broker_id)
 
 
 def _introduction(setup: SecureSetup, server: Server) -> str:
-    """Write the client files with which `admin` connects; returns the next steps to print."""
+    """Write the client config files for the user `admin`; return the next steps to print."""
     setup.write_client_files(server.listeners[0].address_here)
     option = f"--command-config {setup.client_file}"
     return (
@@ -108,16 +108,17 @@ def _introduction(setup: SecureSetup, server: Server) -> str:
 
 
 def _keep_objects() -> None:
-    gc.collect(1)  # some of the young objects may be garbage
+    gc.collect(1)  # some of the new objects may be garbage
     gc.freeze()
 
 
 async def _load_ahead() -> None:
-    """Load what the first producer and its topic need, before a client waits for it.
+    """Import the modules that the first producer and its topic need, before a client waits for
+    them.
 
-    The start skips this, so that the broker is ready sooner. Other tasks run between the steps,
-    each of which takes a few milliseconds. A process that runs out of file descriptors cannot load
-    anything, so the modules that the controller needs in an emergency are loaded here, too.
+    This runs after startup, so that the broker is ready sooner. Other tasks run between the steps,
+    each of which takes a few milliseconds. A process that is out of file descriptors cannot import
+    anything, so this also imports the modules that the controller needs in an emergency.
     """
     import barnabas.records.control_records
 
@@ -146,8 +147,8 @@ async def _load_ahead() -> None:
 async def _has_started(server: Server, stopping: asyncio.Event) -> bool:
     """Start the server unless a signal arrives meanwhile; returns whether it has started.
 
-    A start may wait for ZooKeeper, for the session of an earlier run to end, or for a controller.
-    Raises what `Server.start` raises.
+    Startup can wait for ZooKeeper, for the previous session of this broker to expire, or for a
+    controller. Raises what `Server.start` raises.
     """
     starting = asyncio.ensure_future(server.start())
     watching = asyncio.ensure_future(_cancel(server, starting, stopping))
@@ -176,7 +177,7 @@ async def _serve(
     setup: SecureSetup | None,
 ) -> int:
     loop = asyncio.get_running_loop()
-    gc.freeze()  # without a collection, because the objects that modules create live on
+    gc.freeze()  # no collection first: most objects created by modules are never freed
     gc.enable()  # see `cli.main`
     stopping = asyncio.Event()
     seams = system_seams() if companion is None else interposed_seams()
@@ -184,7 +185,8 @@ async def _serve(
     server = Server(config, seams._replace(keep_objects=_keep_objects), first_users=users)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-        # The loop does not run while logs are recovered, so it would handle the signal too late.
+        # The event loop does not run during log recovery, so it would handle the signal too
+        # late.
         signal.signal(number, lambda *_: server.stop_loading())
     try:
         if not await _has_started(server, stopping):
@@ -200,7 +202,7 @@ async def _serve(
             await server.stop()
             raise
     introduction = "" if setup is None else _introduction(setup, server)
-    # This is a single write: a reader that waits for the first line may then close the pipe.
+    # Use a single write: a reader may close the pipe after the first line.
     sys.stdout.write(
         _ready_line(server, round((time.monotonic() - began_at_s) * 1000)) + introduction
     )
@@ -208,11 +210,11 @@ async def _serve(
     notify(READY, os.environ)
     assert server.failure is not None
     server.failure.add_done_callback(lambda _: stopping.set())
-    with suppress(OSError):  # out of descriptors; each module is loaded when it is needed
+    with suppress(OSError):  # out of file descriptors; each module is then imported when needed
         await _load_ahead()
     _keep_objects()
-    # A request creates about thirty objects. At the default threshold, the collector would run
-    # after every twenty requests and find nothing.
+    # A request creates about thirty objects. With the default threshold, the garbage collector
+    # would run every twenty requests and find nothing.
     gc.set_threshold(_YOUNG_OBJECTS)
     await stopping.wait()
     notify(STOPPING, os.environ)
@@ -221,7 +223,7 @@ async def _serve(
     if server.is_hung:
         sys.stderr.write(_end_of(server))
         sys.stderr.flush()
-        os._exit(1)  # a stop waits for the disk, and so do the pools' threads
+        os._exit(1)  # stopping waits for the disk, and so do the threads of the pools
     _log.info("stopping broker=%d", server.broker_id)
     await server.stop()
     if server.failure.done():

@@ -1,4 +1,4 @@
-"""The parts of one broker, as its handlers see them; nothing else gets a Node."""
+"""The parts of one broker that its handlers use; nothing else gets a Node."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Node(NamedTuple):
-    """Everything that a handler may use; created last, when all of its parts exist."""
+    """Everything that a handler can use; created last, once all parts exist."""
 
     current_config: CurrentConfig
     clock: WatchedClock
@@ -53,7 +53,9 @@ class Node(NamedTuple):
     moves: DirectoryMoves
     fetch_sessions: FetchSessions
     fetch_max_bytes: int
-    """Limits the records of a Fetch answer (`fetch.max.bytes`; no dynamic config changes it)."""
+    """The limit on the records in a Fetch response (`fetch.max.bytes`, which cannot be changed
+    dynamically).
+    """
     control: ControlPlane
     deleted_topics: DeletedTopics
     coordinators: Coordinators
@@ -76,7 +78,7 @@ class Node(NamedTuple):
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster as the controller last described it."""
+        """The cluster metadata last received from the controller."""
         return self.view.image
 
     @property

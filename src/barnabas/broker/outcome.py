@@ -1,8 +1,8 @@
-"""The outcome of a handler: the answer, or what leads to it.
+"""The outcome of a handler: a response, or an object that produces it later.
 
-Message    the answer
-Staged     something was staged for the logs: the answer is built once they are written
-Later      a coroutine that returns the answer
+Message    the response
+Staged     a batch was staged for the logs: the response is built once they are written
+Later      a coroutine that returns the response
 Hold       a coroutine; until it is done, the connection's next frame is not handled
 """
 
@@ -16,29 +16,30 @@ from barnabas.named_tuple import NamedTuple
 from barnabas.protocol.codec import Message
 
 Later = Coroutine[Any, Any, Message | None]
-"""Returns the answer; None if the request has none (Produce with acks=0)."""
+"""Returns the response; None if the request has none (Produce with acks=0)."""
 
 
 class Staged:
-    """A request whose stage one only waits for the logs to be written."""
+    """A request whose stage one is complete except for writing the logs."""
 
     __slots__ = ()
 
     @abstractmethod
     def answer(self) -> Message | Later | None:
-        """Return the answer, or the coroutine that returns it; called once the logs are written.
+        """Return the response, or a coroutine that returns it; called once the logs are written.
 
-        None: the request has no answer.
+        None means that the request has no response.
         """
 
 
 LaterOutcome = Coroutine[Any, Any, Message | Staged | Later | None]
-"""Returns the answer, or an outcome that leads to it."""
+"""Returns the response, or an outcome that produces it."""
 
 
 class Hold(NamedTuple):
-    """Stage one is not over: the connection's next frame must not overtake this one. If the
-    coroutine returns Staged or another coroutine, the next frame no longer waits."""
+    """A request whose stage one has not finished, so the connection's next frame must wait. Once
+    the coroutine returns Staged or another coroutine, the next frame is handled.
+    """
 
     until: LaterOutcome
 
@@ -47,14 +48,14 @@ Outcome = Message | Later | Hold | Staged
 
 
 class Separate(NamedTuple):
-    """The answer to one of several requests that were staged together."""
+    """The response to one of several requests staged together."""
 
     correlation_id: int
     answer: Message | Later
 
 
 class StagedRun:
-    """Consecutive requests of one API and version, staged as one."""
+    """Consecutive requests of one API and version, staged together."""
 
     __slots__ = ()
 
@@ -64,7 +65,7 @@ class StagedRun:
 
     @abstractmethod
     def answers(self) -> bytes | list[Separate]:
-        """Return the frames of all answers, or each answer by itself, in the order of requests.
+        """Return the frames of all responses, or each response by itself, in the order of requests.
 
         Called once the logs are written.
         """

@@ -1,12 +1,12 @@
-"""Builds a broker from its parts, top to bottom: each uses the parts above it. Read it first.
+"""Builds a broker from its parts, top to bottom: each part uses only the parts above it.
 
     ground      configuration, seams, clock, view, logs, metadata store
-    partitions  the replicas on this broker, and what follows from each replica's role
+    partitions  the replicas on this broker, and the work that depends on their roles
     control     the controller's requests to this broker, and this broker's to the controller
     network     connections, and the node that handlers get
 
-Nothing is assigned after construction. Where two parts need each other, there is a queue between
-them: `AlterPartitionQueue` between replicas and the controller, and likewise the queue of
+Nothing is assigned after construction. If two parts need each other, a queue connects them:
+`AlterPartitionQueue` between replicas and the controller, and likewise the queue of
 `DirectoryFailures`.
 """
 
@@ -110,12 +110,14 @@ class Ground(NamedTuple):
 
 
 class InterBroker:
-    """The connections to other brokers and their users; a broker on its own has none of this."""
+    """The connections to other brokers and the parts that use them; a standalone broker has
+    none.
+    """
 
     def __init__(
         self, ground: Ground, config: CurrentConfig, replicas: Replicas, throttles: Throttles
     ) -> None:
-        # Imported here, so that a broker on its own loads nothing for it.
+        # Imported here, so that a standalone broker does not load it.
         from barnabas.broker.coordinator.marker_channel import MarkerChannels
         from barnabas.broker.coordinator.verifier import Verifier
         from barnabas.broker.inter_broker.peer_links import PeerLinks
@@ -126,7 +128,8 @@ class InterBroker:
         view = ground.view
         peers = self.peers = Peers(config, ground.clock, ground.seams.random)
         self.links = PeerLinks(view, peers, "broker")
-        # Verification waits for a coordinator's disk; ISR changes must not wait behind it.
+        # Verification can wait for a coordinator's disk, and ISR changes must not wait behind
+        # it.
         self.coordinator_links = PeerLinks(view, peers, "transactions")
         self.fetchers = Fetchers(FetcherParts(view, config, replicas, throttles, peers))
         ground.metrics.declare(self.fetchers.families)
@@ -138,7 +141,9 @@ class InterBroker:
         self.coordinator_links.drop_old()
 
     def topics_deleted(self, names: Sequence[str]) -> None:
-        """Do nothing: fetchers and markers learn this from StopReplica and from the image."""
+        """Do nothing: fetchers and markers learn of deleted topics from StopReplica and the
+        image.
+        """
 
     async def stop(self) -> None:
         self.markers.close()
@@ -148,7 +153,7 @@ class InterBroker:
 
 
 class PartitionParts:
-    """The replicas that this broker hosts, and what follows from each replica's role."""
+    """The replicas that this broker hosts, and the work that depends on their roles."""
 
     def __init__(self, ground: Ground, config: CurrentConfig) -> None:
         seams, clock, view, logs = ground.seams, ground.clock, ground.view, ground.logs
@@ -195,7 +200,7 @@ class PartitionParts:
 
 
 class ControllerParts:
-    """The controller, here or elsewhere: its requests to this broker, and this broker's to it."""
+    """The exchange of requests between this broker and the controller, local or remote."""
 
     def __init__(self, ground: Ground, config: CurrentConfig, partitions: PartitionParts) -> None:
         clock, view, logs, store = ground.clock, ground.view, ground.logs, ground.store
@@ -227,13 +232,13 @@ class ControllerParts:
         self.shutdown: ControlledShutdown | None = None
         if others is None:
             return
-        # Imported here, so that a broker on its own loads nothing for it.
+        # Imported here, so that a standalone broker does not load it.
         from barnabas.broker.inter_broker.controlled_shutdown import ControlledShutdown
         from barnabas.broker.replication.alter_partition import AlterPartition, ControllerApproval
         from barnabas.broker.replication.zk_alter_partition import ZkAlterPartition
 
         approval: IsrApproval
-        # AlterPartition came with inter.broker.protocol.version 2.7 (KIP-497, RE-9).
+        # AlterPartition was introduced with inter.broker.protocol.version 2.7 (KIP-497, RE-9).
         if writes_isrs(config.str(INTER_BROKER_VERSION)):
             approval = ZkAlterPartition(view, store, clock)
         else:
@@ -308,7 +313,7 @@ class NetworkParts:
         """Build the authentication for each listener that uses SASL. Raises ConfigError."""
         if not any(each.listener.protocol.uses_sasl for each in bound):
             return [None] * len(bound)
-        # Imported here, so that a broker without SASL loads nothing for it.
+        # Imported here, so that a broker without SASL does not load it.
         from barnabas.broker.security.delegation_tokens import DelegationTokens, token_key
         from barnabas.broker.security.sasl_listener import SaslListener
         from barnabas.broker.security.scram_credentials import ScramCredentials
@@ -337,7 +342,7 @@ class NetworkParts:
         control: ControllerParts,
         auto_advertised: frozenset[str],
     ) -> Node:
-        """Collect everything that handlers may use."""
+        """Collect everything that handlers can use."""
         seams, view, store = ground.seams, ground.view, ground.store
         config = partitions.replicas.config
         replicas, coordinators, others = (
@@ -381,12 +386,12 @@ class NetworkParts:
             router.end_sessions(principal, mechanism)
 
     def inject(self, faults: RequestFaults | None) -> None:
-        """Ask `faults` about every request on any listener; None: ask about none."""
+        """Ask `faults` about every request on all listeners; None stops this."""
         for router in self.routers:
             router.inject(faults)
 
     def abort(self, is_meant: Callable[[str | None], bool]) -> None:
-        """Close connections by the client id of their last request."""
+        """Close the connections whose last request had this client id."""
         for router in self.routers:
             router.abort(is_meant)
 
@@ -407,7 +412,7 @@ def _config_listeners(
 
 
 class Parts(NamedTuple):
-    """All parts of a broker; each uses the parts above it."""
+    """All parts of a broker, in the order of construction."""
 
     partitions: PartitionParts
     control: ControllerParts

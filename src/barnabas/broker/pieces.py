@@ -1,8 +1,8 @@
-"""A long request as several short ones: its lists are split, and the answers joined.
+"""Splits the lists of a long request into several short requests, and joins their responses.
 
-For handlers that process each entry independently of the others. Between two pieces other
-connections get a turn of the event loop; the connection's own next request waits for the last
-piece. A request that fits into one piece, as nearly all do, is handled unchanged.
+Used by handlers that process each entry independently. Between two pieces, the event loop serves
+other connections; the connection's own next request waits for the last piece. A request that fits
+into one piece, as nearly all do, is handled unchanged.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ M = TypeVar("M", bound=Message)
 
 
 class Lists(NamedTuple):
-    """The long lists of a request and of its answer, each within the entries of the previous list.
+    """The names of the long lists in a request and in its response, outermost first.
 
-    `asked` names the request's lists, `answered` the answer's.
+    `asked` has the request's lists, `answered` the response's.
     """
 
     asked: tuple[str, ...]
@@ -40,10 +40,10 @@ def in_pieces(
     handle: Callable[[Context, M], Outcome],
     most_entries: int = SLICE_ENTRIES,
 ) -> Outcome:
-    """Handle the request in pieces of at most `most_entries` entries, and join the answers.
+    """Handle the request in pieces of at most `most_entries` entries, and join the responses.
 
-    If a piece is answered with an error for the whole request, that answer is sent, and the pieces
-    after it are not handled.
+    If the response to a piece has an error for the whole request, that response is sent and the
+    remaining pieces are skipped.
     """
     if _size(request, lists.asked, most_entries) <= most_entries:
         return handle(context, request)
@@ -61,14 +61,14 @@ async def _handle_all(
     outcomes: list[Message | Staged] = []
     for piece in pieces_of(request, lists.asked, most_entries):
         outcome: Any = handle(context, piece)
-        # A piece that has to wait does so here: the connection's next frame is held back anyway.
+        # Await the piece here: the connection's next frame is held back anyway.
         if isinstance(outcome, Hold):
             outcome = await outcome.until
         if asyncio.iscoroutine(outcome):
             outcome = await outcome
         outcomes.append(outcome)
-        # The error is for the whole request, such as a missing right: other pieces would get the
-        # same.
+        # The error applies to the whole request, such as a failed authorization; the other
+        # pieces would fail the same way.
         if _is_refusal(outcome):
             break
         await asyncio.sleep(0)
@@ -90,14 +90,14 @@ async def _handle_all(
 
 
 def _is_refusal(outcome: object) -> bool:
-    """Return whether this is an answer with an error for the whole request."""
+    """Return whether this is a response with an error for the whole request."""
     return getattr(outcome, "error_code", NONE) != NONE
 
 
 def pieces_of(message: M, path: tuple[str, ...], most_entries: int) -> Iterator[M]:
     """Yield copies of the message with at most `most_entries` entries each.
 
-    An entry with its own long list is in several copies, with a part of the list in each.
+    An entry with a long list of its own is split across several copies.
     """
     name, rest = path[0], path[1:]
     entries: list[Any] | None = getattr(message, name)
@@ -126,7 +126,7 @@ def _with(message: M, name: str, entries: list[Any] | None) -> M:
 
 
 def _size(message: Message, path: tuple[str, ...], enough: int) -> int:
-    """Return the total number of entries of these lists, or some number above `enough`."""
+    """Return the total number of entries in these lists, or any number above `enough`."""
     entries = getattr(message, path[0])
     if entries is None:
         return 0
@@ -140,7 +140,7 @@ def _size(message: Message, path: tuple[str, ...], enough: int) -> int:
 
 
 def _join(whole: Message, more: Message, path: tuple[str, ...]) -> None:
-    """Append another answer's entries, merging those of one entry that was asked in parts."""
+    """Append another response's entries; merge the results for an entry that was split."""
     had, added = getattr(whole, path[0]), getattr(more, path[0])
     if not added:
         return
@@ -151,5 +151,5 @@ def _join(whole: Message, more: Message, path: tuple[str, ...]) -> None:
 
 
 def _key(entry: Message) -> object:
-    """Return the first field of an answer's entry, which names what the entry is about."""
+    """Return the first field of a response's entry, which identifies the entry."""
     return getattr(entry, entry.fields[0].name)

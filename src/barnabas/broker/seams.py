@@ -1,4 +1,4 @@
-"""The seams between a broker and the machine that it runs on; the simulator has its own.
+"""The seams between a broker and the machine that it runs on; the simulator replaces them.
 
 The metadata store is the fourth seam and is passed separately, because brokers share it.
 """
@@ -23,26 +23,26 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # exists only on Linux
 
 
 def _nothing() -> None:
-    """Do nothing: in a shared process, the collector is not the broker's business."""
+    """Do nothing: in a shared process, the broker must not configure the garbage collector."""
 
 
 class Seams(NamedTuple):
-    """A broker's machine. Connections are opened through the event loop that runs the broker."""
+    """The machine that a broker runs on. Connections are opened through the broker's event loop."""
 
     clock: Clock
     random: Random
     files: Files
     bind: Callable[[Listener, int], list[socket.socket]]
-    """Returns listening sockets for (listener, backlog): see `listeners.bind`."""
+    """Returns listening sockets for a listener and a backlog: see `listeners.bind`."""
     boot_id: Callable[[], bytes]
-    """Identifies this boot of the machine; empty if the system does not say."""
+    """Identifies this boot of the machine; empty if unknown."""
     threads: Callable[[], DiskThreads] = new_disk_threads
-    """The threads in which one broker's calls wait for the disk."""
+    """The threads for blocking disk I/O of one broker."""
     cleans_inline: bool = False
-    """Compact logs in this process, if there can be no other (`log_cleaner`)."""
+    """True if logs must be compacted in this process, without a child process (`log_cleaner`)."""
     descriptors: Callable[[], Descriptors] = of_this_process
     journals: JournalDisk = OS_DISK
-    """Keeps the metadata of a broker on its own: `files`, in the form that `cluster` knows."""
+    """Stores the metadata of a standalone broker: `files`, adapted for `cluster`."""
     pulse: Callable[..., DiskPulse] = DiskPulse
     """Watches for a hanging disk."""
     memory_bytes: Callable[[], int] = of_this_machine
@@ -51,14 +51,14 @@ class Seams(NamedTuple):
 
 
 def system_seams() -> Seams:
-    """Return the machine that this process runs on."""
+    """Return the seams of the real machine."""
     return Seams(SystemClock(), SystemRandom(), OsFiles(), bind, _boot_id)
 
 
 def interposed_seams(files: OsFiles | None = None) -> Seams:
-    """Return this process's seams, with a disk and a clock that a test can disturb in use.
+    """Return the real seams, with a disk and a clock that a test can disturb at run time.
 
-    `files` is the disk; None: the real disk.
+    `files` is the disk; None means the real disk.
     """
     from barnabas.broker.runtime.interposed_clock import InterposedClock
     from barnabas.broker.runtime.interposed_files import InterposedFiles
@@ -72,5 +72,5 @@ def _boot_id() -> bytes:
     try:
         return OsFiles().read(_BOOT_ID)
     except OSError:
-        # Not Linux, or not readable: the boot stays unknown.
+        # On other systems than Linux, or if the file is unreadable, the boot id is unknown.
         return b""

@@ -1,11 +1,11 @@
-"""Starts and stops a broker; `parts` says what it consists of.
+"""Starts and stops a broker, which consists of the parts in `parts`.
 
     bind sockets -> open logs (recover) -> open the metadata store -> register, be elected or not
         -> LeaderAndIsr / UpdateMetadata create replicas and the image -> serve
 
-A stop goes backwards. Binding comes first, so that a taken port costs nothing. A broker on its own
-accepts last, so that no client is answered before the answer is known. A broker in a cluster
-accepts before it registers, because the controller may be another broker and has to reach it.
+Stopping runs backwards. Binding comes first, so that a port already in use fails early. A
+standalone broker accepts connections last, when it can answer every request. A broker in a cluster
+accepts them before it registers, because the controller may be another broker and has to reach it.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class Server:
     ) -> None:
         """Create a broker, which `start` then starts.
 
-        `store` is shared with other brokers, and closed when this broker stops. Without it the
-        broker uses the ZooKeeper in its configuration, or its own store if none is configured.
-        `first_users` has passwords by user: a user without such a credential in the store gets it
-        before any client authenticates.
+        `store` is the metadata store; other brokers can share it, and it is closed when this broker
+        stops. Without `store`, the broker uses the ZooKeeper in its configuration, or an embedded
+        store if none is configured. `first_users` maps users to passwords; credentials missing from
+        the store are created before any client authenticates.
         """
-        writes_isrs(config.str(INTER_BROKER_VERSION))  # refuses an invalid version
+        writes_isrs(config.str(INTER_BROKER_VERSION))  # rejects an invalid version
         self.config = config
         self._seams = seams or system_seams()
         self.clock = WatchedClock(self._seams.clock)
@@ -101,7 +101,7 @@ class Server:
         self._process_metrics: ProcessMetrics | None = None
         self._parts: Parts | None = None
         self._unready = "loading logs"
-        self._is_dynamic = False  # the tree's settings apply and are followed
+        self._is_dynamic = False  # the dynamic configs apply and are watched
         self._whole: asyncio.Task[None] | None = None
         self._pulse: DiskPulse | None = None
         self.is_hung = False
@@ -131,14 +131,17 @@ class Server:
     # --- start -----------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start; returns when the broker serves. Raises ConfigError or OSError, holding nothing."""
+        """Start the broker; return once it serves requests. Raises ConfigError or OSError after
+        releasing everything.
+        """
         self.failure = asyncio.get_running_loop().create_future()
         try:
             self._bind()
             await self._bind_metrics()
-            # Before the logs are opened: after a clock jump nothing is removed by age.
+            # Check the clock before opening the logs: after a jump, nothing is removed by age.
             self.clock.begin(read_seen_ms(self._seams.files, self.log_dirs))
-            # With the broker's own settings, until LeaderAndIsr brings the topics' settings.
+            # Open the logs with the broker's defaults; LeaderAndIsr applies the topic configs
+            # later.
             now_ms = self.clock.earliest_wall_ms()
             self._logs.begin(self.log_dirs, self.config.log_config(), now_ms, self._loading)
             self._note_time()
@@ -161,21 +164,22 @@ class Server:
                 self._serve()
             self._unready = ""
         except BaseException:
-            # Everything opened is closed, in the order of a stop: a start that fails holds no port.
+            # Close everything that was opened, in the order of a stop, so that a failed start
+            # keeps no port.
             await self.stop()
             raise
 
     def stop_loading(self) -> None:
         """Make `start` raise LoadingStopped if it is still loading logs.
 
-        A signal handler may call this; Python runs the handler in the middle of the loading.
+        A signal handler can call this; Python runs it in the middle of loading.
         """
         self._loading.is_stopped = True
 
     def _bind(self) -> None:
         backlog = self.config.int("socket.listen.backlog.size")
         for listener in configured_listeners(self.config):
-            # A keystore's password may be known only when the store is open.
+            # A keystore password may be in the metadata store.
             tls = None if self._has_secrets else self._tls_of(listener, self.config)
             for sock in self._seams.bind(listener, backlog):
                 for option, size in socket_options(self.config):
@@ -186,13 +190,13 @@ class Server:
 
     @property
     def _has_secrets(self) -> bool:
-        """True if the dynamic configs may contain passwords."""
+        """True if the dynamic configs can contain passwords."""
         return self.config.is_set("password.encoder.secret")
 
     async def _with_secrets(self, store: MetadataStore) -> BrokerConfig:
-        """Return the configuration with the store's settings, if listeners may depend on them.
+        """Return the configuration including dynamic configs, if listeners can depend on them.
 
-        The TLS of such listeners is created only then.
+        The TLS contexts of these listeners are created after this.
         """
         if not self._has_secrets:
             return self.config
@@ -208,7 +212,7 @@ class Server:
     def _tls_of(self, listener: Listener, config: BrokerConfig) -> ServerTls | None:
         if not listener.protocol.uses_tls:
             return None
-        # Imported here, so that a broker without TLS loads nothing for it.
+        # Imported here, so that a broker without TLS does not load it.
         from barnabas.broker.security.server_tls import ServerTls
 
         is_inter_broker = listener.name == inter_broker_listener(config)[0]
@@ -217,7 +221,7 @@ class Server:
     async def _bind_metrics(self) -> None:
         port = self.config.int("barnabas.metrics.port")
         if port:
-            # Imported here, so that a broker without metrics loads nothing for them.
+            # Imported here, so that a broker without metrics does not load it.
             from barnabas.broker.metrics.process_metrics import ProcessMetrics
             from barnabas.net.metrics_listener import MetricsListener
             from barnabas.net.metrics_page import page
@@ -236,7 +240,7 @@ class Server:
             self._process_metrics.stop()
 
     def unready(self) -> str:
-        """Return why this broker does not serve clients now; empty if it does."""
+        """Return why this broker cannot serve clients now; empty if it can."""
         if self.failure is not None and self.failure.done():
             return self.failure.result()
         if not self._unready and not self.parts.control.controller.is_registered:
@@ -249,17 +253,17 @@ class Server:
     async def _open_store(self) -> MetadataStore:
         if not self._view.has_peers:
             return await self._open_embedded_store()
-        # Imported here, so that a broker on its own loads nothing of ZooKeeper's client.
+        # Imported here, so that a standalone broker does not load the ZooKeeper client.
         from barnabas.cluster.zookeeper import ZooKeeperStore
         from barnabas.cluster.zookeeper_settings import settings_from
 
         return await ZooKeeperStore.open(settings_from(self.config))
 
     async def _open_authorizer(self, store: MetadataStore) -> Authorizer:
-        """Return the configured authorizer, with its rules read.
+        """Return the configured authorizer, with its ACLs loaded.
 
-        Raises ConfigError, or MetadataError or CorruptData if the rules cannot be read completely:
-        without them no client is served.
+        Raises ConfigError, or MetadataError or CorruptData if not all ACLs can be read; no client
+        may be served without them.
         """
         name = "authorizer.class.name"
         if not (self.config.is_set(name) and self.config.str(name)):
@@ -271,8 +275,8 @@ class Server:
         return authorizer
 
     def _watch_disks(self, store: MetadataStore) -> None:
-        """Watch for a hanging disk, which the session would outlast."""
-        from barnabas.cluster.remote_store import RemoteStore  # of no use to a broker on its own
+        """Watch for a hanging disk, which would not end the ZooKeeper session by itself."""
+        from barnabas.cluster.remote_store import RemoteStore  # of no use to a standalone broker
 
         if isinstance(store, RemoteStore):
             self._pulse = self._seams.pulse(
@@ -286,10 +290,10 @@ class Server:
     def _disk_hangs(
         self, store: RemoteStore, loop: asyncio.AbstractEventLoop, directory: Path
     ) -> None:
-        """Give up the session, then stop; called in another thread.
+        """Close the ZooKeeper session, then stop; called in another thread.
 
-        The loop itself may be waiting for that disk, and the log file may be on it, so the session
-        comes first.
+        The event loop may be waiting for that disk, and the log file may be on it, so close the
+        session first.
         """
         self.is_hung = True
         store.give_up()
@@ -300,7 +304,7 @@ class Server:
             "over its partitions; repair the disk and restart the broker"
         )
         _log.critical("%s", reason)
-        with suppress(RuntimeError):  # the loop is closed
+        with suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(self._fail, reason)
 
     def _fail(self, reason: str) -> None:
@@ -308,14 +312,15 @@ class Server:
             self.failure.set_result(reason)
 
     async def _open_embedded_store(self) -> EmbeddedStore:
-        """Open the store, of which each usable log directory has a copy."""
+        """Open the embedded metadata store, which has a copy in each usable log directory."""
         directories = self._logs.directories.online
         store = EmbeddedStore.open(*directories, disk=self._seams.journals)
         cluster_id = self._logs.directories.cluster_id
         if store.was_new and cluster_id is not None:
             await store.close()
-            # As in Kafka, an empty tree counts as another cluster's (InconsistentClusterId):
-            # otherwise the logs would be unknown, and topics of their names could be created again.
+            # Like Kafka (InconsistentClusterId), treat an empty tree as another cluster's.
+            # Otherwise all logs would be stray, and topics with the same names could be created
+            # again.
             raise ConfigError(
                 f"the logs in {', '.join(map(str, directories))} belong to cluster {cluster_id}, "
                 f"but its metadata is missing: no log directory has a non-empty {JOURNAL_NAME}. "
@@ -356,18 +361,20 @@ class Server:
         may_have_lost = await self._may_have_lost(parts)
         broker = self._registration(parts.network.endpoints, may_have_lost)
         if view.has_peers:
-            # The controller may send something before `start` returns.
+            # The controller can send requests before `start` returns.
             assert self._store is not None
             cluster_id = await ensure_base(
                 self._store, self._logs.directories.cluster_id, self._seams.random
             )
             view.update(view.image._replace(cluster_id=cluster_id))
-        # Settings are read completely after the registration; earlier changes need no processing.
+        # All settings are read after registration, so earlier change notifications can be
+        # skipped.
         await parts.network.dynamic_config.skip_past_changes()
         self._logs.directories.set_cluster_id(
             await parts.control.controller.start(broker, self._logs.directories.cluster_id)
         )
-        # The controller's first requests have arrived: from here on, answers to clients are valid.
+        # The controller's first requests have arrived, so from here on this broker can serve
+        # clients.
         await view.until(self._is_registered_in)
         unknown = self._logs.unknown_to(parts.control.controller.known_partitions)
         if not view.has_peers:
@@ -384,9 +391,9 @@ class Server:
         return BrokerImage(self.broker_id, endpoints, rack, epoch=0, may_have_lost=may_have_lost)
 
     async def _may_have_lost(self, parts: Parts) -> bool:
-        """Return whether these logs may lack records that others rely on (KIP-966).
+        """Return whether these logs may lack records after an unclean shutdown (KIP-966).
 
-        This holds until each of their partitions has a leader that was elected with that knowledge.
+        This is true until each of the partitions has a leader that was elected with that knowledge.
         """
         if not self._view.has_peers:
             return False
@@ -405,14 +412,14 @@ class Server:
         await parts.control.controller.withdraw_loss_warning()
 
     def _is_registered_in(self, image: ClusterImage) -> bool:
-        """Return whether the controller has seen and sent this registration.
+        """Return whether the controller has processed this registration.
 
-        Requests for an earlier registration were refused; on the wire, brokers have no epoch.
+        Metadata for an earlier registration was rejected; UpdateMetadata has no broker epochs.
         """
         return self.broker_id in image.brokers
 
     async def knows_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Return when all of these brokers are in this broker's view of the cluster."""
+        """Wait until this broker knows all of these brokers."""
         for broker_id in broker_ids:
             await self._view.until(partial(_has_broker, broker_id))
 
@@ -432,14 +439,15 @@ class Server:
     # --- stop ------------------------------------------------------------------------------------
 
     async def ends_with_all(self) -> None:
-        """Prepare for stopping all brokers: leaderships stay, and lost brokers are not logged."""
+        """Prepare for stopping all brokers: do not move leaderships or log lost brokers."""
         self._view.is_cluster_stopping = True
         await self.parts.control.controller.stop()
 
     async def stop(self, *, gives_away: bool = True) -> None:
-        """Stop cleanly: the next start needs no recovery. Safe after a start that failed.
+        """Stop cleanly, so that the next start needs no recovery. This is safe after a failed
+        start.
 
-        With `gives_away` other brokers first take over leadership from this broker.
+        With `gives_away`, other brokers take over this broker's leaderships first.
         """
         self._unready = "the broker is shutting down"
         parts = self._parts
@@ -455,7 +463,7 @@ class Server:
             await self._stop_serving(parts)
         for _, sock, _ in self._bound:
             sock.close()
-        await asyncio.sleep(0)  # lets the connections close before the logs do
+        await asyncio.sleep(0)  # let connections close before the logs
         if parts is not None:
             await self._leave_cluster(parts)
         try:
@@ -468,21 +476,21 @@ class Server:
     async def abandon(self) -> None:
         """Stop like a killed process.
 
-        Nothing is handed over, checkpointed or marked clean, and no request in progress is
-        answered. Written data stays, and the next start recovers.
+        No leadership is moved, nothing is checkpointed or marked clean, and no request in progress
+        is answered. Written data stays, and the next start runs recovery.
         """
         parts = self.parts
         self._close_metrics()
         await self._stop_serving(parts)
         await asyncio.sleep(0)
         await self._leave_cluster(parts)
-        # Without a clean shutdown marker: the next start recovers, as after a kill.
+        # Write no clean shutdown marker: the next start runs recovery, as after a kill.
         self._logs.release()
         parts.partitions.threads.close()
         await self._close_store()
 
     async def _close_store(self) -> None:
-        if self._pulse is not None:  # not every start gets far enough to leave a cluster
+        if self._pulse is not None:  # a failed start may not have joined a cluster
             self._pulse.stop()
         if self._authorizer.acls is not None:
             await self._authorizer.acls.close()
@@ -520,7 +528,7 @@ class Server:
         await parts.partitions.role_changes.deferred.close()
 
     def _close_logs(self, parts: Parts | None) -> None:
-        """Leave every directory clean if possible; then raise the first error."""
+        """Shut down every log directory cleanly if possible; then raise the first error."""
         if parts is not None:
             try:
                 self._logs.checkpoint_high_watermarks(parts.partitions.replicas.high_watermarks())
@@ -534,10 +542,12 @@ class Server:
         self._logs.close()
 
     def _warn_of_readers(self) -> None:
-        """Warn of log directories that others can read: they hold records and password hashes."""
+        """Warn of log directories that other users can read: they hold records and password
+        hashes.
+        """
         for directory in self._logs.directories.online:
             bits = 0
-            with suppress(OSError):  # a failing disk is noticed elsewhere
+            with suppress(OSError):  # failed disks are detected elsewhere
                 bits = self._seams.files.permissions(directory)
             if bits & 0o077:
                 _log.warning(
@@ -549,10 +559,10 @@ class Server:
                 )
 
     def _note_time(self) -> None:
-        """Store the time that the next start compares its clock with."""
+        """Store the time, for the clock check at the next start."""
         wall_ms = self.clock.trusted_wall_ms()
         if wall_ms is not None:
-            # A failing disk is noticed elsewhere.
+            # Failed disks are detected elsewhere.
             with suppress(OSError):
                 write_seen_ms(self._seams.files, self._logs.directories.online, wall_ms)
 

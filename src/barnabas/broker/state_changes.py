@@ -1,4 +1,4 @@
-"""Log lines about leaders, ISRs and reassignments, in the words of Kafka 3.9. Pure.
+"""Formats log lines about leaders, ISRs and reassignments as Kafka 3.9 does.
 
     [Broker id=1] Leader t-0 with topic id Some(...) starts at leader epoch 4 from offset 10 ...
     [Broker id=2] Follower t-0 starts at leader epoch 4 from offset 10 ... Current leader is 1. ...
@@ -6,7 +6,7 @@
     [Partition t-0 broker=1] ISR updated to 1,2 and version updated to 7
     [Controller id=1] Updating assignment of partition t-0 from 1,2 to 3,2 ...
 
-Each partition has its own line, but many partitions in one request share a line.
+Each partition gets its own line, unless a request has many partitions.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_LINES = 10
-"""If one request has more partitions than this, they share a line."""
+"""Partitions share a line if a request has more than this."""
 _NAMED = 3
 
 
 class RoleChange(NamedTuple):
-    """A replica that leads or follows in a new leader epoch, with its previous state."""
+    """A replica that becomes leader or follower in a new leader epoch, with its previous state."""
 
     partition: Partition
     image: PartitionImage
@@ -40,7 +40,7 @@ class RoleChange(NamedTuple):
 
 
 def role_lines(broker_id: int, changes: Sequence[RoleChange]) -> list[str]:
-    """Return the lines about replicas here that one LeaderAndIsr has changed."""
+    """Return the lines about local replicas changed by one LeaderAndIsr."""
     lines: list[str] = []
     for role, line_of in (("leader", _leader_line), ("follower", _follower_line)):
         of_role = [each for each in changes if each.partition.is_leader == (role == "leader")]
@@ -54,7 +54,7 @@ def role_lines(broker_id: int, changes: Sequence[RoleChange]) -> list[str]:
 
 
 def shrink_lines(shrinks: Sequence[tuple[Partition, IsrProposal]]) -> list[str]:
-    """Return the lines about ISRs that leaders propose without replicas that have not kept up."""
+    """Return the lines about leaders' proposals to remove lagging replicas from ISRs."""
     count = len(shrinks)
     broker_id = shrinks[0][0].broker_id if shrinks else -1
     return _few_or_one(
@@ -66,12 +66,12 @@ def shrink_lines(shrinks: Sequence[tuple[Partition, IsrProposal]]) -> list[str]:
 
 
 def is_shrink(partition: Partition, proposal: IsrProposal) -> bool:
-    """Return whether a member is to leave the ISR."""
+    """Return whether the proposal removes a replica from the ISR."""
     return not set(partition.isr).issubset(member.broker_id for member in proposal.isr)
 
 
 def update_lines(updates: Sequence[tuple[Partition, IsrAnswer]]) -> list[str]:
-    """Return the lines about ISRs that the controller has agreed to."""
+    """Return the lines about ISR changes that the controller has accepted."""
     broker_id = updates[0][0].broker_id if updates else -1
     return _few_or_one(
         updates,
@@ -84,7 +84,7 @@ def update_lines(updates: Sequence[tuple[Partition, IsrAnswer]]) -> list[str]:
 def reassignment_lines(
     controller_id: int, steps: Sequence[tuple[TopicPartition, PartitionImage, PartitionImage]]
 ) -> list[str]:
-    """Return the lines about partitions whose replicas begin or stop moving by a decision.
+    """Return the lines about reassignments that a decision starts or ends.
 
     `steps` has each partition before and after it.
     """
@@ -117,7 +117,7 @@ def reassignment_lines(
 def _few_or_one(
     items: Sequence[T], line_of: Callable[[T], str], heading: str, short: Callable[[T], str]
 ) -> list[str]:
-    # If a thousand partitions change leader, they must not drown out the rest of the log.
+    # A thousand leader changes must not flood the log.
     if len(items) <= MOST_LINES:
         return [line_of(item) for item in items]
     named = ", ".join(short(item) for item in items[:_NAMED])

@@ -1,7 +1,7 @@
-"""The log levels of a broker's process, read and changed while it runs (KIP-412).
+"""Reads and changes the log levels of a running broker (KIP-412).
 
-Loggers are Python's, with their own names: `root`, `barnabas` and its descendants. The levels have
-Kafka's names. A change lasts until the process ends, as in Kafka.
+The loggers are Python's: `root`, `barnabas` and its descendants. The levels have Kafka's names. A
+change lasts until the process ends, as in Kafka.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEVELS: Final[Mapping[str, int]] = {
 
 
 def logger_names() -> list[str]:
-    """Return `root` and the broker's loggers that exist so far."""
+    """Return `root` and the broker's existing loggers."""
     known = logging.root.manager.loggerDict
     return [ROOT, *sorted(name for name in known if name.split(".")[0] == _OURS)]
 
@@ -45,7 +45,7 @@ def own_levels() -> dict[str, str]:
 
 
 def level_edit(changes: Sequence[Change]) -> Edit:
-    """Return the edit of the levels for IncrementalAlterConfigs, which may only SET and DELETE.
+    """Return an edit of log levels for IncrementalAlterConfigs; only SET and DELETE are valid.
 
     The edit raises InvalidConfig for an unknown logger or level, and InvalidRequest for any other
     operation or for deleting the root logger's level.
@@ -57,7 +57,8 @@ def level_edit(changes: Sequence[Change]) -> Edit:
         for name, operation, value in changes:
             if operation not in (Operation.SET, Operation.DELETE):
                 raise InvalidRequest(f"{name}: a log level can only be set (0) or deleted (1)")
-            # Python would create a logger for any name, and a mistyped name would have no effect.
+            # Python creates a logger for any name, so a mistyped name would be accepted
+            # silently.
             if name not in names:
                 raise InvalidConfig(f"Logger {name} does not exist!")
             if operation == Operation.DELETE:

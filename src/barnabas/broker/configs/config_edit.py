@@ -1,4 +1,4 @@
-"""Edits of a resource's settings, as requests to alter configs ask for them. Pure.
+"""Edits a resource's configs as AlterConfigs and IncrementalAlterConfigs request.
 
 AlterConfigs replaces all settings; IncrementalAlterConfigs sets, deletes, and, for lists, appends
 and subtracts (KIP-339). An item that a list already contains is not appended again. A list that has
@@ -16,7 +16,7 @@ from barnabas.named_tuple import NamedTuple
 
 Settings = Mapping[str, str]
 Edit = Callable[[Settings], dict[str, str]]
-"""Maps a resource's current settings to the wanted settings; raises a KafkaError."""
+"""Maps a resource's current settings to the new settings; raises a KafkaError."""
 
 
 class Operation(IntEnum):
@@ -29,7 +29,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """A change to one setting in a request; `operation` is the received code, perhaps invalid."""
+    """A requested change to one setting; `operation` is the received code, which can be invalid."""
 
     name: str
     operation: int
@@ -37,7 +37,7 @@ class Change(NamedTuple):
 
 
 def replacement(settings: Sequence[tuple[str, str | None]]) -> Edit:
-    """Return the edit for AlterConfigs: only the named settings stay."""
+    """Return the edit for AlterConfigs, which removes all settings not listed."""
     changes = [Change(name, Operation.SET, value) for name, value in settings]
     _refuse_malformed(changes)
     wanted = {change.name: change.value or "" for change in changes}
@@ -85,7 +85,7 @@ def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], C
 
 
 def _refuse_malformed(changes: Iterable[Change]) -> None:
-    """Raises an error for changes that are invalid for every resource, whatever its settings."""
+    """Raise an error for changes that are invalid regardless of the resource."""
     seen: set[str] = set()
     for name, operation, value in changes:
         if name in seen:

@@ -1,6 +1,6 @@
-"""Config resources as requests name them (a topic, a broker, all brokers), and their alteration.
+"""Alters config resources: a topic, a broker or all brokers.
 
-Shared by AlterConfigs and IncrementalAlterConfigs, which differ only in the edit.
+AlterConfigs and IncrementalAlterConfigs share this code; only their edits differ.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ResourceKind(IntEnum):
-    """Kafka's config resource types that have configs here, with their codes on the wire."""
+    """The supported config resource types, with Kafka's codes."""
 
     TOPIC = 2
     BROKER = 4
@@ -39,7 +39,9 @@ class ResourceKind(IntEnum):
 
 
 class Alteration(NamedTuple):
-    """The alteration of a resource. `edit` is built late: its errors belong to this resource."""
+    """The alteration of a resource. `edit` is built late, so that its errors are reported for this
+    resource.
+    """
 
     kind: int
     name: str
@@ -47,7 +49,7 @@ class Alteration(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The answer for one resource; on success the code is 0 and the message None."""
+    """The response for one resource; on success the code is 0 and the message None."""
 
     kind: int
     name: str
@@ -58,14 +60,14 @@ class Outcome(NamedTuple):
 async def alter_all(
     context: Context, alterations: Sequence[Alteration], validate_only: bool
 ) -> list[Outcome]:
-    """Alter the resources one after the other; an error in one does not stop the others."""
+    """Alter the resources one by one; an error in one does not affect the others."""
     times = Counter((each.kind, each.name) for each in alterations)
     outcomes = []
     async for each in in_slices(alterations):
         code, message = NONE, None
         try:
-            # As in Kafka, two alterations of one resource are both refused: neither can be the
-            # intended one.
+            # As in Kafka, reject both of two alterations of the same resource: the intended one
+            # is unknown.
             if times[each.kind, each.name] > 1:
                 raise InvalidRequest(f"{each.name!r} is listed more than once; list it once")
             await _alter(context, each, validate_only)
@@ -78,7 +80,7 @@ async def alter_all(
 async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> None:
     name, dynamic = wanted.name, context.node.dynamic_config
     if wanted.kind == ResourceKind.TOPIC:
-        # For brokers the empty name means all (KIP-226).
+        # The empty name means all brokers (KIP-226).
         if not name:
             raise InvalidRequest("a topic name is missing; there are no configs for all topics")
         if not context.is_allowed(name):
@@ -110,7 +112,7 @@ async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> N
 
 
 def check_logger_owner(name: str, broker_id: int) -> None:
-    """Raises InvalidRequest unless the logger resource belongs to this broker."""
+    """Raise InvalidRequest unless the logger resource belongs to this broker."""
     if name != str(broker_id):
         raise InvalidRequest(
             f"Unexpected broker id, expected {broker_id}, but received {name!r}: each broker has "

@@ -1,7 +1,7 @@
-"""Rules for broker settings that may change at run time, and log lines about changes.
+"""Checks which broker settings can change at run time, and logs changes.
 
-A request to change any other setting is refused; such a setting found in the metadata tree anyway
-(written by hand or by another version) is left out and logged.
+A request to change any other setting is rejected. If such a setting is in the metadata tree anyway
+(written by hand or by another version), it is logged and ignored.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 def check_change(name: str, text: str, is_for_all: bool) -> None:
-    """Raises InvalidConfig for an unknown name and InvalidRequest for a read-only setting.
+    """Raise InvalidConfig for an unknown name and InvalidRequest for a read-only setting.
 
-    Also raises InvalidConfig for a setting that promises protection that is missing (SE-6).
+    Also raises InvalidConfig for a security setting that would have no effect (SE-6).
     """
     try:
         key = key_of(name)
@@ -28,9 +28,11 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
     reason = refusal(name, is_for_all)
     if reason is not None:
         raise InvalidRequest(reason)
-    # Other settings without effect are accepted with a warning.
+    # Other inert configs are accepted with a warning.
     if key.inert:
-        from barnabas.config.security_claims import broken_promise  # few changes concern such a key
+        from barnabas.config.security_claims import (
+            broken_promise,
+        )  # rarely needed
 
         broken = broken_promise(name, text)
         if broken is not None:
@@ -38,7 +40,7 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
 
 
 def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
-    """Return those stored broker settings that cannot apply, with the reasons."""
+    """Return the stored broker settings that are unusable, with the reasons."""
     reasons = {}
     for name, text in stored.items():
         try:
@@ -50,7 +52,7 @@ def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
 
 
 def usable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
-    """Return the stored broker settings that can apply."""
+    """Return the stored broker settings that are usable."""
     reasons = unusable(stored, is_for_all)
     return {name: text for name, text in stored.items() if name not in reasons}
 
@@ -63,7 +65,7 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, st
 def in_question(
     current: Mapping[str, str], wanted: Mapping[str, str], useless: Container[str]
 ) -> dict[str, str]:
-    """Return the settings that a request answers for: all but unchanged useless settings."""
+    """Return the settings that a request must validate: all except unchanged unusable ones."""
     return {
         name: text
         for name, text in wanted.items()

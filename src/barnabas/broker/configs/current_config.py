@@ -1,4 +1,6 @@
-"""The broker's current configuration: it is read where it is used and replaced as a whole."""
+"""The broker's current configuration, which is replaced as a whole when a dynamic config
+changes.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class CurrentConfig:
-    """Can be read like a BrokerConfig; `replace` is for dynamic changes (KIP-226)."""
+    """Reads like a BrokerConfig; `replace` applies dynamic changes (KIP-226)."""
 
     __slots__ = ("_value",)
 

@@ -3,10 +3,10 @@
     request -> edit what the node holds -> check -> commit it and a change node, as one
             -> the watch on /config/changes -> read the entity again -> apply -> answer
 
-The request that changes a setting waits until this broker applies it; other brokers notice by their
-own watch. A change node names the entity to reread, never its settings, so it does not matter how
-many are read, or in which order. Each node is removed a quarter of an hour after it was seen. Work
-interrupted by the end of a session continues in the next session.
+A request that changes a setting waits until this broker applies it; other brokers are notified by
+their watches. A change node names the entity to reread but not its settings, so change nodes can be
+processed in any order or skipped. Each node is removed a quarter of an hour after it was first
+seen. Work interrupted by the end of a session continues in the next session.
 
 Invariant: the settings in the tree apply, except unusable ones: a setting that is unknown,
 read-only or out of bounds (written by hand or by another version) is logged and left out.
@@ -73,7 +73,7 @@ _log = logging.getLogger(__name__)
 
 _CHANGES_KEPT_MS = 15 * 60 * 1000
 _MOST_SKIPPED = 10_000
-_ATTEMPTS = 10  # when writing a node that others keep writing
+_ATTEMPTS = 10  # when other writers keep changing the node
 
 _LOG_LEVEL = "barnabas.log.level"
 _LEVELS = {
@@ -90,17 +90,17 @@ BrokerConfigListener = Callable[["BrokerConfig"], None]
 """Called with each new configuration of the broker."""
 
 BrokerConfigCheck = Callable[["BrokerConfig"], None]
-"""Called before a configuration is accepted; raises ConfigError to refuse it."""
+"""Called before a configuration is accepted; raises ConfigError to reject it."""
 
 
 class TopicConfigs(Protocol):
-    """Applies changed settings to the logs of the topics here."""
+    """Applies changed topic configs to the local logs."""
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None: ...
 
 
 class TopicConfigReport(Protocol):
-    """Passes changed topics to the controller on this broker while it is active."""
+    """Reports changed topics to the controller on this broker while it is active."""
 
     async def topic_config_changed(self, topic: str) -> None: ...
 
@@ -162,26 +162,30 @@ class DynamicConfig:
         self._followed: dict[str, list[EntityConfigs]] = {}  # by kind of entity
         self._checks = list(checks)
         self._seen_at_ms: dict[str, int] = {}  # change nodes by name
-        self._pending: dict[str, None] = {}  # changed entities, in order
-        self._skipped: dict[str, None] = {}  # the latest topics that were unknown when they changed
+        self._pending: dict[str, None] = {}  # changed entities, oldest first
+        self._skipped: dict[str, None] = {}  # changed topics that were unknown
         self._due = asyncio.Event()
-        self._waiting: list[asyncio.Future[None]] = []  # for the end of the round begun next
+        self._waiting: list[asyncio.Future[None]] = []  # completes at the end of the next round
         self._failure: BarnabasError | None = None
         self._pump_task: asyncio.Task[None] | None = None
 
     def follow(self, kind: str, configs: EntityConfigs) -> None:
-        """Notify `configs` of settings for a kind of entity (`users`); called before `start`."""
+        """Pass changes for a kind of entity (such as `users`) to `configs`; called before
+        `start`.
+        """
         self._followed.setdefault(kind, []).append(configs)
 
     def add_listener(self, listener: BrokerConfigListener, check: BrokerConfigCheck) -> None:
-        """Let `check` test and `listener` receive new settings; called before `start`."""
+        """Register `check` to validate and `listener` to receive new settings; called before
+        `start`.
+        """
         self._listeners.append(listener)
         self._checks.append(check)
 
     async def skip_past_changes(self) -> None:
         """Skip the changes made so far; called before the topics are loaded.
 
-        A change made while they are loaded may be newer than the topic's settings as read.
+        A change made during loading may be newer than the topic configs that were read.
         """
         now_ms = self._clock.monotonic_ms()
         for name in await children(self._store, config_changes.CHANGES):
@@ -195,7 +199,7 @@ class DynamicConfig:
         before = self._config.value
         await self._take_up_brokers()
         if self._config.value is before and (before.per_broker or before.cluster_wide):
-            self.apply(before)  # known since the listeners were created, but not to all of them
+            self.apply(before)  # already applied by some listeners, but not by all
         keepers = chain.from_iterable(self._followed.values())
         for configs in {id(each): each for each in keepers}.values():
             await configs.load()
@@ -220,8 +224,8 @@ class DynamicConfig:
     def on_topics_known(self, topics: Iterable[str]) -> None:
         """Reread topics that the controller has described.
 
-        A change that was skipped because its topic was unknown may be newer than the settings that
-        were read for the topic.
+        A change skipped because its topic was unknown may be newer than the topic configs that were
+        read.
         """
         if not self._skipped:
             return
@@ -258,8 +262,8 @@ class DynamicConfig:
     ) -> None:
         """Change the settings of this broker, or of all brokers (None); returns when they apply.
 
-        Raises InvalidRequest (a key that must not be changed this way, or a bad value),
-        InvalidConfig (an unknown key), or any error that `edit` raises.
+        Raises InvalidRequest for a read-only key or a bad value, InvalidConfig for an unknown key,
+        or any error that `edit` raises.
         """
         entity = config_changes.broker_entity(broker_id)
         is_for_all = broker_id is None
@@ -282,7 +286,7 @@ class DynamicConfig:
     async def alter_user(self, user: str, edit: Edit) -> None:
         """Change a user's credentials or quotas; returns when this broker has applied the change.
 
-        A user's settings are secrets, so errors show none of them. Raises InvalidConfig if the
+        Errors never contain a user's settings, which are secrets. Raises InvalidConfig if the
         stored settings cannot be read, or any error that `edit` raises.
         """
         entity = config_changes.entity(config_changes.USERS, encoded_user(user))
@@ -292,15 +296,15 @@ class DynamicConfig:
             raise InvalidConfig(f"the settings of user {user!r} cannot be read") from None
 
     async def alter_entity(self, entity: str, edit: Edit, *, validate_only: bool = False) -> None:
-        """Change the config of a user, client id or address; returns when it applies here.
+        """Change the config of a user, client id or address; returns once this broker applies it.
 
-        `entity` is the path below `/config`. An edit must leave unknown settings alone. Raises any
-        error that `edit` raises.
+        `entity` is the path below `/config`. An edit must keep unknown settings. Raises any error
+        that `edit` raises.
         """
         await self._alter(entity, edit, None, validate_only, is_kept_empty=False)
 
     def _check_together(self, wanted: Mapping[str, str], is_for_all: bool) -> None:
-        """Raises ConfigError if the settings are invalid for the broker or one of its topics."""
+        """Raise ConfigError if the settings are invalid for the broker or one of its topics."""
         now = self._config.value
         if is_for_all:
             after = now.with_dynamic(now.per_broker, wanted)
@@ -312,7 +316,7 @@ class DynamicConfig:
             try:
                 after.check_topic(topic.config)
             except ConfigError:
-                if not topic_keys.unusable(topic.config):  # otherwise the topic was already invalid
+                if not topic_keys.unusable(topic.config):  # otherwise it was already invalid
                     raise
 
     async def _alter(
@@ -324,17 +328,16 @@ class DynamicConfig:
         *,
         is_kept_empty: bool = True,
     ) -> dict[str, str]:
-        """Write the entity's settings as edited by `decide`, on condition that the node `guard`
-        exists.
+        """Write the entity's settings as edited by `decide`, provided that the node `guard` exists.
 
-        With `is_kept_empty` the node stays when no setting is left. Returns the new settings; none
-        if they were only validated.
+        With `is_kept_empty`, the node is kept when no setting is left. Returns the new settings, or
+        nothing if they were only validated.
         """
         path = config_changes.config_path(entity)
         for _ in range(_ATTEMPTS):
             operations: list[Operation] = []
-            # The configs of a topic that is deleted meanwhile must not be left behind for the next
-            # topic with its name.
+            # If the topic is deleted meanwhile, its configs must not remain for the next topic
+            # of that name.
             if guard is not None:
                 guarded = await self._read(guard)
                 if guarded is None:
@@ -363,7 +366,7 @@ class DynamicConfig:
             try:
                 await self._store.commit(operations)
             except (BadVersion, NodeExists, NoNode, NotEmpty):
-                continue  # another writer was faster: edit what it wrote
+                continue  # another writer was faster; retry with its settings
             except MetadataError as error:
                 raise UnknownServerError(f"the metadata store does not answer: {error}") from error
             await self._whole_round()
@@ -389,8 +392,7 @@ class DynamicConfig:
             try:
                 await self._round()
             except Exception as failure:
-                # Whatever the error is, waiting requests must fail and the next change must be
-                # applied.
+                # On any error, fail the waiting requests and go on with the next change.
                 _log_failure(failure)
                 error = UnknownServerError(f"the change was stored but not applied: {failure}")
             served, self._waiting = self._waiting[:came_before], self._waiting[came_before:]
@@ -398,7 +400,7 @@ class DynamicConfig:
             await self._has_session()
 
     async def _has_session(self) -> None:
-        """If this session has ended, wait for the next; the new session begins with a round."""
+        """If the session has ended, wait for the next, which starts with a round."""
         is_over = False
         while self._store.session_state is SessionState.EXPIRED:
             is_over = True
@@ -412,7 +414,9 @@ class DynamicConfig:
             self._due.set()
 
     async def _whole_round(self) -> None:
-        """Wait for a round that began after this call: it applies everything committed before."""
+        """Wait for a round that starts after this call, which applies everything committed
+        before.
+        """
         if self._failure is not None:
             raise self._failure
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -422,12 +426,12 @@ class DynamicConfig:
 
     async def _round(self) -> None:
         self._due.clear()
-        # Watch before reading: a change in between then triggers another round.
+        # Watch before reading, so that a change in between triggers another round.
         self._store.watch(config_changes.CHANGES, self._due.set)
         now_ms = self._clock.monotonic_ms()
         names = await children(self._store, config_changes.CHANGES)
         for name in names:
-            # Sequential names are never reused, so a node that was seen once needs no second look.
+            # Sequential names are never reused, so each node has to be read only once.
             if name not in self._seen_at_ms:
                 entity = await self._entity_of(f"{config_changes.CHANGES}/{name}")
                 self._seen_at_ms[name] = now_ms
@@ -465,8 +469,8 @@ class DynamicConfig:
 
     async def _take_up_topic(self, topic: str) -> None:
         if topic not in self._view.image.topics:
-            # The topic is deleted, or so new that it arrives with its settings; but a controller on
-            # this broker may have read them before this change and not have sent the topic yet.
+            # The topic was deleted, or is so new that LeaderAndIsr will bring its configs. But a
+            # controller on this broker may have read older configs and not have sent them yet.
             await self._report(topic)
             if topic not in self._view.image.topics:
                 self._skip(topic)
@@ -476,8 +480,7 @@ class DynamicConfig:
         image = self._view.image
         known = image.topics.get(topic)
         if known is not None:
-            # LeaderAndIsr for a partition that arrives here later does not carry the topic's
-            # configs.
+            # LeaderAndIsr for another partition of the topic may not include the topic configs.
             topics = {**image.topics, topic: known._replace(config=overrides)}
             self._view.update(image._replace(topics=MappingProxyType(topics)))
         self._logs.update_topic_config(topic, overrides)
@@ -490,7 +493,7 @@ class DynamicConfig:
             del self._skipped[next(iter(self._skipped))]
 
     async def _report(self, topic: str) -> None:
-        # The controller may resign meanwhile: the next term begins by reading all settings.
+        # If the controller resigns meanwhile, the next term reads all settings anyway.
         with suppress(NotController):
             await self._controller.topic_config_changed(topic)
 
@@ -503,12 +506,11 @@ class DynamicConfig:
         per_broker = await self._load(self._view.broker_id)
         cluster_wide = await self._load(None)
         before = self._config.value
-        # A change node may appear again, or describe a change that this broker has already read.
+        # This broker may already have read the settings that the change node refers to.
         if (per_broker, cluster_wide) == (before.per_broker, before.cluster_wide):
             return
         try:
-            # Each setting is valid by itself, but together with the properties file they may not
-            # be.
+            # Each setting is valid, but the combination with the properties file may not be.
             after = before.with_dynamic(per_broker, cluster_wide)
         except ConfigError as error:
             _log.error("ignoring the changed configs of this broker: %s", error)
@@ -517,7 +519,7 @@ class DynamicConfig:
         self.apply(after)
 
     def apply(self, config: BrokerConfig) -> None:
-        """Replace the broker's configuration and notify the listeners that use a part of it."""
+        """Replace the broker's configuration and notify the listeners."""
         self._config.replace(config)
         for listener in self._listeners:
             listener(config)
@@ -549,7 +551,7 @@ class DynamicConfig:
 
 
 def apply_log_level(config: BrokerConfig) -> None:
-    """Apply `barnabas.log.level`; if it is unset, the program around the broker decides."""
+    """Apply `barnabas.log.level`; if it is not set, leave the level to the embedding program."""
     level = _LEVELS[config.str(_LOG_LEVEL)] if config.is_set(_LOG_LEVEL) else logging.NOTSET
     logging.getLogger("barnabas").setLevel(level)
 

@@ -8,8 +8,9 @@ Every place that sets a value is listed as a synonym, strongest first (KIP-226):
     the properties file         the same
     the defaults                the same
 
-As in Kafka, the list begins where the key's first name occurs, and earlier entries do not count as
-the source: a `retention.ms` that comes from `log.retention.hours` is shown as a default.
+As in Kafka, the list starts with the first entry under the key's primary name, and earlier entries
+do not count as the source: a `retention.ms` that comes from `log.retention.hours` is shown as a
+default.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Source(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """One place that sets a value; the text is None for a secret."""
+    """A place where a value is set; the text is None for a secret."""
 
     name: str
     value: str | None
@@ -70,11 +71,11 @@ def topic_configs(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Ef
 
 
 def broker_configs(config: BrokerConfig) -> list[Effective]:
-    """Return every config of this broker, and any other names that are set for it."""
-    from barnabas.config.inert_keys import INTERNAL_KEYS  # few starts need that table
+    """Return every config of this broker, including settings that are not in the table."""
+    from barnabas.config.inert_keys import INTERNAL_KEYS  # most brokers never need that table
 
     names = [name for name in BROKER_KEYS if name not in INTERNAL_KEYS or config.is_set(name)]
-    # Settings of single listeners, plug-ins and throttles: their names have no row in the table.
+    # Settings of individual listeners, plug-ins and throttles are not in the table.
     names += [name for name in config.set_names() if name not in BROKER_KEYS]
     effective = []
     for name in names:
@@ -100,7 +101,7 @@ def cluster_configs(config: BrokerConfig) -> list[Effective]:
 
 
 def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> list[Synonym]:
-    """Return every place that sets this broker key or an equivalent key."""
+    """Return every place where this broker key or an equivalent key is set."""
     names = _names_of(name)
     found = [
         Synonym(each, None if is_sensitive else texts[each], source)
@@ -117,7 +118,7 @@ def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> list[Synon
         if key is not None and key.default is not None:
             text = None if is_sensitive else key.text(key.default)
             found.append(Synonym(each, text, Source.DEFAULT))
-    # As in Kafka, entries under another name before the first entry under this name are left out.
+    # As in Kafka, entries under another name before the first entry under this name are omitted.
     return list(dropwhile(lambda synonym: synonym.name != name, found))
 
 
@@ -133,5 +134,6 @@ def _source(synonyms: list[Synonym]) -> Source:
 
 
 def _is_read_only(name: str) -> bool:
-    # As Kafka reports it, although the settings of one listener can be changed.
+    # Like Kafka, report it as read-only, although the settings of a single listener can be
+    # changed.
     return name not in BROKER_KEYS or scope_of(name) is Scope.READ_ONLY

@@ -1,8 +1,8 @@
-"""Nodes for users, client ids and addresses below `/config`, written with their parents.
+"""Writes the nodes of users, client ids and addresses below `/config`, including their parents.
 
-Like Kafka, this removes an emptied node without children; with a user's last client it removes the
-user's `clients` node, and then the user's node if that holds no configs. Other configs in the same
-node stay (a user's credentials share the node with the user's quotas).
+Like Kafka, this removes an empty node without children. With a user's last client, it removes the
+user's `clients` node, and the user's node if that is empty. Other configs in the same node are
+kept: a user's credentials and quotas share a node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def write_operations(
         return [*await _creations_above(store, entity), Create(path, data)]
     if node is None:
         return []
-    # The user's clients may have configs, so the node above them has to stay.
+    # The user's clients may have configs, so keep the parent node.
     if node.children:
         return [Set(path, layout.encode_config({}), node.version)]
     return [Delete(path, node.version), *await _deletions_above(store, entity)]
@@ -50,7 +50,7 @@ async def _creations_above(store: MetadataStore, entity: str) -> list[Operation]
 async def _deletions_above(store: MetadataStore, entity: str) -> list[Operation]:
     """Return the operations that delete parent nodes left without children.
 
-    The nodes for kinds of entities stay.
+    The nodes for the entity types are kept.
     """
     operations: list[Operation] = []
     below, above = entity, entity.rpartition("/")[0]

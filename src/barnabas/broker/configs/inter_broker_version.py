@@ -16,7 +16,8 @@ NAME: Final = "inter.broker.protocol.version"
 _FORM: Final = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*(?:-IV(\d+))?")
 _LAST: Final = 1_000
 _ALTER_PARTITION: Final = (2, 7, 2)
-"""2.7-IV2: from this version on, leaders ask the controller, which alone writes (KIP-497)."""
+"""2.7-IV2: from this version on, only the controller writes ISRs, on request of leaders (KIP-497).
+"""
 
 
 def writes_isrs(version: str) -> bool:
@@ -28,6 +29,6 @@ def writes_isrs(version: str) -> bool:
     if found is None:
         raise ConfigError(f"{NAME}={version}: expected a version of Kafka, such as 3.9 or 2.6-IV0")
     major, minor, step = found.groups()
-    # A broker of 2.6 does not know AlterPartition, so during a rolling upgrade leaders write the
+    # Kafka 2.6 does not support AlterPartition, so during a rolling upgrade leaders write the
     # nodes themselves.
     return (int(major), int(minor), _LAST if step is None else int(step)) < _ALTER_PARTITION

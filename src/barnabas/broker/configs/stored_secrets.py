@@ -1,4 +1,4 @@
-"""Secrets among a broker's dynamic configs: encrypted in the metadata tree, plain only in memory.
+"""Encrypts secrets in a broker's dynamic configs; they are plain text only in memory.
 
     request -> plain settings -> check -> seal -> /config/brokers/<id>
     /config/brokers/<id> -> open -> plain settings -> apply
@@ -30,14 +30,14 @@ _OLD_SECRET: Final = "password.encoder.old.secret"
 
 
 class Opened(NamedTuple):
-    """A node's settings: the readable ones, and the reasons why the others cannot be read."""
+    """A node's readable settings, and the reasons why the others cannot be read."""
 
     settings: dict[str, str]
     unreadable: dict[str, str]
 
 
 class StoredSecrets:
-    """Seals and opens the secrets of one broker; loads no cryptography if there are no secrets."""
+    """Encrypts and decrypts the secrets of one broker; loads no cryptography if there are none."""
 
     __slots__ = ("_encoder", "_old")
 
@@ -62,8 +62,8 @@ class StoredSecrets:
     def seal(
         self, wanted: Mapping[str, str], current: Mapping[str, str], stored: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return the settings in their stored form; unchanged secrets from `current` are not
-        resealed.
+        """Return the settings in their stored form; secrets unchanged from `current` are not
+        encrypted again.
 
         Raises InvalidConfig, as Kafka does, if there is a secret but no encoder password.
         """
@@ -71,7 +71,7 @@ class StoredSecrets:
         for name, text in wanted.items():
             if not is_dynamic_password(name):
                 settings[name] = text
-            # If it were encrypted again, it would have another salt and look changed.
+            # With a new salt, the secret would look changed.
             elif current.get(name) == text and name in stored:
                 settings[name] = stored[name]
             else:
@@ -89,7 +89,7 @@ class StoredSecrets:
             try:
                 stored = layout.decode_config(path, node.data)
             except CorruptData:
-                return  # reported by those that need it
+                return  # reported by the code that needs the secret
             renewed = {name: self._renew_text(name, text) for name, text in stored.items()}
             if renewed == stored:
                 return
@@ -106,7 +106,7 @@ class StoredSecrets:
         try:
             password = self._old.decode(text)
         except ValueError:
-            return text  # with the new password; the old one may still be set at a later start
+            return text  # with the new password; the old password may still be set at a later start
         return self._encoder_or_error().encode(password)
 
     def _encoder_or_error(self) -> PasswordEncoder:
@@ -121,7 +121,8 @@ async def with_stored_settings(
     """Return the configuration with this broker's stored settings, before its listeners are
     created.
 
-    A keystore's password may be stored only there. Unusable settings are left out and logged later.
+    A keystore password may be stored only there. Unusable settings are ignored here and logged
+    later.
     """
     from barnabas.broker.configs.config_rules import usable
 
@@ -142,11 +143,11 @@ async def with_stored_settings(
 
 
 def _encoder(config: BrokerConfig, setting: str) -> PasswordEncoder | None:
-    # Only a setting that is present is looked up: its table is long, and loaded when needed.
+    # The table is large, so load it only if a setting is present.
     secret = config.str(setting) if config.is_set(setting) else ""
     if not secret:
         return None
-    # Imported here, so that a broker without such a secret loads nothing for it.
+    # Imported here, so that a broker without stored secrets does not load it.
     from barnabas.security.password_encoder import Encryption, PasswordEncoder
 
     default = Encryption()

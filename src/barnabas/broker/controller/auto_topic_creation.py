@@ -1,9 +1,9 @@
-"""Automatic creation of topics that a client asks for and that do not exist yet (TP-6).
+"""Creates topics automatically when a client asks for topics that do not exist (TP-6).
 
-It depends on `auto.create.topics.enable` and uses `num.partitions` and
-`default.replication.factor`. All missing topics of a request are created together and counted
-towards the client's quota of changes. Internal topics are created by their coordinators instead:
-see `broker.coordinator.internal_topics`.
+It applies if `auto.create.topics.enable` is true, and uses `num.partitions` and
+`default.replication.factor`. All missing topics of a request are created together and charged to
+the client's controller mutation quota. Coordinators create the internal topics: see
+`broker.coordinator.internal_topics`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 if TYPE_CHECKING:
     from barnabas.broker.context import Context
 
-_CREATION_MS = 5000  # how long a request for metadata waits for topics on a slow disk
+_CREATION_MS = 5000  # how long a Metadata request waits for topics on a slow disk
 
 Failures = dict[str, KafkaError]
 
@@ -39,7 +39,7 @@ def is_enabled(context: Context) -> bool:
 
 
 def is_missing(context: Context, name: str) -> bool:
-    """Return whether the topic does not exist and the client may know that."""
+    """Return whether the topic does not exist and the client is authorized to know."""
     return (
         name not in context.node.image.topics
         and name not in INTERNAL_TOPICS
@@ -48,11 +48,13 @@ def is_missing(context: Context, name: str) -> bool:
 
 
 async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
-    """Create the topics that the client may create; returns the reason for each that is missing."""
+    """Create the topics that the client is authorized to create; return the error for each
+    failure.
+    """
     failures: Failures = {}
     allowed = []
     for name in missing:
-        # SE-1: the right to create any topic, or this topic.
+        # SE-1: CREATE on the cluster or on this topic.
         if _may_create(context, name):
             allowed.append(name)
         else:
@@ -62,7 +64,7 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
     replication_factor = config.int("default.replication.factor")
     try:
         check_new_partitions(len(allowed) * partitions)
-    except PolicyViolation as error:  # for all of them together, as in CreateTopics
+    except PolicyViolation as error:  # for all topics together, as in CreateTopics
         return failures | dict.fromkeys(allowed, error.with_traceback(None))
     new = [NewTopic(name, partitions, replication_factor) for name in allowed]
     try:
@@ -70,16 +72,15 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
     except NotController:
         return failures | dict.fromkeys(allowed, LeaderNotAvailable())
     except RequestTimedOut:
-        # Kafka answers this while a topic is being created: the client asks again.
+        # Kafka returns this error while a topic is being created; the client retries.
         outcomes = [LeaderNotAvailable()] * len(new)
     quota = mutation_quota(context)
     for topic, outcome in zip(new, outcomes, strict=True):
-        # Counted if the topic was created or creation is still in progress (KIP-599).
+        # Charge the topic if it was created or its creation is in progress (KIP-599).
         if not isinstance(outcome, KafkaError) or isinstance(outcome, LeaderNotAvailable):
             quota.take(topic.partitions)
         if isinstance(outcome, TopicAlreadyExists):
-            # Another client's request was faster: the topic has a leader now, or will have one
-            # soon.
+            # Another client created the topic, which has a leader by now or will have one soon.
             failures[topic.name] = LeaderNotAvailable()
         elif isinstance(outcome, KafkaError):
             failures[topic.name] = outcome

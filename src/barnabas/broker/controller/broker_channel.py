@@ -1,8 +1,9 @@
-"""The controller's channel to one other broker: one request at a time, each until it is answered.
+"""The controller's channel to one other broker: one request in flight, retried until it is
+answered.
 
-A broker that cannot be reached is retried for as long as it is registered; decisions made in the
-meantime wait (`request_backlog`). A channel is for one registration: when that ends, so do all
-requests, because the next registration is sent everything again.
+If the broker cannot be reached, the channel retries for as long as the broker is registered; later
+requests queue up (`request_backlog`). A channel serves one registration. When the registration
+ends, its requests are dropped, because the next registration gets the full state.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class BrokerChannel:
         deposed: Deposed,
         versions_known: VersionsKnown,
     ) -> None:
-        """`deposed` also gets an error that stops the channel itself."""
+        """`deposed` is called with the error that ends this controller or the channel."""
         self.broker = broker
         self._peers = peers
         self._timeout_ms = timeout_ms
@@ -86,12 +87,12 @@ class BrokerChannel:
         self._task.add_done_callback(self._on_ended)
 
     def send(self, request: ControlRequest, image: ClusterImage) -> None:
-        """Send it after all earlier requests; `image` is the cluster after it is carried out."""
+        """Send the request after all earlier ones; `image` is the cluster after it is applied."""
         self._backlog.add(request, image)
         self._due.set()
 
     def close(self) -> None:
-        """Stop sending. A request in progress may still arrive."""
+        """Stop sending. A request in flight may still arrive."""
         self._task.cancel()
         self._backlog.clear()
         if self._connection is not None:
@@ -115,7 +116,7 @@ class BrokerChannel:
                     self._backlog.clear()
                     self._deposed(error)
                 except StaleBrokerEpoch as error:
-                    # The store also reports this in a moment; this channel is then closed.
+                    # The metadata store will report this too, and then this channel is closed.
                     _log.info("%s has re-registered: %s", self, error)
                     self._backlog.clear()
                 else:
@@ -123,18 +124,18 @@ class BrokerChannel:
                     self._answered(self.broker.broker_id, pending.request, codes)
 
     async def _answer_to(self, pending: PendingRequest) -> Codes:
-        """Return the answer, however long it takes. Raises errors that end the channel's work."""
+        """Retry until there is a response, and return it. Raises errors that end the channel."""
         backoff_s = _BACKOFF_S
         while True:
             try:
                 codes = await self._ask(pending)
-            # Both end this channel's work immediately: another try would get the same answer.
+            # Both errors end this channel: a retry would get the same response.
             except (StaleControllerEpoch, StaleBrokerEpoch):
                 raise
             except KafkaError as error:
                 if not (error.retriable or isinstance(error, ClusterAuthorizationFailed)):
-                    # Kafka does the same: another try would get the same answer. A broker without
-                    # our versions is left out, and the controller logs it.
+                    # As in Kafka, a retry would get the same response. The controller logs that
+                    # it leaves out a broker without compatible versions.
                     level = (
                         logging.DEBUG if isinstance(error, UnsupportedVersion) else logging.ERROR
                     )
@@ -147,8 +148,7 @@ class BrokerChannel:
                 if backoff_s >= _MAX_BACKOFF_S:
                     _log.warning("%s is responding again", self)
                 return codes
-            # A broker that is starting or stopping cannot be reached for a moment: no reason to
-            # warn.
+            # Do not warn yet: a broker that is starting or stopping is briefly unreachable.
             if backoff_s < _MAX_BACKOFF_S:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
                 level = logging.WARNING if backoff_s == _MAX_BACKOFF_S else logging.DEBUG
@@ -161,7 +161,7 @@ class BrokerChannel:
     async def _ask(self, pending: PendingRequest) -> Codes:
         request, image = pending
         epoch = self.broker.epoch
-        # Sent with the addresses of the leaders, which the receiver may not know yet.
+        # Include the addresses of the leaders, which the receiver may not know yet.
         if isinstance(request, LeaderAndIsr):
             message, version = wire.leader_and_isr_request(request, epoch, image.brokers)
             answer = await self._exchange(LEADER_AND_ISR, message, version)
@@ -176,7 +176,9 @@ class BrokerChannel:
         return {}
 
     async def _exchange(self, api: Api, message: Message, version: int) -> Message:
-        """Raises Unreachable or CorruptData, or UnsupportedVersion if the peer lacks `version`."""
+        """Send the request once. Raises Unreachable, CorruptData, or UnsupportedVersion if the peer
+        does not support `version`.
+        """
         if self._connection is None or not self._connection.is_open:
             if self._connection is not None:
                 self._connection.close()

@@ -1,9 +1,9 @@
-"""The controller's requests on their way to the brokers.
+"""Sends the controller's requests to the brokers.
 
-A request to this broker has been carried out when `send` returns, in the order of decisions. A
-request to another broker waits in that broker's channel, which keeps the order and merges requests
-that accumulate; its answer comes later. A broker that has left or registered again gets nothing
-that was decided for its earlier registration.
+When `send` returns, this broker has applied its own requests, in the order of decisions. A request
+to another broker is queued in that broker's channel, which keeps the order and merges queued
+requests; the response comes later. A broker that has left or re-registered gets no requests for its
+earlier registration.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PARTITIONS_AT_ONCE = 1_000
-"""The number of partitions created or removed between two waits for the disk."""
+"""The number of partitions created or removed before the next disk sync."""
 
 Deliver = Callable[[ControlRequest], Awaitable[object]]
-"""Carries out a request on this broker before it returns; may raise OSError."""
+"""Applies a request on this broker before returning; can raise OSError."""
 
 
 class BrokerChannels:
-    """One controller's channels to the brokers; they last as long as its epoch."""
+    """The channels of a controller to the brokers; they last for one controller epoch."""
 
     __slots__ = (
         "_answered", "_broker_id", "_channels", "_deliver", "_deposed", "_learned", "_peers",
@@ -49,9 +49,10 @@ class BrokerChannels:
         deposed: Deposed,
         learned: Callable[[], None],
     ) -> None:
-        """`timeout_ms` is how long another broker may take to answer before it is asked again.
+        """`timeout_ms` is the time after which a request to another broker is retried.
 
-        `learned` is called when a broker has reported its versions, which are then in `versions`.
+        `learned` is called when a broker has reported its supported versions, which are then in
+        `versions`.
         """
         self._broker_id = broker_id
         self._deliver = deliver
@@ -68,15 +69,15 @@ class BrokerChannels:
         """
 
     async def send(self, requests: Sequence[Send], image: ClusterImage) -> None:
-        """Send the requests; returns when this broker has carried out its own.
+        """Send the requests; return when this broker has applied its own.
 
-        `image` is the cluster from now on; only its brokers get anything.
+        `image` is the new state of the cluster; only brokers in the image get requests.
         """
         self._connect_to(image)
         for broker_id, request in requests:
             if broker_id == self._broker_id:
-                # In the order of decisions, and awaited: when `send` returns, what is committed is
-                # in effect here.
+                # Await the requests in order, so that committed decisions are in effect here
+                # when `send` returns.
                 await self._carry_out(request)
             elif broker_id in self._channels:
                 self._channels[broker_id].send(request, image)
@@ -96,7 +97,7 @@ class BrokerChannels:
         if self._peers is None or len(image.brokers) < 2:
             return
         from barnabas.broker.controller.broker_channel import (
-            BrokerChannel,  # a single node never needs it
+            BrokerChannel,  # a standalone broker never needs it
         )
 
         for broker_id, broker in image.brokers.items():
@@ -125,18 +126,17 @@ class BrokerChannels:
             try:
                 codes = await self._deliver(part)
             except OSError as error:
-                # If a log cannot be created or removed, that replica fails, which its clients see;
-                # other topics are not affected.
+                # If a log cannot be created or removed, only that replica fails.
                 _log.error("%s failed: %s", type(part).__name__, error)
-                # As for a remote broker, it is then not known what it hosts.
+                # As with a remote broker, it is unknown what this broker hosts after that.
                 codes = {} if isinstance(part, LeaderAndIsr) else None
-            # An UpdateMetadata has no error codes for partitions.
+            # UpdateMetadata has no error codes per partition.
             if not isinstance(part, UpdateMetadata):
                 self._answered(self._broker_id, part, _codes(part, codes))
 
 
 def _codes(request: ControlRequest, answer: object) -> Codes:
-    """Return this broker's code for each partition; no answer means no error."""
+    """Return this broker's error code for each partition; None means no error."""
     if isinstance(answer, Mapping):
         return answer
     if isinstance(request, UpdateMetadata):
@@ -147,7 +147,7 @@ def _codes(request: ControlRequest, answer: object) -> Codes:
 
 
 def _parts(request: ControlRequest) -> Iterator[ControlRequest]:
-    """Split the request into pieces that do not keep the broker from its clients for long."""
+    """Split the request into parts that do not block the event loop for long."""
     if isinstance(request, UpdateMetadata) or len(request.partitions) <= _PARTITIONS_AT_ONCE:
         yield request
         return

@@ -1,4 +1,4 @@
-"""The settings and the collaborators of a controller; both outlast each of its terms."""
+"""The settings and collaborators of a controller, which stay the same across terms."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from barnabas.config import BrokerConfig
 
 NewMachine = Callable[[int, ClusterImage, Settings], Controller]
-"""Creates the machine of a term; a simulation creates some with a planted bug."""
+"""Creates the machine for a term; the simulator can create mutants."""
 
 
 class ControllerSettings(NamedTuple):
-    """The part of the broker's configuration that a controller uses."""
+    """The broker settings that a controller uses."""
 
     session_timeout_ms: int = 18_000
     timeout_ms: int = 30_000
@@ -48,7 +48,7 @@ class ControllerSettings(NamedTuple):
 
 
 class ControllerContext(NamedTuple):
-    """The collaborators of a controller on this broker, the same in every term."""
+    """The collaborators of the controller on this broker, the same in every term."""
 
     store: MetadataStore
     view: ClusterView

@@ -1,7 +1,6 @@
-"""The time limit of a client that waits for the controller.
+"""Limits how long a client waits for the controller.
 
-The work itself continues when the time is over or the client disconnects: a timeout must not leave
-half a topic.
+After a timeout or a disconnect, the work itself continues, so that no topic is left half created.
 """
 
 from __future__ import annotations
@@ -19,16 +18,17 @@ _UNTIL_REFUSED_MS = 5000
 
 
 async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
-    """Return or raise what `work` does. Raises RequestTimedOut if that takes longer.
+    """Return the result of `work`, or raise its error. Raises RequestTimedOut if it takes too long.
 
-    A client that gives no time still gets a refusal, which is known after a moment.
+    With a timeout of 0, a client still gets errors that are detected immediately.
     """
     task = asyncio.get_running_loop().create_task(work)
     task.add_done_callback(retrieve_error)
     waits_ms = timeout_ms if timeout_ms > 0 else _UNTIL_REFUSED_MS
     try:
-        # Not `wait_for`: an error would hold its frame, and that frame the future with the error.
-        # Only the cycle collector frees this garbage, with the whole request in it.
+        # Do not use `wait_for`: its error would reference its frame, and the frame would
+        # reference the error. Only the garbage collector could free this cycle, which holds the
+        # whole request.
         async with asyncio.timeout(waits_ms / 1000):
             return await shielded(task)
     except TimeoutError:

@@ -1,13 +1,13 @@
-"""The election of this broker as controller: its session, its terms, and their end (ZK-3).
+"""Elects this broker as controller, and manages its session and its terms (ZK-3).
 
     register -> try to be elected -> controller: serve until the term ends -> watch the controller
         ^               ^______________________________________________________|
         |_______ the session is over
 
-One of the brokers that share a metadata store is controller: the broker that created `/controller`.
-The others watch that node and try again when it is gone. A term (`ControllerTerm`) ends as a whole,
-for whatever reason; the next one, of this broker or another, begins by reading everything. After a
-session has expired, nothing from it counts: the broker registers again, with another epoch.
+Of the brokers that share a metadata store, the one that created `/controller` is the controller.
+The others watch that node and try to create it when it is deleted. Any error ends the whole term
+(`ControllerTerm`); the next term, on this broker or another, starts by reading everything. When a
+session expires, its state is dropped: the broker registers again, with a new broker epoch.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# A session from before a restart ends at most one tick late, and the shortest session that a
-# ZooKeeper grants is two ticks: 4 s by default. Its machine may be busy, too.
+# A session from before a restart expires at most one tick late, and ZooKeeper's minimum session
+# timeout is two ticks, 4 s by default. Allow for a busy ZooKeeper host, too.
 _SHORTEST_SESSION_MS = 4_000
 _ENDS_LATE_MS = 1_000
 
@@ -49,14 +49,14 @@ _UNKNOWN = -1
 _BACKOFF_S = 0.05
 _DOUBLINGS = 7
 _CALM_AGAIN_MS = 20_000
-"""The time after a failure from which the next failure counts as the first."""
+"""If this much time has passed since the last failure, the next one counts as the first."""
 
 Registered = Callable[[int], None]
-"""Gets the broker epoch of a new registration."""
+"""Called with the broker epoch of a new registration."""
 
 
 class ControllerElection:
-    """This broker's part in the election. Call `start` and `stop` once each."""
+    """Takes part in the election for this broker. Call `start` and `stop` once each."""
 
     __slots__ = (
         "_broker",
@@ -96,14 +96,14 @@ class ControllerElection:
         self._channels: tuple[Elected, BrokerChannels] | None = None
         self._why_not: Exception | str = "it has not been elected"
         self._task: asyncio.Task[None] | None = None
-        self._due = asyncio.Event()  # set when the session or the controller has changed
+        self._due = asyncio.Event()  # set when the session or the controller changes
         self._failures = 0
         self._failed_at_ms = 0
         self.controller_id = _UNKNOWN
         """The controller, as far as this broker knows; -1 while there is none."""
 
     def term(self) -> ControllerTerm:
-        """The present term of this broker. Raises NotController."""
+        """The current term of this broker. Raises NotController."""
         if self._term is None:
             raise NotController(f"this broker is not the controller: {self._why_not}")
         return self._term
@@ -114,7 +114,7 @@ class ControllerElection:
         return self._term is not None
 
     def configure(self, settings: ControllerSettings) -> None:
-        """Take over the broker's changed settings."""
+        """Apply changed broker settings."""
         self._settings = settings
         if self._term is not None:
             self._term.configure(settings)
@@ -122,27 +122,27 @@ class ControllerElection:
     # --- life ------------------------------------------------------------------------------------
 
     async def start(self, broker: BrokerImage, cluster_id: str) -> None:
-        """Register, and become controller if there is none.
+        """Register, and become the controller if there is none.
 
-        If there are no other brokers, an immediate error is raised, because no other can take over.
+        Without other brokers, errors are raised immediately, because no other broker can take over.
         """
         self._broker = broker
         self._cluster_id = cluster_id
-        # Before the registration: its own session may end while it is being written.
+        # Set this before registering: the session may expire during registration.
         self._store.on_session(self._session_changed)
         await self._register(broker)
         try:
             await self._try_to_be_elected()
         except (MetadataError, KafkaError) as error:
-            # No other broker could be controller, so a broker that starts without one would serve
-            # nothing.
+            # Without other brokers, this broker has to be the controller or it cannot serve
+            # anything.
             if self._context.peers is None:
                 raise
             await self._resign(error)
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop deciding; every caller gets NotController."""
+        """End the term; every caller gets NotController."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -162,8 +162,7 @@ class ControllerElection:
                 else:
                     await self._term.serve()
             except Exception as error:
-                # Whatever the error is: to continue would mean deciding on state that may not be
-                # true.
+                # On any error, stop: decisions would be based on state that may be wrong.
                 await self._resign(error)
                 await self._back_off()
 
@@ -180,7 +179,8 @@ class ControllerElection:
         return store.session_state is SessionState.EXPIRED or store.session_id != self._session_id
 
     def _session_changed(self, state: SessionState) -> None:
-        # ZK-5: another broker may be controller by now, so this term makes no more decisions.
+        # ZK-5: another broker may be the controller by now, so this term must make no more
+        # decisions.
         if self._is_session_over and self._term is not None:
             self._term.events.end(SessionExpired(layout.CONTROLLER, "the session has expired"))
         self._due.set()
@@ -196,21 +196,21 @@ class ControllerElection:
         session_ms = max(self._settings.session_timeout_ms, _SHORTEST_SESSION_MS)
         wait_ms = session_ms + session_ms // 2 + _ENDS_LATE_MS
         registered = await register(self._store, broker, self._clock, wait_ms)
-        # Not the session in which registration began: waiting for a previous session may have
-        # outlasted it.
+        # Read the session again: waiting for the previous session may have outlasted the one in
+        # which registration began.
         self._session_id = self._store.session_id
         self._context.view.on_registered(registered.epoch)
         self._registered(registered.epoch)
 
     async def withdraw_loss_warning(self) -> None:
-        """Stop this broker's registration from warning of lost records."""
+        """Withdraw this registration's warning about possibly lost records."""
         assert self._broker is not None
         self._broker = self._broker._replace(may_have_lost=False)
         data = layout.encode_broker(self._broker, self._clock.wall_ms())
         try:
             await self._store.commit([Set(layout.broker_path(self._broker.broker_id), data)])
         except MetadataError as error:
-            # Until the next start, a newly elected controller is more careful than necessary.
+            # Until the next start, new controllers will be more cautious than necessary.
             _log.info(
                 "cannot clear the warning about lost records from this broker's registration: %s",
                 error,
@@ -219,7 +219,7 @@ class ControllerElection:
     # --- terms -----------------------------------------------------------------------------------
 
     async def _try_to_be_elected(self) -> None:
-        """Begin a term if there is no controller, or if this broker still is the controller."""
+        """Start a term if there is no controller, or if this broker still is the controller."""
         broker_id = self._context.view.broker_id
         elected = await become_controller(self._store, broker_id, self._clock)
         if elected is None:
@@ -233,7 +233,7 @@ class ControllerElection:
         await term.begin(self._cluster_id)
 
     def _channels_of(self, elected: Elected) -> BrokerChannels:
-        """Return one set of channels for all terms of an epoch: requests stay in order."""
+        """Return the channels, which all terms of an epoch share so that requests stay in order."""
         if self._channels is not None and self._channels[0] == elected:
             return self._channels[1]
         self._close_channels()
@@ -268,9 +268,9 @@ class ControllerElection:
             self._channels = None
 
     async def _watch_controller(self) -> None:
-        """Return when there may be no controller, or when the session is over."""
+        """Return when there may be no controller or when the session has expired."""
         self._due.clear()
-        # Watch first, then read: a change in between sets the event again.
+        # Watch before reading, so that a change in between sets the event again.
         self._store.watch(layout.CONTROLLER, self._due.set)
         node = await self._store.read(layout.CONTROLLER)
         if node is None:
@@ -281,7 +281,7 @@ class ControllerElection:
             await self._due.wait()
 
     async def _resign(self, error: Exception) -> None:
-        """End the term; the next decision starts from what the store then holds."""
+        """End the term; the next term starts from the state in the store."""
         was_active = self._term is not None
         self._end_term(error)
         if not was_active:
@@ -289,7 +289,7 @@ class ControllerElection:
             return
         self.controller_id = _UNKNOWN
         if _is_doubtful(error):
-            # Another broker need not be controller; but what the store holds has to be read first.
+            # There may be no other controller, but the store has to be read again first.
             _log.warning(
                 "controller resigned; reloading its state from the metadata store: %s", error
             )
@@ -313,7 +313,7 @@ class ControllerElection:
             term.close(error)
 
     async def _back_off(self) -> None:
-        """Do not wait after one failure; wait longer and longer if more follow."""
+        """Retry immediately after the first failure, then with increasing delays."""
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._failed_at_ms > _CALM_AGAIN_MS:
             self._failures = 0
@@ -324,7 +324,7 @@ class ControllerElection:
 
 
 def _is_doubtful(error: Exception) -> bool:
-    """Return whether the error only means that the store differs from what was assumed."""
+    """Return whether the error only means that the state in the store has changed."""
     if isinstance(error, SessionExpired):
         return False
     is_deposed = isinstance(error, BadVersion) and error.path == layout.CONTROLLER_EPOCH

@@ -1,14 +1,15 @@
-"""One term of a controller: what it reads, decides and sends, from its election to its end.
+"""Runs one term of a controller, from its election to its end.
 
     watch fires, request comes -> read what is new -> decide -> commit -> apply -> send
 
-One round at a time; a watch only makes another round due. A request (another ISR, another leader)
-is decided in a round, too, and answered once it is committed and delivered.
+Rounds run one at a time; a watch only schedules the next round. A request (for a new ISR or a new
+leader) is also decided in a round, and answered once the decision is committed and delivered.
 
-If leaders have written ISRs themselves in the meantime (RE-9), these are read, and the decision is
-repeated. When a commit fails for another reason, another broker is controller or the state of the
-store is unknown: `serve` ends with that error, and every caller gets NotController. Nothing is
-decided after it; the next term, of this broker or another, begins by reading everything.
+If leaders have written ISRs themselves in the meantime (RE-9), the controller reads these ISRs and
+decides again. If a commit fails for another reason, another broker is the controller or the state
+of the store is unknown. Then `serve` raises the error, and every caller gets NotController. The
+term makes no more decisions; the next term, on this broker or another, starts by reading
+everything.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ _WATCHED = (
 )
 
 _MAX_ATTEMPTS = 5
-"""Attempts at one decision; after that, the other writer cannot be a leader changing its ISR."""
+"""The number of attempts at one decision; after that, the conflicting writer cannot be a leader
+changing its ISR.
+"""
 
 _Outcome = tuple[object, KafkaError | None]
 
@@ -125,12 +128,12 @@ class ControllerTerm:
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster according to all that has been committed."""
+        """The cluster according to all committed decisions."""
         return self._machine.image
 
     @property
     def counts(self) -> Counts:
-        """Counts of all partitions, for monitoring."""
+        """The partition counts for monitoring."""
         return self._machine.counts
 
     @property
@@ -147,7 +150,7 @@ class ControllerTerm:
         return self._controller
 
     def configure(self, settings: ControllerSettings) -> None:
-        """Take over the broker's changed settings."""
+        """Apply changed broker settings."""
         if settings.machine != self._settings.machine and self._controller is not None:
             self.events.defaults_changed = True
             self.events.wake()
@@ -165,13 +168,13 @@ class ControllerTerm:
     # --- life ------------------------------------------------------------------------------------
 
     async def begin(self, cluster_id: str) -> None:
-        """Read everything from the store; when it returns, all is delivered on this broker."""
+        """Read everything from the store, and return once this broker has applied it."""
         store = self._context.store
-        # Watch first, then read: a change in between triggers another round.
+        # Watch before reading, so that a change in between triggers another round.
         for path, callback in self._on_change.items():
             store.watch(path, callback)
-        # Ids that an earlier controller announced: an old Kafka's tool may have removed them
-        # (KIP-516).
+        # Use the topic ids announced by an earlier controller, because an old Kafka tool may
+        # have removed them from the nodes (KIP-516).
         known = self._context.view.image.topics
         ids = {name: topic.topic_id for name, topic in known.items()}
         topics = await self._topics.unknown((), ids)
@@ -190,8 +193,7 @@ class ControllerTerm:
         log_election(image, self.image, known_live)
         await self._channels.send(self._removed_topics(), self.image)
         self._query_log_ends()
-        # The first round processes what was left there while there was no controller or another
-        # one.
+        # The first round processes notifications left before this term.
         self.events.path_changed(layout.DELETE_TOPICS)
         self.events.path_changed(log_dir_notifications.PATH)
         self.events.path_changed(layout.ISR_CHANGES)
@@ -200,7 +202,9 @@ class ControllerTerm:
         await self._round()
 
     def _removed_topics(self) -> list[Send]:
-        """Build the removal of topics that only this broker knows; others notice by themselves."""
+        """Build the removal of topics that only this broker knows; other brokers detect them
+        themselves.
+        """
         gone = self._context.view.image.topics.keys() - self.image.topics.keys()
         if not gone:
             return []
@@ -213,13 +217,13 @@ class ControllerTerm:
         return machine
 
     async def serve(self) -> None:
-        """Process events until an error ends the term; raises that error."""
+        """Process events until an error ends the term; raise that error."""
         while True:
             await self.events.round_due()
             await self._round()
 
     def close(self, error: Exception) -> None:
-        """Refer every caller to the next controller: the term is over."""
+        """End the term: every waiting caller gets NotController."""
         self.events.end(error)
         if self._timer is not None:
             self._timer.cancel()
@@ -241,18 +245,17 @@ class ControllerTerm:
         return self._deletions.is_blocked(topic, self.image)
 
     async def until_deleted(self, topic: str) -> None:
-        """Wait until nothing is left of a topic that is being deleted. Raises NotController."""
+        """Wait until a topic's deletion is complete. Raises NotController."""
         await self._deletions.until_removed(topic)
 
     def on_answer(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
-        """Note a broker's answer to a request of this controller epoch."""
+        """Process a broker's response to a request of this controller epoch."""
         if self._controller is None:
-            # The request is from an earlier term; after reading the store this term sends
-            # everything again.
+            # The request is from an earlier term; this term resends everything.
             return
         if isinstance(request, LeaderAndIsr):
             self._note_reports(broker_id, codes)
-        # A replica that only stops is not confirmed: nothing waits for it.
+        # Ignore replicas that only stop: nothing waits for them.
         elif isinstance(request, StopReplica) and request.delete:
             self._deletions.on_answer(broker_id, request, codes)
             if self._deletions.without_replicas():
@@ -262,12 +265,12 @@ class ControllerTerm:
                 self.events.logs_deleted(broker_id, moved)
 
     def _note_reports(self, broker_id: int, codes: Codes) -> None:
-        """Note which replicas the broker has lost or hosts again, according to its answer."""
+        """Record which replicas the broker has lost or hosts again, according to its response."""
         broker = self.image.brokers.get(broker_id)
         if broker is None:
             return
-        # The channel belongs to the registration in the image; by the round that processes this
-        # report, the broker may have left, or registered again with its disk repaired.
+        # Record the broker epoch: before the next round, the broker may leave or re-register
+        # with a repaired disk.
         epoch = broker.epoch
         lost, hosted = [], []
         for name, code in codes.items():
@@ -284,7 +287,9 @@ class ControllerTerm:
     def _is_known_lost(
         self, broker_id: int, broker_epoch: int, name: TopicPartition
     ) -> bool | None:
-        """Return what the broker last reported, processed or not; None: no such partition."""
+        """Return whether the broker last reported the replica as lost; None if there is no such
+        partition.
+        """
         topic = self.image.topics.get(name.topic)
         partition = None if topic is None else topic.partitions.get(name.partition)
         if partition is None:
@@ -299,15 +304,15 @@ class ControllerTerm:
         events = self.events
         events.begin_round()
         changed, events.changed_paths = events.changed_paths, {}
-        # A watch fires once, so each is set again before anything is read.
+        # A watch fires once, so set it again before reading.
         for path in changed:
             self._context.store.watch(path, self._on_change[path])
-        # First of all: in a round, a controller that has been replaced must not decide anything.
+        # Check this first: a deposed controller must not decide anything.
         if layout.CONTROLLER in changed:
             await self._check_still_elected()
         if events.defaults_changed:
             await self._apply_defaults()
-        # Brokers before topics: new partitions are led by brokers that are live now.
+        # Process brokers before topics: the leaders of new partitions must be live brokers.
         if layout.BROKER_IDS in changed:
             await self._process_brokers()
         if events.versions_changed:
@@ -323,14 +328,14 @@ class ControllerTerm:
         await self._process_replica_reports()
         await self._process_deleted_logs()
         await self._process_log_ends()
-        # After everything that the store knew before, because the answers are based on it.
+        # Process requests after the changes in the store, because the decisions depend on them.
         await self._process_requests()
         await self._tool_requests.process(changed, lambda: self.image)
         if events.rebalance_is_due:
             events.rebalance_is_due = False
             percent = self._settings.max_imbalance_percent
             await self._carry_out(lambda machine: machine.rebalance_leaders(percent))
-        # Last, because topics created before their deletion was requested are known by now.
+        # Process deletions last, when the topics to delete are known.
         if layout.DELETE_TOPICS in changed:
             await self._process_deletions()
         await self._complete_deletions()
@@ -342,7 +347,7 @@ class ControllerTerm:
             raise NotController("another broker has been elected")
 
     async def _apply_defaults(self) -> None:
-        """Apply changed defaults to all topics: elect leaders as after a controller election."""
+        """Apply changed defaults to all topics by electing leaders as at the start of a term."""
         self.events.defaults_changed = False
         self._machine.configure(self._settings.machine)
         await self._carry_out(lambda machine: machine.on_elected(self._deletions))
@@ -364,7 +369,7 @@ class ControllerTerm:
         self._query_log_ends()
 
     async def _process_versions(self) -> None:
-        """Leave out brokers that would not understand the requests that they are sent."""
+        """Leave out brokers that do not support the controller's requests."""
         self.events.versions_changed = False
         for broker_id, (broker_epoch, versions) in sorted(self._channels.versions.items()):
             if broker_id in self.image.brokers and why_left_out(broker_id, versions):
@@ -379,10 +384,10 @@ class ControllerTerm:
                 )
 
     async def _read_isrs_without(self, gone: Set[int]) -> None:
-        """Read the ISRs that are not known to include these brokers' replicas.
+        """Read the ISRs that may include these brokers' replicas without the image showing it.
 
-        A leader may have added such a replica by itself and not have announced it yet (RE-9): the
-        replica would stay in that ISR whatever it has lost.
+        A leader may have added such a replica without having announced it yet (RE-9); the replica
+        would remain in the ISR even if it has lost records.
         """
         names = [
             TopicPartition(topic.name, number)
@@ -395,7 +400,7 @@ class ControllerTerm:
             self._machine.states_read(states)
 
     def _query_log_ends(self) -> None:
-        """Start a query if partitions have no leader until log ends are known."""
+        """Start a query if leaders can only be elected once log ends are known."""
         peers = self._context.peers
         if peers is None or not self._machine.ends_wanted:
             return
@@ -416,7 +421,7 @@ class ControllerTerm:
             await self._carry_out(lambda machine: machine.topics_added(list(added.values())))
 
     async def _process_changed_topics(self) -> None:
-        """Look for new partitions of the topics whose nodes have changed."""
+        """Read new partitions of topics whose nodes have changed."""
         changed, self.events.changed_topics = self.events.changed_topics, {}
         topics = [
             self.image.topics[name]
@@ -436,10 +441,12 @@ class ControllerTerm:
             await self._carry_out(lambda machine: machine.configs_changed(configs))
 
     async def _process_log_dir_events(self) -> None:
-        """Send a broker that reports a disk failure all it hosts; its answer names the losses."""
+        """Resend all hosted partitions to a broker that reports a disk failure; its response lists
+        the lost ones.
+        """
         store = self._context.store
         for broker_id in await log_dir_notifications.take(store, self.elected.version):
-            # A broker that has left since is sent everything when it registers again.
+            # A broker that has left gets everything when it re-registers.
             if broker_id in self.image.brokers:
                 hosted = log_dir_notifications.everything_hosted(
                     self.image, broker_id, {*self._deletions}
@@ -447,16 +454,19 @@ class ControllerTerm:
                 await self._channels.send([hosted], self.image)
 
     async def _process_isr_changes(self) -> None:
-        """Send every broker the ISRs that leaders have written themselves (RE-9)."""
+        """Send all brokers the ISRs that leaders have written themselves (RE-9)."""
         store = self._context.store
         found = await isr_notifications.read_announced(store)
         self._machine.states_read(await isr_notifications.read_states(store, found.partitions))
         await self._carry_out(lambda machine: machine.isrs_announced(found.partitions))
-        # Removed last: a controller that takes over before that processes them again.
+        # Remove the notifications last: if another controller takes over before that, it
+        # processes them again.
         await isr_notifications.remove(store, found.paths, self.elected.version)
 
     async def _process_deleted_logs(self) -> None:
-        """Confirm deleted logs. As in Kafka, an error code also counts: such a log is a stray."""
+        """Confirm deleted logs. As in Kafka, a log that could not be deleted counts too: it becomes
+        stray.
+        """
         deleted, self.events.deleted_logs = self.events.deleted_logs, {}
         for broker_id, names in deleted.items():
             await self._carry_out(
@@ -485,10 +495,10 @@ class ControllerTerm:
 
     async def _process_requests(self) -> None:
         events = self.events
-        # Requests that arrive meanwhile wait for the next round: otherwise a client that sends one
-        # after the other would delay everything else, such as the failure of a broker.
+        # Requests that arrive during the round wait for the next one. Otherwise a client that
+        # keeps sending requests would delay all other work, such as handling a failed broker.
         for _ in range(len(events.requests)):
-            # The request stays in the queue until it is answered, if necessary by `close`.
+            # The request stays in the queue until it is answered, by `close` if necessary.
             outcomes: list[_Outcome] = []
             await self._carry_out(partial(_decide, events.requests[0], outcomes))
             events.settle_first(*outcomes[-1])
@@ -515,9 +525,8 @@ class ControllerTerm:
         self._deletions.on_removed(names)
 
     async def _carry_out(self, decide: Callable[[Controller], Decision]) -> None:
-        """Decide, commit, apply and send, in this order, or do nothing."""
-        # RE-9: a leader may have written its ISR since the state was read; everything is then
-        # decided again.
+        """Decide, commit, apply and send, in this order; if the commit fails, change nothing."""
+        # RE-9: if a leader has written its ISR since the state was read, decide again.
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             decision = decide(self._machine)
             overtaken = await self._commit(decision)
@@ -526,7 +535,7 @@ class ControllerTerm:
             if attempt == _MAX_ATTEMPTS or not await self._caught_up(decision):
                 raise overtaken
         before = self.image
-        # Only committed decisions are applied, and only applied ones are sent.
+        # Apply only committed decisions, and send only applied ones.
         self._machine.apply(decision)
         log_reassignments(isr_notifications.states_written(decision.operations), before, self.image)
         self._context.unclean_elections.increment(decision.unclean_elections)
@@ -535,29 +544,31 @@ class ControllerTerm:
         await self._channels.send(decision.requests, self.image)
 
     async def _commit(self, decision: Decision) -> BadVersion | None:
-        """Commit; returns the error if a leader may have been faster and nothing is committed."""
+        """Commit; return the error if nothing was committed because a leader may have been
+        faster.
+        """
         for number, operations in enumerate(split(decision.operations)):
-            # The term may have ended between two commits: nothing more is written then.
+            # The term may have ended between two commits; then write nothing more.
             if self.events.ended is not None:
                 raise self.events.ended
             try:
                 await self._context.store.commit(operations)
             except BadVersion as error:
-                # Only for the first commit: after it, part of the decision has happened.
+                # Only for the first commit: later, part of the decision is already committed.
                 if number == 0 and layout.partition_of_state(error.path) is not None:
                     return error
                 raise
         return None
 
     async def _caught_up(self, decision: Decision) -> bool:
-        """Read the state nodes that it would have written; returns whether any differed."""
+        """Reread the state nodes of the failed commit; return whether any had changed."""
         names = isr_notifications.states_written(decision.operations)
         states = await isr_notifications.read_states(self._context.store, names)
         return self._machine.states_read(states)
 
 
 def _decide(request: Request, outcomes: list[_Outcome], machine: Controller) -> Decision:
-    """Decide and append the answer, or the error that prevented the decision, to the list."""
+    """Decide, and append the response, or the error that was raised, to the list."""
     try:
         decision, answer = request.decide(machine)
     except KafkaError as error:

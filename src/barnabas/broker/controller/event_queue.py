@@ -1,7 +1,7 @@
 """The events that a controller has yet to process, and the callers waiting for a round.
 
-An event from outside only leaves a mark here, in any order and however often; the next round takes
-the marks and reads the state at that time. Once the term has ended no caller is left waiting.
+An event only sets a mark here; the next round takes the marks and reads the current state, so the
+order and number of events do not matter. When the term ends, all waiting callers get an error.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Reports = dict[tuple[int, int], dict[TopicPartition, bool]]
 
 
 class Request(NamedTuple):
-    """A request for the machine to decide; `answer` gets what it returns with the decision."""
+    """A request for the machine to decide; `answer` receives the response."""
 
     decide: Callable[[Controller], tuple[Decision, Any]]
     answer: asyncio.Future[Any]
 
 
 class ReplicaReports:
-    """The reports about replicas that a controller has yet to process, or is processing.
+    """Reports about replicas that the controller has not finished processing.
 
-    A report says whether a replica is hosted, or lost with a log directory. A damaged log is lost
-    until another replica leads; then it starts empty, and the same registration hosts the replica
-    that it had lost. So the last report about a replica counts, whether the previous one is waiting
-    for a round, being written in a round, or in the image.
+    A report says whether a replica is hosted, or lost with a log directory. A damaged log counts as
+    lost until another replica is the leader; then it starts empty, and the broker hosts the replica
+    again under the same registration. So the last report about a replica counts, whether the
+    previous one is waiting, being processed, or already in the image.
     """
 
     __slots__ = ("_taken", "_waiting")
@@ -55,10 +55,10 @@ class ReplicaReports:
     def add(
         self, broker_id: int, broker_epoch: int, names: Iterable[TopicPartition], *, is_lost: bool
     ) -> None:
-        """Add a live broker's report about these replicas, replacing its earlier ones."""
+        """Add a live broker's report about these replicas; it replaces earlier reports."""
         names = list(names)
         for (reporter, _), reported in self._waiting.items():
-            # For any registration: the newest report is the truth about the disk.
+            # This applies to any registration: the latest report describes the disk.
             if reporter == broker_id:
                 for name in names:
                     reported.pop(name, None)
@@ -66,7 +66,7 @@ class ReplicaReports:
         reported.update(dict.fromkeys(names, is_lost))
 
     def last(self, broker_id: int, broker_epoch: int, name: TopicPartition) -> bool | None:
-        """Return whether the replica's last report says that it is lost; None without reports."""
+        """Return whether the last report says that the replica is lost; None without reports."""
         for reports in (self._waiting, self._taken):
             for epoch in (broker_epoch, ANY_EPOCH) if reports else ():
                 is_lost = reports.get((broker_id, epoch), {}).get(name)
@@ -80,12 +80,12 @@ class ReplicaReports:
         return self._taken
 
     def on_processed(self) -> None:
-        """Note that the reports taken are in the image now."""
+        """Forget the reports that `take` returned: they are in the image now."""
         self._taken = {}
 
 
 class EventQueue:
-    """The events of one term."""
+    """The events and waiting callers of one term."""
 
     __slots__ = (
         "_due",
@@ -127,57 +127,59 @@ class EventQueue:
     # --- what comes in ---------------------------------------------------------------------------
 
     def path_changed(self, path: str) -> None:
-        """Note that the children of a watched node may have changed."""
+        """Record that the children of a watched node may have changed."""
         self.changed_paths[path] = None
         self.wake()
 
     def topic_changed(self, topic: str) -> None:
-        """Note that the node of a topic has changed."""
+        """Record that the node of a topic has changed."""
         self.changed_topics[topic] = None
         self.wake()
 
     def config_changed(self, topic: str) -> None:
-        """Note that the config of a topic has changed."""
+        """Record that the config of a topic has changed."""
         self.changed_configs[topic] = None
         self.wake()
 
     def replicas_lost(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = ANY_EPOCH
     ) -> None:
-        """Note that a live broker has lost these replicas with a log directory (KIP-112)."""
+        """Record that a live broker has lost these replicas with a log directory (KIP-112)."""
         self.replica_reports.add(broker_id, broker_epoch, names, is_lost=True)
         self.wake()
 
     def replicas_hosted(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int
     ) -> None:
-        """Note that a live broker hosts these replicas again, which it had lost."""
+        """Record that a live broker hosts these replicas again after losing them."""
         self.replica_reports.add(broker_id, broker_epoch, names, is_lost=False)
         self.wake()
 
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> None:
-        """Note that a broker has deleted its logs of partitions that have moved away from it."""
+        """Record that a broker has deleted its logs of partitions that were moved to other
+        brokers.
+        """
         self.deleted_logs.setdefault(broker_id, {}).update(dict.fromkeys(names))
         self.wake()
 
     def log_ends_read(self, ends: LogEnds) -> None:
-        """Note where the logs of some replicas end."""
+        """Record the log end offsets of some replicas."""
         self.log_ends.append(ends)
         self.wake()
 
     def on_versions(self) -> None:
-        """Note that a broker has reported the versions that it supports."""
+        """Record that a broker has reported its supported versions."""
         self.versions_changed = True
         self.wake()
 
     async def whole_round(self) -> None:
-        """Wait for a round that begins after this call and so reads everything committed now."""
+        """Wait for a round that starts after this call, which reads everything committed so far."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._add(self._waiting, future)
         await future
 
     async def submit(self, decide: Callable[[Controller], tuple[Decision, T]]) -> T:
-        """Let the machine decide; returns its answer once that is committed and delivered.
+        """Let the machine decide; return the response once the decision is committed and delivered.
 
         Raises the KafkaError that `decide` raises, or NotController.
         """
@@ -192,7 +194,7 @@ class EventQueue:
         self.wake()
 
     def wake(self) -> None:
-        """Make another round due."""
+        """Schedule another round."""
         self._due.set()
 
     def end(self, error: Exception) -> None:
@@ -203,20 +205,20 @@ class EventQueue:
     # --- what a round does -----------------------------------------------------------------------
 
     async def round_due(self) -> None:
-        """Return when there is something to do. Raises the error that has ended the term."""
+        """Wait until a round is due. Raises the error that ended the term."""
         if self.ended is None:
             await self._due.wait()
         if self.ended is not None:
             raise self.ended
 
     def begin_round(self) -> None:
-        """Leave events that arrive from now on to another round."""
+        """Begin a round; later events wait for the next one."""
         self._due.clear()
-        # This round serves calls from before this moment; later callers wait for the next round.
+        # This round serves the callers that are waiting now; later callers wait for the next.
         self._served, self._waiting = [*self._served, *self._waiting], []
 
     def end_round(self) -> None:
-        """Wake the callers that arrived before the round began."""
+        """Wake the callers that were waiting when the round began."""
         served, self._served = self._served, []
         for future in served:
             if not future.done():  # otherwise its caller was cancelled
@@ -233,7 +235,7 @@ class EventQueue:
             answer.set_exception(error)
 
     def close(self, error: Exception) -> None:
-        """Give every caller the error: the term is over."""
+        """End the term: every waiting caller gets the error."""
         waiting = [*self._served, *self._waiting, *(each.answer for each in self.requests)]
         self._served, self._waiting, self.requests = [], [], []
         for future in waiting:

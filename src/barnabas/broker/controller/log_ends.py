@@ -1,8 +1,8 @@
-"""Asks replicas where their logs end, for a controller that needs this to elect a leader.
+"""Asks replicas for their log end offsets, which a controller may need to elect a leader.
 
-It sends a Fetch as a debugging consumer (replica id -2), which followers answer, too: from an
-offset beyond all logs, with the epoch that the controller knows to be the latest. The diverging
-epoch in the answer is that of the log's last batch, with the log's end offset.
+It sends a Fetch as a debugging consumer (replica id -2), which followers also answer, with an
+offset beyond all logs and the latest leader epoch. The diverging epoch in the response contains the
+epoch of the log's last batch and the log end offset.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_VERSION = 12  # the first with diverging epochs, the last that names topics
+_VERSION = 12  # the first version with diverging epochs, and the last with topic names
 _ANY_REPLICA = -2
 _BEYOND_ALL = 2**62
 _PARTITIONS_AT_ONCE = 4000
@@ -43,7 +43,7 @@ LogEnds = Mapping[TopicPartition, Mapping[int, LogEnd]]
 
 
 class LogEndQuery:
-    """Asks for as long as an end is unknown; a term has at most one query at a time."""
+    """Queries log ends until all are known; a term runs at most one query at a time."""
 
     __slots__ = ("_answered", "_peers", "_task", "_timeout_ms", "_unknown")
 
@@ -54,7 +54,7 @@ class LogEndQuery:
         unknown: Callable[[], tuple[ClusterImage, frozenset[TopicPartition]]],
         answered: Callable[[LogEnds], None],
     ) -> None:
-        """`unknown` returns the cluster and the partitions whose ends are unknown at the moment."""
+        """`unknown` returns the cluster and the partitions whose log ends are still unknown."""
         self._peers = peers
         self._timeout_ms = timeout_ms
         self._unknown = unknown
@@ -89,7 +89,7 @@ class LogEndQuery:
                 }
                 if epochs:
                     await self._ask(broker, epochs)
-            await asyncio.sleep(backoff_s)  # meanwhile the answers are processed
+            await asyncio.sleep(backoff_s)  # responses are processed in the meantime
             backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
 
     async def _ask(self, broker: BrokerImage, epochs: Mapping[TopicPartition, int]) -> None:
@@ -113,8 +113,8 @@ class LogEndQuery:
             for each in topic.partitions:
                 name = TopicPartition(topic.topic, each.partition_index)
                 diverging = each.diverging_epoch
-                # The broker may have the partition in another epoch, or not yet at all: it is asked
-                # again.
+                # The broker may have the partition in another leader epoch, or not yet; ask
+                # again later.
                 if each.error_code != NONE:
                     _log.info(
                         "broker %d returned no log end offset for %s: error %d",
@@ -144,7 +144,7 @@ def _request(names: list[TopicPartition], epochs: Mapping[TopicPartition, int]) 
                 partitions=[
                     FetchPartition(
                         partition=number,
-                        # A replica in an earlier epoch may still be appending to its log.
+                        # A replica in an earlier leader epoch may still be appending to its log.
                         current_leader_epoch=epochs[TopicPartition(topic, number)],
                         fetch_offset=_BEYOND_ALL,
                         last_fetched_epoch=epochs[TopicPartition(topic, number)],

@@ -1,4 +1,4 @@
-"""Connections to other brokers, as the controller uses them, and how answers are passed on.
+"""Interfaces for the controller's connections to other brokers.
 
 `broker.inter_broker.peers` creates the real connections.
 """
@@ -17,11 +17,11 @@ from barnabas.types import TopicPartition
 
 Codes = Mapping[TopicPartition, int]
 Answered = Callable[[int, ControlRequest, Codes], None]
-"""Gets the broker that answered, its request, and an error code for each of its partitions."""
+"""Receives the broker that responded, the request, and an error code for each partition."""
 VersionsKnown = Callable[[BrokerImage, Versions], None]
-"""Gets a broker, in its current registration, and its answer to ApiVersions."""
+"""Receives a registered broker and its response to ApiVersions."""
 Deposed = Callable[[Exception], None]
-"""Gets the error that makes continuing pointless: a broker knows a later controller epoch."""
+"""Receives the error that ends the term: a broker knows a later controller epoch."""
 
 
 class PeerConnection(Protocol):
@@ -29,12 +29,12 @@ class PeerConnection(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """True while requests can be sent."""
+        """True as long as requests can be sent."""
         ...
 
     @property
     def versions(self) -> Versions:
-        """The peer's answer to ApiVersions."""
+        """The peer's response to ApiVersions."""
         ...
 
     def version(self, api: Api, at_most: int | None = None) -> int:
@@ -42,7 +42,9 @@ class PeerConnection(Protocol):
         ...
 
     def send(self, api: Api, message: Message, version: int) -> Awaitable[Message]:
-        """Return the response. Raises ConnectionLost, NoAnswer or CorruptData."""
+        """Send a request and return the response. Raises ConnectionLost, NoAnswer or
+        CorruptData.
+        """
         ...
 
     def close(self) -> None:
@@ -54,5 +56,7 @@ class Peers(Protocol):
     """Connects to brokers."""
 
     async def connect(self, broker: BrokerImage, purpose: str, timeout_ms: int) -> PeerConnection:
-        """`timeout_ms` is how long a response may take. Raises ConnectionLost or NoAnswer."""
+        """Connect to a broker; `timeout_ms` limits the wait for each response. Raises
+        ConnectionLost or NoAnswer.
+        """
         ...

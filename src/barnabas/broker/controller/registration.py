@@ -1,8 +1,8 @@
 """A broker's first steps in the metadata tree: base nodes, cluster id, registration, election.
 
-Each step is one commit and safe to repeat: a broker that died between two steps repeats all of them
-at its next start. Other brokers take the same steps at the same time, and the answer to a commit
-may be lost: then the tree is read and decides.
+Each step is one commit and can be repeated safely: a broker that died between two steps repeats
+them all at its next start. Other brokers may be taking the same steps, and the response to a commit
+may be lost; in both cases, the broker reads the tree to find out what was committed.
 """
 
 from __future__ import annotations
@@ -37,17 +37,19 @@ _log = logging.getLogger(__name__)
 
 
 class Elected(NamedTuple):
-    """The controller's epoch, and the data version of `/controller_epoch` that fences others."""
+    """The controller epoch, and the data version of `/controller_epoch` that fences other
+    controllers.
+    """
 
     epoch: int
     version: int
 
 
 async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Random) -> str:
-    """Create the nodes that every tree has, where missing; returns the cluster's id.
+    """Create missing base nodes, and return the cluster id.
 
-    `cluster_id` is the one in the data directories; if the tree has none yet, it becomes the
-    tree's. Raises ConfigError if the two belong to different clusters.
+    `cluster_id` is the id in the data directories; it is written to the tree if the tree has none.
+    Raises ConfigError if the tree has a different id.
     """
     while True:
         operations: list[Operation] = [
@@ -55,8 +57,7 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
         ]
         node = await store.read(layout.CLUSTER_ID)
         known = None if node is None else layout.decode_cluster_id(node.data)
-        # As in Kafka (InconsistentClusterId): logs of another cluster would be taken for this
-        # cluster's.
+        # As in Kafka (InconsistentClusterId), never use the logs of another cluster.
         if known is not None and cluster_id not in (None, known):
             raise ConfigError(
                 f"the data in log.dirs belongs to cluster {cluster_id}, but the metadata belongs "
@@ -67,7 +68,7 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
             operations.append(Create(layout.CLUSTER_ID, layout.encode_cluster_id(found)))
         if not operations:
             return found
-        with suppress(NodeExists):  # another broker starts at the same time: reread
+        with suppress(NodeExists):  # another broker is starting at the same time: read again
             await store.commit(operations)
             return found
 
@@ -75,7 +76,7 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
 async def register(
     store: MetadataStore, broker: BrokerImage, clock: Clock, wait_ms: int = 0
 ) -> BrokerImage:
-    """Register the broker for as long as the session lives; returns it with its broker epoch.
+    """Register the broker in this session; return the registration with its broker epoch.
 
     `wait_ms` is how long to wait for this broker's previous registration to end with its session.
     Raises ConfigError if it does not end: another broker has this id.
@@ -88,11 +89,11 @@ async def register(
         store.watch(path, gone.set)
         node = await store.read(path)
         if node is None:
-            with suppress(NodeExists):  # then read the existing node
+            with suppress(NodeExists):  # read the existing node next
                 return broker._replace(epoch=await _announce(store, path, broker, clock))
             continue
         left_ms = deadline_ms - clock.monotonic_ms()
-        # ZK-2: another broker has this id and is alive.
+        # ZK-2: another live broker has this id.
         if left_ms <= 0 or node.owner == store.session_id:
             raise ConfigError(
                 f"broker.id={broker.broker_id} is in use by a running broker; choose another id"
@@ -116,22 +117,22 @@ async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock:
     """
     absent: MetadataError = SessionExpired(path, "the session expired right after the registration")
     try:
-        # In two steps, as in Kafka: the data version of a registration is never 0.
+        # As in Kafka, write twice: the data version of a registration is never 0.
         data = layout.encode_broker(broker, clock.wall_ms())
         await store.commit([Create(path, ephemeral=True), Set(path, data, version=0)])
     except OutcomeUnknown as error:
         absent = error
     node = await store.read(path)
-    # The commit happened, whatever its answer was. The czxid is the broker epoch (KIP-380).
+    # The node exists, so the commit succeeded. Its czxid is the broker epoch (KIP-380).
     if node is not None and node.owner == store.session_id:
         return node.czxid
     raise absent
 
 
 async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) -> Elected | None:
-    """Become controller if there is none; returns the new controller epoch and its data version.
+    """Become the controller if there is none; return the new controller epoch and its data version.
 
-    Returns None if another broker is controller. The epoch's version fences earlier controllers.
+    Returns None if another broker is the controller. The data version fences earlier controllers.
     """
     node = await store.read(layout.CONTROLLER_EPOCH)
     operations: list[Operation] = []
@@ -141,7 +142,8 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
     else:
         epoch, version = layout.decode_epoch(node.data), node.version
     operations += [
-        # One commit: no broker becomes controller without raising the epoch (ZK-3).
+        # Use one commit, so that no broker becomes controller without incrementing the epoch
+        # (ZK-3).
         Create(
             layout.CONTROLLER,
             layout.encode_controller(broker_id, clock.wall_ms()),
@@ -149,25 +151,25 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
         ),
         Set(layout.CONTROLLER_EPOCH, layout.encode_epoch(epoch + 1), version),
     ]
-    # KIP-584: Kafka keeps its feature levels there.
+    # KIP-584: Kafka stores its feature levels there.
     if await store.read(layout.FEATURE) is None:
         operations.append(Create(layout.FEATURE, layout.FEATURE_NODE))
     try:
         await store.commit(operations)
-    # Another broker was faster, either with the node or with the epoch.
+    # Another broker was faster.
     except (NodeExists, BadVersion):
         return None
     except OutcomeUnknown:
         elected = await elected_term(store, broker_id)
         if elected is None and await store.read(layout.CONTROLLER) is None:
-            raise  # the commit did not happen, and no other broker is controller
+            raise  # the commit failed, and no other broker is the controller
         return elected
     return Elected(epoch + 1, version + 1)
 
 
 async def elected_term(store: MetadataStore, broker_id: int) -> Elected | None:
-    """Return the epoch in which the tree names this broker as controller; None if it does not."""
-    # In this order: the controller found after reading the epoch was elected in that epoch.
+    """Return the controller epoch if this broker is the controller in the tree, else None."""
+    # Read in this order: the controller read after the epoch was elected in that epoch or later.
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     node = await store.read(layout.CONTROLLER)
     if epoch is None or node is None or not is_own(store, node, broker_id):
@@ -176,10 +178,10 @@ async def elected_term(store: MetadataStore, broker_id: int) -> Elected | None:
 
 
 async def resign(store: MetadataStore, broker_id: int) -> None:
-    """Let another broker be elected if this one is still controller."""
+    """Resign, if this broker is still the controller, so that another broker can be elected."""
     elected = await elected_term(store, broker_id)
     if elected is not None:
-        # If another broker was elected in between, it has raised the epoch.
+        # If another broker was elected in between, it has incremented the epoch.
         with suppress(NoNode, BadVersion):
             await store.commit(
                 [Check(layout.CONTROLLER_EPOCH, elected.version), Delete(layout.CONTROLLER)]

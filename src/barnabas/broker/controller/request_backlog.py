@@ -1,11 +1,10 @@
-"""The requests that a broker has yet to answer to the controller: in order, and bounded.
+"""Queues the requests that a broker has not answered yet, in order and bounded.
 
-While a broker answers, each request is sent as it was decided. Requests that accumulate for a
-broker that does not answer are merged into their combined effect: one metadata update, the
-partitions to stop hosting, and the partitions to host. So a backlog never holds more than a few
-times the size of the cluster's state.
+Normally, each request is sent as it was decided. If a broker does not respond, queued requests are
+merged by their combined effect: one metadata update, the partitions to stop hosting, and the
+partitions to host. So a backlog is never larger than a few times the cluster's state.
 
-The first request stays as it is, because it may already be on its way.
+The first request is never merged, because it may be in flight.
 """
 
 from __future__ import annotations
@@ -28,7 +27,9 @@ from barnabas.cluster.image import ClusterImage, TopicImage
 from barnabas.types import TopicPartition
 
 MERGED_AT = 64
-"""The requests at which to merge, or twice as many as the last merge left, if that is more."""
+"""The number of requests at which to merge, or twice the number after the last merge, if that is
+more.
+"""
 
 
 class PendingRequest(NamedTuple):
@@ -44,20 +45,20 @@ class _Stop(NamedTuple):
     topic_id: bytes | None
 
     def after(self, before: _Stop | None) -> _Stop:
-        """Return both stops as one."""
+        """Combine two stops of a partition."""
         if before is None:
             return self
-        # A later stop that keeps the log does not undo a deletion.
+        # A later stop without deletion does not undo a deletion.
         delete = self.delete or before.delete
         epochs = (self.leader_epoch, before.leader_epoch)
-        # A broker that would have applied one of them must apply both: a check missing from one is
-        # dropped.
+        # A broker that would have applied one of the two must apply the result, so drop a check
+        # that only one has.
         unchecked = [each for each in (WHILE_DELETING, NO_EPOCH) if each in epochs]
         return _Stop(delete, unchecked[0] if unchecked else max(epochs), self.topic_id)
 
 
 class RequestBacklog:
-    """The backlog of one registration of one broker."""
+    """The queued requests for one registration of a broker."""
 
     __slots__ = ("_limit", "_queue")
 
@@ -73,17 +74,17 @@ class RequestBacklog:
         return self._queue[0]
 
     def add(self, request: ControlRequest, image: ClusterImage) -> None:
-        """Add a request after all others; `image` is the cluster after it is carried out."""
+        """Add a request at the end; `image` is the cluster after it is applied."""
         self._queue.extend(PendingRequest(piece, image) for piece in in_pieces(request))
-        # The limit grows with what a merge leaves, so merges are rare, however many partitions
-        # exist.
+        # The limit grows with the number of requests left by a merge, so merges are rare even
+        # with many partitions.
         if len(self._queue) > self._limit:
             first, *rest = self._queue
             self._queue = deque([first, *merge_requests(rest)])
             self._limit = max(MERGED_AT, 2 * len(self._queue))
 
     def remove_first(self) -> None:
-        """Remove the first request after its answer."""
+        """Remove the first request after its response."""
         self._queue.popleft()
         if not self._queue:
             self._limit = MERGED_AT
@@ -94,11 +95,11 @@ class RequestBacklog:
 
 
 def merge_requests(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
-    """Return fewer requests with the same effect; all were decided by one controller.
+    """Merge requests of one controller into fewer requests with the same effect.
 
-    Metadata comes first: it has the addresses of the leaders to follow. StopReplica comes before
-    LeaderAndIsr: a partition that was stopped last is no longer hosted, and one that is hosted
-    again must lose its earlier log first.
+    UpdateMetadata comes first, because followers need the addresses of leaders. StopReplica comes
+    before LeaderAndIsr, because the earlier log of a partition that is hosted again must be deleted
+    first.
     """
     if not requests:
         return []
@@ -134,7 +135,9 @@ def merge_requests(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
 def _update(
     requests: Sequence[PendingRequest],
 ) -> tuple[UpdateMetadata | None, dict[str, TopicImage]]:
-    """Return one update for all, and the topics that it removes as they were before."""
+    """Return one update for all requests, and the topics that it removes, in their previous
+    state.
+    """
     update: UpdateMetadata | None = None
     topics: dict[str, TopicImage] = {}
     removed: dict[str, TopicImage | None] = {}
@@ -154,19 +157,20 @@ def _update(
 def _roles(
     requests: Sequence[PendingRequest],
 ) -> tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, _Stop]]:
-    """Return the partitions hosted after all of them, and those to stop before that."""
+    """Return the partitions to host after all requests, and the partitions to stop first."""
     hosted: dict[TopicPartition, PartitionState] = {}
     stopped: dict[TopicPartition, _Stop] = {}
     for request, _ in requests:
         if isinstance(request, LeaderAndIsr):
             for state in request.partitions:
                 before = hosted.get(state.topic_partition)
-                # A broker that never got the first request still has no records of the partition.
+                # A broker that never received the first request has no records of the partition
+                # yet.
                 is_new = state.is_new or (before is not None and before.is_new)
                 hosted[state.topic_partition] = state._replace(is_new=is_new)
         elif isinstance(request, StopReplica):
             for name in request.partitions:
-                # Stopped after it was hosted: only the stop remains.
+                # The partition was stopped after it was hosted, so keep only the stop.
                 hosted.pop(name, None)
                 topic_id = request.topic_ids.get(name)
                 stop = _Stop(request.delete, request.leader_epoch(name), topic_id)

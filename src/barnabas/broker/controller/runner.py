@@ -1,8 +1,7 @@
-"""This broker's controller, active or not: all that clients and brokers ask of a controller.
+"""This broker's controller, active or not, as clients and brokers use it.
 
-Requests that need the controller raise NotController if another broker is controller or there is
-none. How this broker becomes controller and stops being it is `election`; its work in between is
-`event_loop`.
+Requests that need the controller raise NotController if this broker is not the controller.
+`election` decides when this broker is the controller; `event_loop` does a controller's work.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _RETRY_S = 1.0
 
 
 def _ignore(broker_epoch: int) -> None:
-    """Do nothing: this broker does not use the epoch."""
+    """Do nothing, as the default callback."""
 
 
 class ControllerRunner:
@@ -82,12 +81,12 @@ class ControllerRunner:
         strays: StrayLogs | None = None,
         metrics: Registry | None = None,
     ) -> None:
-        """`deliver` carries out a request on this broker: see `broker_channels`.
+        """`deliver` applies a request on this broker: see `broker_channels`.
 
-        `latest_epoch_of` returns the latest leader epoch in this broker's log of a partition, which
-        the store may have lost. `peers` connects to the other brokers; None if there cannot be any.
-        `registered` gets each broker epoch, after `view` and before anything else happens. `strays`
-        are this broker's logs over which no topic is created automatically.
+        `latest_epoch_of` returns the latest leader epoch in this broker's log of a partition; the
+        store may have lost it. `peers` connects to other brokers; None if there are none.
+        `registered` is called with each new broker epoch, right after `view` is updated. `strays`
+        are this broker's stray logs, for which no topic is created automatically.
         """
         metrics = Registry() if metrics is None else metrics
         metrics.declare(self._families)
@@ -124,17 +123,17 @@ class ControllerRunner:
 
     @property
     def controller_id(self) -> int:
-        """The controller, as far as this broker knows; -1 while there is none."""
+        """The id of the controller as known to this broker; -1 if there is none."""
         return self._election.controller_id
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster's state, as this controller has committed it. Raises NotController."""
+        """The cluster's committed state. Raises NotController."""
         return self._election.term().image
 
     @property
     def counts(self) -> Counts:
-        """Counts of all partitions, as this controller knows them. Raises NotController."""
+        """The partition counts for monitoring. Raises NotController."""
         return self._election.term().counts
 
     @property
@@ -144,9 +143,9 @@ class ControllerRunner:
 
     @property
     def known_partitions(self) -> frozenset[TopicPartition]:
-        """Every partition that has a replica on this broker; its other logs are strays.
+        """Every partition that has a replica on this broker; all other logs are stray.
 
-        If another broker is controller, the answer is the one read from the store at the start.
+        If another broker is the controller, this is the state read from the store at startup.
         """
         try:
             topics = self.image.topics
@@ -160,10 +159,12 @@ class ControllerRunner:
         )
 
     def _families(self) -> Iterator[Family]:
-        """Yield metrics that every broker has; as in Kafka they are 0 unless it is controller."""
+        """Yield the controller metrics; as in Kafka, every broker has them, and they are 0 unless
+        it is the controller.
+        """
         try:
             counts = self.counts
-        except NotController:  # another is controller, or this one is still loading
+        except NotController:  # another broker is the controller, or this one is still loading
             counts = _NOT_CONTROLLER
         away = counts.preferred_imbalance
         for name, value, sentence in (
@@ -176,17 +177,17 @@ class ControllerRunner:
             yield gauge(f"{_MBEAN}{name}", sentence, [Sample(value)])
 
     def configure(self, config: BrokerConfig) -> None:
-        """Take over the broker's changed settings."""
+        """Apply changed broker settings."""
         self._election.configure(ControllerSettings.of(config))
 
     # --- life ------------------------------------------------------------------------------------
 
     async def start(self, broker: BrokerImage, cluster_id: str | None = None) -> str:
-        """Register, and become controller if there is none; returns the cluster's id.
+        """Register, and become the controller if there is none; return the cluster id.
 
-        `cluster_id` is the one in the data directories, if they have any. When it returns, a
-        controller has read everything in the store and delivered it here. Raises ConfigError (id
-        taken, another cluster) or CorruptData.
+        `cluster_id` is the id in the data directories, if any. When `start` returns, a controller
+        has read everything from the store and delivered it to this broker. Raises ConfigError (the
+        broker id is taken, or the cluster is another one) or CorruptData.
         """
         found = await ensure_base(self._store, cluster_id, self._random)
         is_alone = self._context.peers is None
@@ -195,14 +196,15 @@ class ControllerRunner:
         return found
 
     async def stop(self) -> None:
-        """Stop deciding; every caller gets NotController."""
+        """Resign; every caller gets NotController."""
         await self._election.stop()
 
     async def withdraw_loss_warning(self) -> None:
-        """Withdraw the warning that this broker may have lost records when it ended (KIP-966).
+        """Withdraw the warning that this broker may have lost records in an unclean shutdown
+        (KIP-966).
 
-        No partition relies on those records now, so the next controller must not treat its
-        registration as a warning again.
+        No partition depends on those records any more, so the next controller must not act on the
+        warning again.
         """
         await self._election.withdraw_loss_warning()
 
@@ -233,10 +235,10 @@ class ControllerRunner:
         return self._topic_admin
 
     async def create_topic(self, topic: NewTopic, *, validate_only: bool = False) -> TopicImage:
-        """Create a topic, and return it once it has been delivered with its leaders.
+        """Create a topic, and return it once brokers know its leaders.
 
-        With `validate_only` nothing is created. Raises the KafkaError for the client: InvalidTopic,
-        TopicAlreadyExists, InvalidConfig, InvalidPartitions, PolicyViolation,
+        With `validate_only`, nothing is created. Raises the KafkaError for the client:
+        InvalidTopic, TopicAlreadyExists, InvalidConfig, InvalidPartitions, PolicyViolation,
         InvalidReplicationFactor, InvalidReplicaAssignment or NotController.
         """
         (outcome,) = await self._topics.create([topic], validate_only=validate_only)
@@ -247,14 +249,14 @@ class ControllerRunner:
     async def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[TopicImage | KafkaError]:
-        """Create topics like `create_topic`, in one commit and one round; returns failures."""
+        """Create topics like `create_topic`, in one commit and one round; failures are returned."""
         return await self._topics.create(topics, validate_only=validate_only)
 
     async def auto_create_topics(self, topics: Sequence[NewTopic]) -> list[TopicImage | KafkaError]:
-        """Create topics on any broker; returns once this broker knows them.
+        """Create topics on any broker, and return once this broker knows them.
 
-        It works as `create_topics` does. A topic that would be created over existing logs of its
-        name has KafkaStorageError as its outcome.
+        Works like `create_topics`, except that a topic with stray logs of the same name fails with
+        KafkaStorageError.
         """
         refused = {each.name: self._strays.refusal(each.name) for each in topics}
         free = [each for each in topics if refused[each.name] is None]
@@ -270,11 +272,12 @@ class ControllerRunner:
         *,
         validate_only: bool = False,
     ) -> TopicImage:
-        """Enlarge a topic to `total` partitions; returns it once the new ones have leaders (TP-5).
+        """Increase a topic to `total` partitions, and return it once the new ones have leaders
+        (TP-5).
 
-        `assignment` has the replicas of each new partition, in the order of their numbers; without
-        it they are placed. No record moves. With `validate_only` nothing is created, and the answer
-        is the same. Raises what `TopicWriter.grow` raises.
+        `assignment` has the replicas of each new partition, in partition order; without it, the
+        controller places them. No records are moved. With `validate_only`, nothing is created, but
+        the result is the same. Raises what `TopicWriter.grow` raises.
         """
         return await self._topics.create_partitions(
             topic, total, assignment, validate_only=validate_only
@@ -283,9 +286,10 @@ class ControllerRunner:
     async def delete_topics(self, names: Sequence[str]) -> list[KafkaError | None]:
         """Delete topics with all of their records, in one commit and one round.
 
-        Returns when nothing of them is left in the store. Failures are returned, topic by topic:
-        UnknownTopicOrPartition, or RequestTimedOut if a replica is on a broker or in a log
-        directory that has failed (the replica is deleted when that is back). Raises NotController.
+        Returns when the topics are removed from the store. Failures are returned, topic by topic:
+        UnknownTopicOrPartition, or RequestTimedOut if a replica is on a failed broker or in a
+        failed log directory (the replica is deleted when the broker or directory is back). Raises
+        NotController.
         """
         return await self._topics.delete(names)
 
@@ -294,13 +298,14 @@ class ControllerRunner:
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, proposals: Sequence[IsrProposal]
     ) -> dict[TopicPartition, IsrAnswer]:
-        """Decide on ISRs that a leader proposes (KIP-497). Raises NotController."""
+        """Decide on ISR changes that a leader proposes (KIP-497). Raises NotController."""
         return await self._election.term().events.submit(
             lambda machine: machine.isr_proposed(broker_id, broker_epoch, proposals)
         )
 
     async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
-        """Move the leaderships of a broker that is about to stop; returns those it keeps (RE-13).
+        """Move the leaderships of a broker that is about to stop; return the remaining ones
+        (RE-13).
 
         Raises NotController, StaleBrokerEpoch or BrokerIdNotRegistered.
         """
@@ -311,7 +316,7 @@ class ControllerRunner:
     async def elect_leaders(
         self, partitions: Sequence[TopicPartition] | None, unclean: bool
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Elect preferred leaders, or (KIP-460) any live replicas; None means all partitions."""
+        """Run preferred or unclean elections (KIP-460); None means all partitions."""
         return await self._election.term().events.submit(
             lambda machine: machine.elect_leaders(partitions, unclean=unclean)
         )
@@ -319,13 +324,15 @@ class ControllerRunner:
     async def reassign(
         self, replicas: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Begin to move partitions to other replicas; None cancels a move (KIP-455)."""
+        """Start to reassign partitions to other replicas; None cancels a reassignment (KIP-455)."""
         return await self._election.term().events.submit(lambda machine: machine.reassign(replicas))
 
     def reassignments(
         self, names: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, PartitionImage]:
-        """Return which of these partitions (None: all) are being moved. Raises NotController."""
+        """Return the ongoing reassignments of these partitions (None: of all). Raises
+        NotController.
+        """
         topics = self.image.topics
         if names is None:
             names = [
@@ -342,9 +349,9 @@ class ControllerRunner:
         return found
 
     async def allocate_producer_id_block(self) -> tuple[int, int]:
-        """Return the first and the last of a thousand producer ids that were never given out.
+        """Allocate a block of a thousand producer ids; return the first and the last.
 
-        Any broker takes them by itself. Raises NotController if the store does not answer.
+        Any broker can do this. Raises NotController if the store does not respond.
         """
         return await take_block(self._store, self._context.view.broker_id)
 
@@ -353,10 +360,10 @@ class ControllerRunner:
     async def replicas_offline(self, partitions: Sequence[TopicPartition]) -> None:
         """Report that this broker has lost these replicas with a log directory (KIP-112).
 
-        Returns once every broker has been sent the outcome, or once the loss is announced to a
-        controller on another broker. A controller that misses the announcement learns of the loss
-        when it is elected, or when this broker registers: its LeaderAndIsr is refused. Raises
-        NotController if the store does not answer for long.
+        Returns once the outcome has been sent to every broker, or, if another broker is the
+        controller, once the loss is announced. A controller that misses the announcement learns of
+        the loss when it is elected or when this broker registers, because this broker then rejects
+        its LeaderAndIsr. Raises NotController if the store does not respond for long.
         """
         broker_id = self._context.view.broker_id
         if self.is_active:
@@ -368,8 +375,8 @@ class ControllerRunner:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 await log_dir_notifications.announce(self._store, broker_id)
-            # The next registration gets LeaderAndIsr for everything, and its answer reports the
-            # loss.
+            # The next registration gets LeaderAndIsr for everything, and this broker's response
+            # reports the loss.
             except SessionExpired:
                 return
             except MetadataError as error:
@@ -380,9 +387,9 @@ class ControllerRunner:
                 return
 
     async def topic_config_changed(self, topic: str) -> None:
-        """Send a written topic config to every broker; returns when that is done.
+        """Send a changed topic config to every broker; return when that is done.
 
-        A controller on another broker notices the change by its own watch.
+        A controller on another broker is notified by its own watch.
         """
         if self.is_active:
             events = self._election.term().events

@@ -1,4 +1,4 @@
-"""The controller's log lines: elections, brokers that fail or register, and reassignments."""
+"""Logs the controller's state changes: elections, failed and new brokers, and reassignments."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _log = logging.getLogger(__name__)
 def log_election(found: ClusterImage, after: ClusterImage, known_live: Container[int]) -> None:
     """Log that this broker has been elected; `found` is the cluster before its first decision.
 
-    `known_live`: the brokers that this broker has seen live. Other leaders may not have started
-    yet, as when a cluster starts from its data.
+    `known_live` contains the brokers that this broker has seen live; other leaders may not have
+    started yet, for example when the whole cluster restarts.
     """
     _log.info(
         "controller elected in epoch %d: broker %d; live brokers: %d, topics: %d",
@@ -73,7 +73,7 @@ def _log_absence(
         elif became.leader_epoch != was.leader_epoch:
             elected += 1
     _log.log(
-        # If the broker led nothing, no client misses it.
+        # If the broker led no partitions, clients do not notice the failure.
         logging.WARNING if is_failure and (elected or leaderless) else logging.INFO,
         "broker %d %s: partitions with a new leader: %d, with none: %d",
         broker_id,
@@ -86,7 +86,7 @@ def _log_absence(
 def _led_by(
     broker_id: int, before: ClusterImage, after: ClusterImage
 ) -> Iterator[tuple[PartitionImage, PartitionImage]]:
-    """Yield the partitions that a broker led, before and after."""
+    """Yield each partition that a broker led, before and after the change."""
     for name, topic in before.topics.items():
         changed = after.topics.get(name)
         if changed is None or changed is topic:

@@ -1,9 +1,10 @@
-"""Stray logs, which the metadata does not know: no topic is created automatically over one.
+"""Tracks stray logs, whose partitions are not in the metadata, and prevents automatic creation of
+their topics.
 
-Metadata may be lost or restored from an old backup. If the next client's request created the topic,
-its records would be under another topic id and the old log would be set aside, so that metadata
-restored afterwards would find the name taken. An administrator may still create the topic: then the
-log is set aside and kept.
+Metadata can be lost or restored from an old backup. If the next client request then created the
+topic, the new topic would have another id, the old log would be set aside, and metadata restored
+later would find the name taken. An administrator can still create the topic; the log is then set
+aside and kept.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ _log = logging.getLogger(__name__)
 
 
 class StrayLogs:
-    """Tracks the stray logs of a broker without a cluster; in a cluster, the metadata is shared."""
+    """Tracks the stray logs of a standalone broker."""
 
     __slots__ = ("_logged", "_logs", "_names")
 
     def __init__(self, logs: Mapping[TopicPartition, object]) -> None:
-        """`logs` always holds the broker's current logs; a log that is set aside leaves it."""
+        """`logs` is a live view of the broker's logs, without logs that were set aside."""
         self._logs = logs
         self._names: dict[str, list[TopicPartition]] = {}
         self._logged: set[str] = set()
 
     def add(self, names: Iterable[TopicPartition]) -> None:
-        """Remember partitions that the metadata did not know at the start."""
+        """Remember partitions that were not in the metadata at startup."""
         for name in names:
             self._names.setdefault(name.topic, []).append(name)
 

@@ -1,11 +1,11 @@
-"""Requests that tools leave for the controller in nodes, as Kafka's tools before 2.4 do.
+"""Processes requests that tools write to metadata nodes, as Kafka's tools before 2.4 do.
 
     /admin/preferred_replica_election  {"version":1,"partitions":[{"topic":"t","partition":0}]}
     /admin/reassign_partitions         the same, with "replicas":[1,2] for each
 
-The controller removes a request that has been carried out: an election immediately, a partition's
-move when it is complete. A tool that finds the node reports that other requests are in progress. A
-request that cannot be carried out is logged and removed, so that it does not block all later ones.
+The controller removes a request when it is done: an election immediately, a reassignment when it is
+complete. A tool that finds an existing node reports that another operation is in progress. An
+invalid request is logged and removed, so that it does not block later requests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Outcomes = dict[TopicPartition, KafkaError | None]
 
 
 class ToolRequests:
-    """Carries out tools' requests during one term; `carry_out` decides, commits and sends."""
+    """Processes tool requests during one term; `carry_out` decides, commits and sends."""
 
     __slots__ = ("_carry_out", "_epoch_version", "_moves", "_store")
 
@@ -45,7 +45,7 @@ class ToolRequests:
         """The moves listed in the node; empty most of the time."""
 
     async def process(self, changed: Container[str], image: Callable[[], ClusterImage]) -> None:
-        """Carry out new requests and remove finished ones. `image` returns the current cluster."""
+        """Process new requests and remove finished ones; `image` returns the current cluster."""
         if ELECTION in changed:
             names = await self._read(ELECTION)
             if names is not None:
@@ -69,7 +69,7 @@ class ToolRequests:
 
         await self._carry_out(decide)
         for name, error in outcomes.items():
-            # A tool names all partitions, most of which have their preferred leader.
+            # A tool lists all partitions, but most already have their preferred leader.
             if error is not None and not isinstance(error, ElectionNotNeeded):
                 _log.warning(
                     "%s: cannot elect the preferred leader of %s: %s", ELECTION, name, error
@@ -97,7 +97,7 @@ class ToolRequests:
                 _log.warning("%s: cannot reassign %s: %s", MOVES, name, error)
 
     async def _read(self, path: str) -> dict[TopicPartition, tuple[int, ...]] | None:
-        """Read a request's partitions; None if there is no request, or it cannot be understood."""
+        """Read a request's partitions; None if there is no valid request."""
         node = await self._store.read(path)
         if node is None:
             return None
@@ -115,7 +115,7 @@ class ToolRequests:
             return None
 
     async def _write(self, path: str, left: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        """Write what is left of a request; a deposed controller changes nothing."""
+        """Write the rest of a request; a deposed controller changes nothing."""
         change: Operation = Delete(path)
         if left:
             entries = [

@@ -1,9 +1,9 @@
 """Creates, enlarges and deletes topics for clients.
 
-A change is written to the store and reaches the controller by its watch, whichever broker wrote it;
-a client of the controller waits for the round that carries out the change. There is no other way,
-even for a single broker. Only the controller serves these requests, but any broker automatically
-creates a topic that a client asks about.
+A change is written to the metadata store, and the controller is notified by its watch, whichever
+broker wrote it; the client waits for the round that applies the change. This is the only way, even
+for a standalone broker. Only the controller handles these requests, but any broker can create
+topics automatically.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ class TopicAdmin:
     async def create(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[Outcome]:
-        """Create topics, in one commit and one round; failures are returned."""
+        """Create topics in one commit and one round; failures are returned."""
         term = self._term()
         checked = self._writer.check(topics)
         failures: dict[str, KafkaError] = {}
         accepted = _acceptable(topics, checked)
         if accepted and not validate_only:
             failures = await self._writer.create(accepted)
-            # The watch also fires, but only after this round begins.
+            # The watch fires too, but perhaps only after this round begins.
             term.events.path_changed(layout.TOPICS)
             await term.events.whole_round()
         outcomes: list[Outcome] = []
@@ -87,8 +87,8 @@ class TopicAdmin:
     async def auto_create(self, topics: Sequence[NewTopic]) -> list[Outcome]:
         """Create topics like `create`, on a broker that may not be the controller.
 
-        A topic is returned once this broker knows its leaders; if it does not learn of them within
-        half a minute, LeaderNotAvailable is returned for the topic.
+        A topic is returned once this broker knows its leaders, or LeaderNotAvailable if that takes
+        more than half a minute.
         """
         checked = self._any_writer.check(topics)
         failures = await self._any_writer.create(_acceptable(topics, checked))
@@ -122,7 +122,7 @@ class TopicAdmin:
         *,
         validate_only: bool,
     ) -> TopicImage:
-        """Enlarge a topic to `total` partitions; raises what `TopicWriter.grow` raises."""
+        """Increase a topic to `total` partitions; raises what `TopicWriter.grow` raises."""
         term = self._term()
         existing, added = await self._writer.grow(
             topic, total, assignment, validate_only=validate_only
@@ -145,7 +145,7 @@ class TopicAdmin:
         return grown
 
     async def delete(self, names: Sequence[str]) -> list[KafkaError | None]:
-        """Delete topics, in one commit and one round; returns None for each deleted topic."""
+        """Delete topics in one commit and one round; return None for each deleted topic."""
         term = self._term()
         known = [name for name in dict.fromkeys(names) if name in term.image.topics]
         if known:
@@ -156,7 +156,7 @@ class TopicAdmin:
         for name in names:
             if name not in known:
                 outcomes.append(UnknownTopicOrPartition(f"topic {name} does not exist"))
-            # The name stays taken until the broker is back, which takes longer than a client waits.
+            # The name stays taken until the broker is back, so do not make the client wait.
             elif term.is_deletion_blocked(name):
                 outcomes.append(
                     RequestTimedOut(

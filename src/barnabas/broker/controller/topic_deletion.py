@@ -1,8 +1,8 @@
-"""The topics that are being deleted: their remaining replicas, and the waiting callers.
+"""Tracks topics that are being deleted, with their remaining replicas and waiting callers.
 
-A topic's nodes are removed when every replica has been deleted, as confirmed by the broker that
-hosts it. A broker that has failed, or whose log directory has failed, confirms when it is back;
-until then the name is taken.
+A topic's nodes are removed once all brokers have confirmed that they deleted their replicas. A
+failed broker, or a broker with a failed log directory, confirms when it is back; until then, the
+topic name is taken.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from barnabas.types import TopicPartition
 
 
 class TopicDeletions:
-    """The deletions that one controller has begun."""
+    """The deletions in progress in one term."""
 
     __slots__ = ("_closed", "_left", "_topic_ids", "_waiting")
 
     def __init__(self) -> None:
-        # (partition, broker) by topic; True if the broker has answered that it cannot reach the
-        # replica
+        # By topic, each remaining (partition, broker); True if the broker has reported that it
+        # cannot access the replica.
         self._left: dict[str, dict[tuple[int, int], bool]] = {}
         self._topic_ids: dict[str, bytes] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
@@ -36,7 +36,9 @@ class TopicDeletions:
         return iter(self._left)
 
     def begin(self, name: str, topic: TopicImage | None) -> None:
-        """Begin a deletion of the topic's replicas. None: there is a request, but no topic."""
+        """Begin to delete the topic's replicas; None means that deletion was requested for a topic
+        that does not exist.
+        """
         partitions = {} if topic is None else topic.partitions
         self._left[name] = {
             (number, broker_id): False
@@ -49,18 +51,18 @@ class TopicDeletions:
     def on_answer(
         self, broker_id: int, request: StopReplica, codes: Mapping[TopicPartition, int]
     ) -> None:
-        """Note a broker's answer to a request to delete replicas: an error code for each.
+        """Process a broker's response to a deletion, which has an error code for each replica.
 
-        NONE counts, whatever is known about its directories: only the broker can distinguish a
-        replica that it cannot reach from another topic's log of that name. The answer to a request
-        from before this deletion does not count: it is about an earlier topic of that name, or
-        about a replica that was removed from the broker and given back to it.
+        NONE confirms the deletion, even if a log directory has failed: only the broker can
+        distinguish a replica that it cannot access from the log of another topic of that name.
+        Responses to requests from before this deletion are ignored: they are about an earlier topic
+        of that name, or about a replica that was moved away and back.
         """
         for name, code in codes.items():
             left, replica = self._left.get(name.topic), (name.partition, broker_id)
             if left is None or replica not in left or not self._is_part_of_it(request, name):
                 continue
-            # The replica is out of reach, not deleted: it counts when its directory is back
+            # The replica is inaccessible, not deleted; it is deleted when its directory is back
             # (KIP-112).
             if code == KafkaStorageError.code:
                 left[replica] = True
@@ -72,11 +74,11 @@ class TopicDeletions:
         return is_deletion and request.topic_ids.get(name) == self._topic_ids[name.topic]
 
     def without_replicas(self) -> list[str]:
-        """Return the topics without replicas, whose nodes can now be removed."""
+        """Return the topics that have no replicas left, whose nodes can now be removed."""
         return [name for name, left in self._left.items() if not left]
 
     def on_removed(self, names: Iterable[str]) -> None:
-        """Forget these topics, of which nothing is left."""
+        """Forget these topics, whose deletion is complete."""
         for name in names:
             self._left.pop(name, None)
             self._topic_ids.pop(name, None)
@@ -94,7 +96,7 @@ class TopicDeletions:
         )
 
     async def until_removed(self, name: str) -> None:
-        """Wait until nothing is left of the topic; raises the error that `close` is given."""
+        """Wait until the topic's deletion is complete; raises the error passed to `close`."""
         if name in self._left:
             if self._closed is not None:
                 raise self._closed
@@ -103,7 +105,7 @@ class TopicDeletions:
             await future
 
     def close(self, error: Exception) -> None:
-        """Give every caller the error; the next controller continues the deletions."""
+        """Fail every waiting caller with the error; the next controller continues the deletions."""
         self._closed = error
         waiting, self._waiting = self._waiting, {}
         for futures in waiting.values():

@@ -1,8 +1,8 @@
-"""The topics' nodes, as a controller reads them in one term: watched first, then read.
+"""Watches and reads the topics' nodes during one term of a controller.
 
-A change in between makes the watch fire, and the node is reread. A watch on a topic's node fires
-when the topic may have grown. Many nodes are read together, because each request to a server is a
-round trip.
+Nodes are watched before they are read, so a change in between makes the watch fire, and the node is
+read again. The watch on a topic's node fires when partitions may have been added. Many nodes are
+read together, because each request is a round trip.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from barnabas.types import TopicPartition
 
 
 class _Read(NamedTuple):
-    """A topic's node, and the data version at which it was read."""
+    """A topic's node and its data version when it was read."""
 
     topic: TopicNode
     version: int
 
 
 class TopicNodes:
-    """Reads topics; only the controller with `epoch_version` may give old topics an id."""
+    """Reads topics; `epoch_version` fences an earlier controller that assigns ids to old topics."""
 
     __slots__ = ("_changed", "_epoch_version", "_latest_epoch_of", "_random", "_store", "_versions")
 
@@ -47,7 +47,7 @@ class TopicNodes:
         epoch_version: int,
         changed: Callable[[str], None],
     ) -> None:
-        """`changed` gets the name of a topic whose node has changed."""
+        """`changed` is called with the name of a topic whose node has changed."""
         self._store = store
         self._random = random
         self._latest_epoch_of = latest_epoch_of
@@ -56,16 +56,16 @@ class TopicNodes:
         self._versions: dict[str, int] = {}
 
     def take_versions(self) -> dict[str, int]:
-        """Return the data versions of topic nodes read since the last call."""
+        """Return the data versions of the topic nodes read since the last call."""
         versions, self._versions = self._versions, {}
         return versions
 
     async def unknown(
         self, known: Container[str], ids: Mapping[str, bytes] | None = None
     ) -> dict[str, TopicImage]:
-        """Read and watch every topic except the known ones.
+        """Read and watch every topic that is not known yet.
 
-        `ids` has the ids of topics that an earlier controller announced.
+        `ids` contains the topic ids announced by an earlier controller.
         """
         names = [name for name in await children(self._store, layout.TOPICS) if name not in known]
         if not names:
@@ -76,7 +76,7 @@ class TopicNodes:
         return await images_of(self._store, topics, self._latest_epoch_of)
 
     async def grown(self, topics: Sequence[TopicImage]) -> list[TopicImage]:
-        """Return the topics that have more partitions now, with all their partitions."""
+        """Return the topics to which partitions were added, with all their partitions."""
         if not topics:
             return []
         self._watch([topic.name for topic in topics])
@@ -103,9 +103,9 @@ class TopicNodes:
         return await load_configs_of(self._store, names)
 
     async def paths_of(self, names: Sequence[str]) -> list[str]:
-        """Return every existing node of these topics, in the order in which they can be deleted.
+        """Return all existing nodes of these topics, in deletion order.
 
-        First come the nodes of topics and partitions, then configs, and last the deletion requests.
+        The nodes of topics and partitions come first, then configs, and the deletion requests last.
         """
         paths: list[str] = []
         for root in (layout.topic_path, layout.topic_config_path, layout.delete_topic_path):
@@ -129,11 +129,12 @@ class TopicNodes:
             self._store.watch(layout.topic_path(name), partial(self._changed, name))
 
     async def _nodes(self, ids: Mapping[str, bytes | None]) -> dict[str, _Read]:
-        """Read the topics' nodes; one without an id gets one: Kafka gave none before 2.8 (KIP-516).
+        """Read the topics' nodes; assign ids to topics without one, created by Kafka before 2.8
+        (KIP-516).
 
-        `ids` is keyed by name, with None for a topic that is new here. If a tool of such a Kafka
-        has rewritten a known topic's node, the topic gets its former id back: with another id its
-        logs would no longer be its own.
+        `ids` is keyed by name, with None for an unknown topic. If an old Kafka tool has rewritten a
+        known topic's node without the id, the topic keeps its id, because with a new id its logs
+        would belong to another topic.
         """
         nodes = await self._store.read_many([layout.topic_path(name) for name in ids])
         operations: list[Operation] = [Check(layout.CONTROLLER_EPOCH, self._epoch_version)]

@@ -1,8 +1,8 @@
-"""Checks clients' changes to topics and writes them to the metadata store.
+"""Validates clients' changes to topics and writes them to the metadata store.
 
-A written change reaches the controller by its watches, like the change of any broker; nothing is
-carried out here. All topics of one request are one commit, which costs one wait for the disk. If
-another broker was faster, they are tried one by one, and each gets its own answer.
+The controller is notified by its watches and applies the change; this module only writes. All
+topics of one request go into one commit, so there is only one disk sync. On a conflict with another
+broker, the topics are written one by one, each with its own result.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from barnabas.errors import (
 )
 from barnabas.topic_name import check_topic_name
 
-_INSERTED_AT_ONCE = 1000  # topics per commit, which is one frame of the journal
+_INSERTED_AT_ONCE = 1000  # topics per commit, which is one journal record
 
 
 class Growth(NamedTuple):
-    """The partitions that a topic has, and those to be added."""
+    """The existing partitions of a topic, and those to be added."""
 
     existing: Mapping[int, Sequence[int]]
     added: Assignment
 
 
-_READS = 3  # of possible remains of a deleted topic, before a topic of that name is written
+_READS = 3  # possible remains of a deleted topic, removed before a new topic of that name
 
 
 class TopicWriter:
@@ -67,7 +67,7 @@ class TopicWriter:
     def __init__(
         self, store: MetadataStore, random: Random, image: Callable[[], ClusterImage]
     ) -> None:
-        """`image` returns the cluster as known here, or raises NotController."""
+        """`image` returns the cluster as known to this broker, or raises NotController."""
         self._store = store
         self._random = random
         self._image = image
@@ -75,13 +75,13 @@ class TopicWriter:
     # --- new topics ------------------------------------------------------------------------------
 
     def check(self, topics: Sequence[NewTopic]) -> list[Assignment | KafkaError]:
-        """Return each topic's placement, or its refusal, in Kafka's order of checks."""
+        """Return each topic's placement or its error, with checks in Kafka's order."""
         image = self._image()
         names = set(image.topics)
         outcomes: list[Assignment | KafkaError] = []
         for topic in topics:
             try:
-                # Names that come earlier in the same request also count.
+                # Earlier topics in the same request count as existing, too.
                 if topic.name in names:
                     raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
                 assignment = self._assign(topic, image)
@@ -89,7 +89,7 @@ class TopicWriter:
                 check_collision(topic.name, names)
                 check_config(topic.configs)
             except KafkaError as error:
-                outcomes.append(error.with_traceback(None))  # without the frames of all of them
+                outcomes.append(error.with_traceback(None))  # without tracebacks
             else:
                 outcomes.append(assignment)
                 names.add(topic.name)
@@ -101,12 +101,14 @@ class TopicWriter:
             return topic.assignment
         check_new_partitions(topic.partitions)
         racks = _racks(image)
-        limit = max(len(racks), 1)  # a broker that has just started knows none, and `place` refuses
+        limit = max(len(racks), 1)  # none right after startup; `place` then fails
         start, shift = self._random.below(limit), self._random.below(limit)
         return place(racks, topic.partitions, topic.replication_factor, start, shift)
 
     async def create(self, topics: Sequence[tuple[NewTopic, Assignment]]) -> dict[str, KafkaError]:
-        """Write these checked topics; returns errors for those that already exist, by name."""
+        """Write topics that passed `check`; return the errors of those that already exist, by
+        name.
+        """
         failures: dict[str, KafkaError] = {}
         for first in range(0, len(topics), _INSERTED_AT_ONCE):
             some = topics[first : first + _INSERTED_AT_ONCE]
@@ -122,14 +124,14 @@ class TopicWriter:
         return failures
 
     async def _insert(self, topics: Iterable[tuple[NewTopic, Assignment]]) -> None:
-        """Write each topic's config and assignment; the controller's watch does the rest."""
+        """Write each topic's config and assignment."""
         some = tuple(topics)
         for reads_left in reversed(range(_READS)):
             operations: list[Operation] = []
             for topic, assignment in some:
                 path = layout.topic_config_path(topic.name)
                 config = layout.encode_config(topic.configs)
-                # If an administrator removed a topic by hand, its config may still exist.
+                # An administrator may have removed a topic by hand but not its config.
                 left_over = await self._read(path)
                 operations.append(Create(path, config) if left_over is None else Set(path, config))
                 node = layout.encode_topic(self._random.uuid(), assignment)
@@ -138,7 +140,7 @@ class TopicWriter:
                 await self.commit(operations)
                 return
             except NoNode:
-                # The config belonged to an earlier topic, whose deletion has just been completed.
+                # The config belonged to an earlier topic, which has just been deleted.
                 if not reads_left:
                     raise
 
@@ -152,7 +154,7 @@ class TopicWriter:
         *,
         validate_only: bool,
     ) -> Growth:
-        """Give a topic `total` partitions; with `validate_only` only place them.
+        """Increase a topic to `total` partitions; with `validate_only`, only compute the placement.
 
         Raises UnknownTopicOrPartition, InvalidTopic (if the topic is being deleted),
         ReassignmentInProgress, InvalidPartitions, InvalidReplicaAssignment, PolicyViolation,
@@ -163,12 +165,13 @@ class TopicWriter:
             image = self._image()
             if await self._read(layout.delete_topic_path(topic)) is not None:
                 raise InvalidTopic("The topic is queued for deletion.")
-            # The store and its version decide, because several clients may enlarge one topic.
+            # Use the data version in the store, because several clients may add partitions to
+            # one topic.
             node = await self._read(path)
             if node is None:
                 raise UnknownTopicOrPartition(f"The topic '{topic}' does not exist.")
             before = layout.decode_topic(topic, node.data)
-            # As in Kafka, a topic that is being reassigned does not grow.
+            # As in Kafka, partitions cannot be added to a topic that is being reassigned.
             if before.adding or before.removing:
                 raise ReassignmentInProgress(
                     f"A partition reassignment is in progress for the topic '{topic}'."
@@ -185,7 +188,7 @@ class TopicWriter:
             growth = Growth(before.replicas, added)
             if validate_only:
                 return growth
-            known = image.topics.get(topic)  # its node may have lost the id to an old tool
+            known = image.topics.get(topic)  # an old tool may have removed the id from the node
             topic_id = before.topic_id or (known and known.topic_id) or self._random.uuid()
             data = layout.encode_topic_node(
                 before._replace(
@@ -193,14 +196,16 @@ class TopicWriter:
                     replicas={**before.replicas, **added},
                 )
             )
-            with suppress(BadVersion, NoNode):  # another broker has written it: reread
+            with suppress(BadVersion, NoNode):  # another broker has written the node: read again
                 await self.commit([Set(path, data, node.version)])
                 return growth
 
     # --- deletion --------------------------------------------------------------------------------
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Request the deletion of these topics; topics already requested are ignored."""
+        """Request the deletion of these topics; ignore topics whose deletion is already
+        requested.
+        """
         operations: list[Operation] = [Create(layout.delete_topic_path(name)) for name in names]
         try:
             await self.commit(operations)
@@ -212,7 +217,8 @@ class TopicWriter:
     # ---------------------------------------------------------------------------------------------
 
     async def commit(self, operations: Sequence[Operation]) -> None:
-        """Commit for a client, which asks another broker if the store fails.
+        """Commit for a client; a store failure becomes NotController, so the client tries another
+        broker.
 
         Raises NotController, NodeExists, NoNode or BadVersion.
         """

@@ -1,6 +1,7 @@
-"""Both coordinators of this broker, created when it first leads a partition of their topics.
+"""The group and transaction coordinators of this broker, created when it first leads a partition of
+their topics.
 
-A broker that has neither groups nor transactions loads none of this at its start.
+A broker without groups and transactions does not load them.
 """
 
 from __future__ import annotations
@@ -85,13 +86,15 @@ class Coordinators(ReplicaListener):
         return self._transactions
 
     def families(self) -> Iterator[Family]:
-        """Yield metrics of groups and transactional ids coordinated here; it loads nothing."""
+        """Yield metrics of the groups and transactional ids coordinated here, without loading
+        anything.
+        """
         if self._groups is not None:
             machines = [shard.machine for shard in self._groups.ready]
             groups = [group for each in machines for group in each.groups.values()]
             states = Counter(group.state.value for group in groups)
             counts = {f"NumGroups{state}": states[state] for state in _GROUP_STATES}
-            # In Kafka, too, offsets of a group without members count as a group.
+            # As in Kafka, a group without members counts as long as it has offsets.
             without = sum(len(each.offsets.groups.keys() - each.groups) for each in machines)
             counts["NumGroupsEmpty"] += without
             counts["NumGroups"] = sum(counts.values())
@@ -109,7 +112,7 @@ class Coordinators(ReplicaListener):
                 for shard in self._transactions.ready
                 for transaction in shard.machine
             )
-            # Kafka has no such metric, so its name is ours.
+            # Kafka has no such metric, so the name is specific to Barnabas.
             yield gauge(
                 "barnabas_transactional_ids",
                 "Transactional ids coordinated by this broker, by the state of their transaction",
@@ -136,13 +139,13 @@ class Coordinators(ReplicaListener):
                 shard.carry_out(shard.machine.topics_deleted(names))
 
     def close(self) -> None:
-        """Refuse every waiting request: the broker is stopping."""
+        """Fail every waiting request, because the broker is stopping."""
         for shards in (self._groups, self._transactions):
             if shards is not None:
                 shards.close()
 
     def _offsets_ended(self, partition: int, producer_id: int, is_commit: bool) -> None:
-        """Commit or drop the offsets of a transaction whose marker now counts (KIP-98)."""
+        """Commit or drop the offsets of a transaction once its marker is committed (KIP-98)."""
         shard = self.groups.shard_at(partition)
         if shard is not None:  # otherwise the shard will replay the marker
             shard.machine.end_transaction(producer_id, is_commit)

@@ -1,6 +1,6 @@
-"""Coordinators' state topics, created when a client first needs one (TP-8).
+"""Creates the coordinators' internal topics when a client first needs them (TP-8).
 
-The broker that the client asks gets the topic created: no client needs to ask the controller.
+Any broker can create the topic, so clients need not ask the controller.
 """
 
 from __future__ import annotations
@@ -34,29 +34,31 @@ REPLICATION_FACTORS = {
     GROUP_TOPIC: "offsets.topic.replication.factor",
     TRANSACTION_TOPIC: "transaction.state.log.replication.factor",
 }
-"""The setting with the number of replicas of each topic."""
+"""The replication factor setting of each topic."""
 _MIN_ISR = "transaction.state.log.min.isr"
 
 
 class InternalTopics:
-    """Creates each of them at most once, however many clients ask at the same time."""
+    """Creates each internal topic once, even if many clients ask at the same time."""
 
     __slots__ = ("_create_topics", "_making", "_refused")
 
     def __init__(self, create_topics: CreateTopics) -> None:
-        """`create_topics` returns topics or failures once this broker knows them."""
+        """`create_topics` creates topics, and returns topics or failures once this broker knows
+        them.
+        """
         self._create_topics = create_topics
         self._making: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, str] = {}  # the last reason logged: clients ask every second
 
     async def make(self, name: str, config: BrokerConfig, charge: Callable[[int], None]) -> None:
-        """Return when the topic exists. Raises CoordinatorNotAvailable, with the reason, if not.
+        """Wait until the topic exists. Raises CoordinatorNotAvailable with the reason if it cannot
+        be created.
 
-        `charge` is called with the number of its partitions if this call creates it.
+        `charge` is called with the number of partitions if this call creates the topic.
         """
         task = self._making.get(name)
-        # All clients that ask at the same time share one creation: they ask every second until it
-        # exists.
+        # Clients that ask at the same time share one creation, because they retry every second.
         if task is None:
             task = asyncio.get_running_loop().create_task(self._make(name, config, charge))
             self._making[name] = task
@@ -65,14 +67,14 @@ class InternalTopics:
 
     async def _make(self, name: str, config: BrokerConfig, charge: Callable[[int], None]) -> None:
         topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)
-        # It is better refused than created: no transaction on it could ever be completed.
+        # Do not create a topic on which no transaction could ever complete.
         if reason := _unwritable(topic, config):
             raise self._refusal(name, reason)
         try:
             (outcome,) = await self._create_topics([topic])
         except KafkaError as error:
             outcome = error
-        # Another broker was asked at the same time and was faster.
+        # Another broker has created the topic in the meantime.
         if isinstance(outcome, TopicAlreadyExists):
             self._refused.pop(name, None)
             return
@@ -83,7 +85,7 @@ class InternalTopics:
         _log.info("created %s with %s", name, counted(topic.partitions, "partition"))
 
     def _refusal(self, name: str, reason: str) -> CoordinatorNotAvailable:
-        """Return the refusal, and log it unless it was the last one logged."""
+        """Return the error, and log it unless it was the last one logged."""
         text = f"{name} cannot be created: {reason}"
         if self._refused.get(name) != text:
             self._refused[name] = text
@@ -92,7 +94,7 @@ class InternalTopics:
 
 
 def _unwritable(topic: NewTopic, config: BrokerConfig) -> str:
-    """Return why no record could ever be written to the topic, on any cluster; otherwise ""."""
+    """Return why records could never be written to the topic, or "" if they can."""
     min_isr = int(topic.configs.get("min.insync.replicas", 1))
     if min_isr <= topic.replication_factor:
         return ""
@@ -110,7 +112,9 @@ def _origin(config: BrokerConfig, key: str) -> str:
 
 
 def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
-    """Return the reason; for too many replicas, name the setting: its default is three."""
+    """Return the reason; if there are too few brokers for the replication factor, include the
+    setting.
+    """
     if not isinstance(outcome, InvalidReplicationFactor):
         return str(outcome)
     key = REPLICATION_FACTORS[name]
@@ -121,7 +125,7 @@ def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
 
 
 def offsets_topic(config: BrokerConfig) -> NewTopic:
-    """Return `__consumer_offsets` as `offsets.topic.*` configures it."""
+    """Return `__consumer_offsets` as configured by `offsets.topic.*`."""
     from barnabas.controller.topics import NewTopic  # loaded with the first topic
 
     return NewTopic(
@@ -137,7 +141,7 @@ def offsets_topic(config: BrokerConfig) -> NewTopic:
 
 
 def transactions_topic(config: BrokerConfig) -> NewTopic:
-    """Return `__transaction_state` as `transaction.state.log.*` configures it."""
+    """Return `__transaction_state` as configured by `transaction.state.log.*`."""
     from barnabas.controller.topics import NewTopic  # loaded with the first topic
 
     return NewTopic(
@@ -155,9 +159,9 @@ def transactions_topic(config: BrokerConfig) -> NewTopic:
 
 
 def _for_one_node(config: BrokerConfig, key: str) -> int:
-    """Return the replication factor: a single broker cannot have Kafka's default of three.
+    """Return the replication factor; a standalone broker uses 1 instead of Kafka's default of 3.
 
-    An explicit setting still applies, and is refused if it cannot be met.
+    An explicit setting still applies, and fails if it cannot be met.
     """
     is_alone = not config.str("zookeeper.connect")
     return 1 if is_alone and not config.is_set(key) else config.int(key)

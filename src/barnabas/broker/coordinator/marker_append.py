@@ -1,7 +1,7 @@
-"""Places the marker that ends a transaction in the log of a partition which this broker leads.
+"""Appends transaction markers to partitions that this broker leads.
 
 The rules are the same for the coordinator here and for another broker's WriteTxnMarkers (KIP-98).
-If the partition keeps offsets, the group coordinator is notified once the marker counts.
+If the partition stores offsets, the group coordinator is notified once the marker is committed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.types import TopicPartition
 
 OffsetsEnded = Callable[[int, int, bool], None]
-"""Gets a partition of `__consumer_offsets`, a producer's id, and True for a commit."""
+"""Receives a partition of `__consumer_offsets`, a producer id, and True for a commit."""
 
 
 class Ending(NamedTuple):
@@ -35,11 +35,11 @@ class Ending(NamedTuple):
 
 
 class PlacedMarker(NamedTuple):
-    """A marker with its place in a log."""
+    """A marker that has been appended to a log."""
 
     replica: Replica
     end_offset: int
-    """The marker counts once the high watermark has reached this."""
+    """The marker is committed once the high watermark reaches this offset."""
     ending: Ending
     offsets_ended: OffsetsEnded
 
@@ -48,14 +48,14 @@ class PlacedMarker(NamedTuple):
         return self.replica.high_watermark >= self.end_offset
 
     def when_committed(self) -> asyncio.Future[None]:
-        """Return a future for when the marker counts and `on_committed` was called.
+        """Return a future that is done once the marker is committed and `on_committed` was called.
 
-        It fails as `Replica.wait_for` does. `on_committed` is called even if the future is no
-        longer awaited: the marker stays in the log.
+        The future fails as for `Replica.wait_for`. `on_committed` is called even if nothing awaits
+        the future any more, because the marker is in the log.
         """
 
         def on_reached(future: asyncio.Future[None]) -> None:
-            # After losing leadership, the new leader's coordinator replays the marker instead.
+            # If leadership is lost, the new leader's coordinator replays the marker instead.
             if not future.cancelled() and future.exception() is None:
                 self.on_committed()
 
@@ -64,7 +64,7 @@ class PlacedMarker(NamedTuple):
         return waiting
 
     def on_committed(self) -> None:
-        """Make offsets that were committed in the transaction count now, or never."""
+        """Commit or discard the offsets of the transaction."""
         topic, partition = self.replica.topic_partition
         if topic == GROUP_TOPIC:
             self.offsets_ended(partition, self.ending.producer_id, self.ending.is_commit)

@@ -1,10 +1,11 @@
-"""Markers for partitions that other brokers lead: WriteTxnMarkers, one request at a time each.
+"""Sends markers for partitions that other brokers lead, with one WriteTxnMarkers in flight per
+broker.
 
-Markers that arrive while a request is in progress go together with the next one, so many small
-transactions cost few requests; a transaction of very many partitions takes several, so that no
-request exceeds what a broker can read as a unit or blocks its loop. The answers go back to the
-sender of each marker, partition by partition; if a broker does not answer, that counts as a refusal
-of all markers, and their sender resends them.
+Markers that arrive while a request is in flight go into the next one, so many small transactions
+need few requests. A transaction with very many partitions is split, so that no request is too large
+for a broker or blocks its event loop. The responses are passed to the sender of each marker,
+partition by partition. If a broker does not respond, all its markers fail, and their sender resends
+them.
 """
 
 from __future__ import annotations
@@ -38,25 +39,25 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _VERSION = 1
-_REQUEST_BYTES = 64 * 1024  # of one request's markers, approximately
+_REQUEST_BYTES = 64 * 1024  # approximate size of the markers in a request
 _PARTITIONS_AT_ONCE = 2_000
-_MARKER_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = 20, 8, 4  # without the topic's name
+_MARKER_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = 20, 8, 4  # without the topic name
 
 Answered = Callable[[Mapping[TopicPartition, KafkaError | None]], None]
 
 
 class WaitingMarker(NamedTuple):
-    """A marker for some partitions, and the callback that gets their answers."""
+    """A marker for some partitions, and the callback that gets their responses."""
 
     ending: Ending
     partitions: Sequence[TopicPartition]
     answered: Answered
     size_bytes: int
-    """The approximate size in a request."""
+    """The approximate size of the marker in a request."""
 
 
 class MarkerChannels:
-    """One queue for each broker that was ever sent a marker."""
+    """The queues of markers, one per broker."""
 
     __slots__ = ("_config", "_links", "_queues", "_tasks")
 
@@ -73,7 +74,7 @@ class MarkerChannels:
         partitions: Sequence[TopicPartition],
         answered: Answered,
     ) -> None:
-        """Send the marker there; `answered` gets an error or None for each partition."""
+        """Send the marker to a broker; `answered` receives an error or None for each partition."""
         queue = self._queues.setdefault(broker_id, [])
         for some, size_bytes in split(partitions):
             queue.append(WaitingMarker(ending, some, answered, size_bytes))
@@ -131,7 +132,7 @@ class MarkerChannels:
 def split(
     partitions: Sequence[TopicPartition],
 ) -> list[tuple[Sequence[TopicPartition], int]]:
-    """Split partitions into parts that fit into one request each, with their sizes in it."""
+    """Split partitions into parts that each fit into one request, with the sizes of the parts."""
     parts: list[tuple[Sequence[TopicPartition], int]] = []
     part: list[TopicPartition] = []
     topics: set[str] = set()
@@ -153,7 +154,7 @@ def split(
 
 
 def fitting(queue: Sequence[WaitingMarker]) -> int:
-    """Return how many of the next markers fit into one request; at least one."""
+    """Return how many of the next markers fit into one request, at least one."""
     size_bytes = partitions = 0
     for count, waiting in enumerate(queue):
         size_bytes += waiting.size_bytes

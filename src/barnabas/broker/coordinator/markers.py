@@ -1,12 +1,11 @@
-"""Writes the markers of a transaction to each of its partitions, and never gives up.
+"""Writes the markers of a transaction to all its partitions, and retries until all are written.
 
-Owns the way from a decided outcome to the control batches (KIP-98): here by `marker_append`, to
-other brokers by `marker_channel`. Each written marker is reported to the transaction's own machine,
-which completes the transaction with the last of them.
+Once an outcome is decided, this module gets the control batches written (KIP-98), locally with
+`marker_append` and on other brokers with `marker_channel`. Each written marker is reported to the
+transactions machine, which completes the transaction after the last one.
 
-A marker that cannot be written yet is retried for as long as this broker coordinates the
-transaction. After a crash the next coordinator resends all markers: a second one in a log ends
-nothing.
+A marker that cannot be written yet is retried as long as this broker coordinates the transaction.
+After a crash, the next coordinator resends all markers; a duplicate marker has no effect.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 1.0
-_AT_ONCE = 200  # markers, before others get their turn of the loop
+_AT_ONCE = 200  # markers, before other tasks get a turn
 
 
 class MarkerRoutes(NamedTuple):
@@ -61,7 +60,7 @@ class MarkerWriter:
         self._routes = routes
 
     def send(self, shard: Shard[Any], markers: Markers) -> None:
-        """Write the markers; the decision behind them is committed."""
+        """Write the markers of a committed decision."""
         _Sending(self._routes, shard, markers).attempt()
 
 
@@ -86,8 +85,8 @@ class _Sending:
     def attempt(self) -> None:
         """Write what can be written now.
 
-        It is written in this same step if nothing has to be waited for: a producer begins its next
-        transaction as soon as its EndTxn is answered.
+        Markers are written immediately if possible, because a producer starts its next transaction
+        as soon as its EndTxn is answered.
         """
         if self._shard.is_dropped:
             return
@@ -109,7 +108,8 @@ class _Sending:
                 else:
                     placed.append(self._place(topic_partition))
             except InvalidProducerEpoch as error:
-                # A later epoch wrote there, so nothing from this epoch can be open.
+                # A later producer epoch has written there, so no transaction of this epoch can
+                # be open.
                 _log.warning("%s: %s", topic_partition, error)
                 done.append(topic_partition)
             except TransactionCoordinatorFenced as error:
@@ -117,8 +117,8 @@ class _Sending:
                 return
             except KafkaError as error:
                 refused.append((topic_partition, error))
-        # All markers of this step go in one write per log; only then is it known which logs have
-        # failed.
+        # All markers of this step are written with one write per log; after that, failed logs
+        # are known.
         self._routes.replicas.write_staged()
         for each in placed:
             topic_partition = each.replica.topic_partition
@@ -135,7 +135,7 @@ class _Sending:
             self._report(done)
 
     def _for(self, left: Sequence[TopicPartition]) -> _Sending:
-        """Return a sending of the same markers to only these of its partitions."""
+        """Return a copy of this object for only some of the partitions."""
         sending = _Sending(self._routes, self._shard, self._markers)
         sending._left = left
         return sending
@@ -150,12 +150,12 @@ class _Sending:
         return topic_partition.partition not in topic.partitions
 
     def _send_away(self, channels: MarkerChannels) -> Sequence[TopicPartition]:
-        """Hand over partitions that other brokers lead; returns the ones to write here."""
+        """Pass on the partitions that other brokers lead, and return the local ones."""
         here = []
         away: dict[int, list[TopicPartition]] = {}
         for topic_partition in self._left:
             leader = -1 if self._is_gone(topic_partition) else self._leader_of(topic_partition)
-            # Without a leader the marker is retried here until there is one.
+            # Without a leader, retry here until there is one.
             if leader in (NO_LEADER, self._routes.view.broker_id):
                 here.append(topic_partition)
             else:
@@ -167,13 +167,13 @@ class _Sending:
         return here
 
     def _on_answer(self, errors: Mapping[TopicPartition, KafkaError | None]) -> None:
-        """Note another broker's answer: the marker is written where there is no error."""
+        """Process another broker's response: partitions without an error have the marker."""
         if self._shard.is_dropped:
             return
         done = []
         refused = []
         for topic_partition, error in errors.items():
-            # As in `attempt`: a later epoch wrote there, so nothing from this epoch can be open.
+            # As in `attempt`, a later producer epoch has written there.
             if error is None or isinstance(error, InvalidProducerEpoch):
                 done.append(topic_partition)
             elif isinstance(error, TransactionCoordinatorFenced):

@@ -1,7 +1,7 @@
 """Removes unusable partitions from a request about offsets.
 
-These are unknown partitions, and partitions of topics that the caller may not read. The rest of the
-request is carried out without them.
+These are unknown partitions, and partitions of topics that the client is not authorized to read.
+The rest of the request is processed without them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Refused = dict[str, list[tuple[int, int]]]
 
 
 class _Topic(Protocol):
-    """A topic in the requests and answers of OffsetCommit, TxnOffsetCommit and OffsetDelete."""
+    """A topic in requests and responses of OffsetCommit, TxnOffsetCommit and OffsetDelete."""
 
     name: str
     partitions: list[Any]
@@ -30,7 +30,7 @@ T = TypeVar("T", bound=_Topic)
 
 
 def screen(context: Context, topics: Sequence[T]) -> tuple[list[T], Refused]:
-    """Return the topics with the partitions that exist for the caller, and the refused ones."""
+    """Return the topics with usable partitions, and the rejected partitions."""
     refused: Refused = {}
     kept = []
     for topic in topics:
@@ -50,14 +50,15 @@ def screen(context: Context, topics: Sequence[T]) -> tuple[list[T], Refused]:
 
 def _refusal(context: Context, topic: str) -> int:
     """Return the error code of the topic as a whole; 0 if there is none."""
-    # Before the topic is looked up: a client without the right must not learn whether it exists.
+    # Check authorization before looking up the topic: an unauthorized client must not learn
+    # whether the topic exists.
     if not context.allowed_to(Operation.READ, ResourceType.TOPIC, topic):
         return TopicAuthorizationFailed.code
     return NONE if topic in context.node.image.topics else UnknownTopicOrPartition.code
 
 
 def add_refused(answered: list[T], refused: Refused, topic: type[T], partition: type[Any]) -> None:
-    """Add the partitions that `screen` refused to the answer, as the answer's classes."""
+    """Add the partitions that `screen` rejected to the response."""
     by_name = {one.name: one for one in answered}
     for name, refusals in refused.items():
         if name not in by_name:

@@ -1,9 +1,9 @@
-"""Requests that a coordinator's machine answers: now, once the log has the records, or later.
+"""Tracks requests until a coordinator's machine and the log allow a response.
 
-An answer counts once the high watermark has passed the records that it reports: a coordinator's
-answer must not be lost with its leader. A transaction's answer reports everything applied before
-it. An answer about a group names what it waits for (`Reply.after`): a heartbeat waits for nothing,
-so a slow follower costs no member its coordinator.
+A response is sent once the high watermark has passed the records that it depends on, so that no
+acknowledged state is lost in a leader change. A response about a transaction depends on everything
+applied before it. A response about a group says what it depends on (`Reply.after`): a heartbeat
+depends on nothing, so a slow follower does not cause session timeouts.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ _TOO_LARGE = (MessageTooLarge, RecordListTooLarge, InvalidFetchSize)
 
 
 def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaError:
-    """Translate an error of the internal topic's partition for a client of the coordinator.
+    """Translate an error of the internal topic's partition to a coordinator error.
 
-    `is_of_offsets` is for a commit: only there does a client know what "too large" refers to.
+    `is_of_offsets` is True for an offset commit, the only request for which "too large" makes sense
+    to a client.
     """
-    # The client waits and asks the same coordinator again.
+    # The client backs off and retries at the same coordinator.
     if isinstance(error, _UNAVAILABLE):
         return CoordinatorNotAvailable(str(error))
     # The client looks for the coordinator again.
@@ -64,7 +65,7 @@ def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaEr
 
 
 class PendingReply(Staged):
-    """One request, from the question until its answer may be sent."""
+    """One request, until its response can be sent."""
 
     __slots__ = ("_fail", "_future", "_message", "_offset", "_replica", "_timeout_ms")
 
@@ -77,31 +78,33 @@ class PendingReply(Staged):
         self._future: asyncio.Future[None] | None = None
 
     def give(self, message: Message, offset: int) -> None:
-        """Set the answer, which may be sent once the high watermark has reached the offset."""
+        """Set the response, which can be sent once the high watermark reaches the offset."""
         self._message = message
         self._offset = offset
         self._wake()
 
     def refuse(self, error: KafkaError) -> None:
-        """Set an error as the only answer."""
+        """Set an error as the response."""
         self._message = self._fail(error)
         self._offset = 0
         self._wake()
 
     def _wake(self) -> None:
-        # The client may be gone, and its future with it.
+        # The client may have disconnected, which cancels the future.
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
     def at_once(self) -> Message | None:
-        """The answer, if there is nothing to wait for."""
+        """The response, if it can be sent immediately."""
         return self._message if self._offset <= self._replica.high_watermark else None
 
     def answer(self) -> Message | Later:
         return self.at_once() or self.until_answered()
 
     async def until_answered(self) -> Message:
-        """Wait for the answer, and for the high watermark to reach the records that it reports."""
+        """Wait for the response, and for the high watermark to reach the records that it
+        reports.
+        """
         if self._message is None:
             self._future = asyncio.get_running_loop().create_future()
             await self._future
@@ -122,7 +125,7 @@ class PendingReply(Staged):
 
 
 class Joined(Staged):
-    """Several outcomes that form one answer."""
+    """Several outcomes that are merged into one response."""
 
     __slots__ = ("_join", "_message", "_outcomes")
 
@@ -144,25 +147,25 @@ class Joined(Staged):
         return self.at_once() or self.until_answered()
 
     async def until_answered(self) -> Message:
-        # One by one, and each starts waiting only now: when the client goes, no coroutine may be
-        # left that is not awaited.
+        # Await them one by one: if the client disconnects, no coroutine may be left that was
+        # never awaited.
         return self._join([await _answer_of(each) for each in self._outcomes])
 
 
 ShardOutcome = Message | PendingReply | Joined
-"""A shard's result for a request: the answer, or an object that will have it."""
+"""A shard's result for a request: the response, or an object that will have it later."""
 
 
 def join_outcomes(
     outcomes: Sequence[ShardOutcome], join: Callable[[list[Message]], Message]
 ) -> Message | Joined:
-    """Combine several shards' outcomes into one; `join` merges their answers, in order."""
+    """Combine several shards' outcomes into one; `join` merges their responses, in order."""
     one = Joined(outcomes, join)
     return one.at_once() or one
 
 
 async def settle(outcome: ShardOutcome, replicas: Replicas) -> Message:
-    """Return the final answer of an outcome; for a handler that has already awaited."""
+    """Wait for an outcome's response, in a handler that has already awaited something."""
     if isinstance(outcome, Staged):
         replicas.write_staged()
     return await _answer_of(outcome)

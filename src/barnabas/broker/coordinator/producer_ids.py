@@ -1,8 +1,8 @@
-"""This broker's block of producer ids: taken from the metadata store, handed out one by one.
+"""Allocates producer ids from blocks that this broker takes from the metadata store.
 
-An id is never handed out twice in the life of a cluster: a block is taken by a conditional write
-before its first id is used, and the ids left at a stop are lost. So is a block if the store did not
-say whether it was taken.
+An id is never allocated twice in a cluster: a block is taken by a conditional write before its
+first id is used. The ids that are left when the broker stops are lost, and so is a block whose
+write had an unknown outcome.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable
 from barnabas.errors import CoordinatorLoadInProgress, NotController
 from barnabas.shielded import retrieve_error, shielded
 
-_PATIENCE_S = 1.0  # a client's other requests wait behind this
+_PATIENCE_S = 1.0  # the client's other requests wait for this
 
 
 class ProducerIds:
-    """Hands out producer ids."""
+    """Allocates producer ids."""
 
     __slots__ = ("_end", "_next", "_take_block", "_taking")
 
@@ -29,7 +29,7 @@ class ProducerIds:
         self._taking: asyncio.Task[None] | None = None
 
     def next(self) -> int | None:
-        """Return the next id of the present block, or None when a new block must be taken."""
+        """Return the next id of the current block, or None if a new block is needed."""
         if self._next >= self._end:
             return None
         producer_id = self._next
@@ -37,14 +37,14 @@ class ProducerIds:
         return producer_id
 
     async def next_from_new_block(self) -> int:
-        """Return the next id; if none is left, take one block for all waiting callers.
+        """Return the next id; if none is left, take a new block for all waiting callers.
 
-        If the metadata store does not answer soon, this raises CoordinatorLoadInProgress, as Kafka
-        does, because old producers treat any other error as final; the block is still taken when it
-        comes.
+        If the metadata store does not respond soon, this raises CoordinatorLoadInProgress, as in
+        Kafka, because old producers treat any other error as fatal; the block is still used when it
+        arrives.
         """
         deadline = asyncio.get_running_loop().time() + _PATIENCE_S
-        # A loop, because other waiting callers may have taken a whole block.
+        # Loop, because other waiting callers may have used up a whole block.
         while (producer_id := self.next()) is None:
             if self._taking is None:
                 self._taking = asyncio.get_running_loop().create_task(self._take())
@@ -63,4 +63,4 @@ class ProducerIds:
 
     def _taken(self, taking: asyncio.Task[None]) -> None:
         self._taking = None
-        retrieve_error(taking)  # there may be no request left that awaits it
+        retrieve_error(taking)  # there may be no request left waiting for it

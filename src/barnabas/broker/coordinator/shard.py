@@ -1,10 +1,10 @@
-"""One partition of an internal topic with its machine: the pump of both coordinators.
+"""One partition of an internal topic with its machine, used by both coordinators.
 
     decide -> append -> apply -> await the high watermark -> reply, send markers, log
 
-A decision is appended before it is applied, so a refused append has changed nothing. When the
-partition or its disk is lost, the shard is dropped as a whole: every waiting request gets
-NOT_COORDINATOR, and the next leader reads the partition from its start.
+A decision is appended before it is applied, so a failed append changes nothing. If leadership or
+the disk is lost, the whole shard is dropped: every waiting request gets NOT_COORDINATOR, and the
+next leader reads the partition from its start.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class CoordinatorMachine(Protocol):
-    """A coordinator's machine, as its shard knows it (`Groups`, `Transactions`)."""
+    """The interface of a coordinator's machine (`Groups`, `Transactions`)."""
 
     def apply(
         self,
@@ -61,36 +61,38 @@ class CoordinatorMachine(Protocol):
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]: ...
 
 
-_TOMBSTONES_AT_ONCE = 1000  # of a group with more offsets than one batch can take
+_TOMBSTONES_AT_ONCE = 1000  # of a group with more offsets than fit into one batch
 
 M = TypeVar("M", bound=CoordinatorMachine)
 
 
 Ask = Callable[[M, int, Now], Decision]
-"""A question to the machine, with the request's ticket and the time."""
+"""A call of the machine, with the request's ticket and the time."""
 
 Failed = Callable[["StateReplica", OSError], None]
 
 
 class ShardContext(NamedTuple):
-    """The parts of its broker that every shard of a coordinator needs."""
+    """The parts of a broker that a coordinator's shards use."""
 
     clock: ShardClock
     write_soon: Callable[[], None]
-    """Has the appended records written before the loop waits again."""
+    """Schedules a write of the appended records before the event loop waits again."""
     pool: Executor | None
-    """Its threads read partitions that are being loaded; None: the loop's own threads."""
+    """The threads that read partitions during loading; None means the event loop's default
+    threads.
+    """
     codec: int
-    """The codec of the records that the shard writes."""
+    """The compression codec of the records that shards write."""
     timeout_ms: int
-    """How long an answer waits for the high watermark."""
+    """The maximum time that a response waits for the high watermark."""
     load_bytes: int
     """The bytes per read when a partition is loaded."""
     send_markers: Callable[[Shard[Any], Markers], None]
 
 
 class Shard(Generic[M]):
-    """A loaded machine, and the requests waiting for its answers."""
+    """A loaded machine, and the requests waiting for its responses."""
 
     __slots__ = (
         "_context",
@@ -110,7 +112,7 @@ class Shard(Generic[M]):
     def __init__(
         self, replica: StateReplica, machine: M, context: ShardContext, failed: Failed
     ) -> None:
-        """`failed` is called after an append has failed, when everything else is done."""
+        """`failed` is called last after a failed append."""
         self.partition = replica.topic_partition.partition
         self.epoch = replica.partition.leader_epoch
         """The coordinator's epoch: the leader epoch in which the partition was taken."""
@@ -121,12 +123,12 @@ class Shard(Generic[M]):
         self._failed = failed
         self._next_ticket = 0
         self._owed: dict[int, PendingReply] = {}
-        self._visible_from = replica.log.log_end_offset  # everything applied is below it
+        self._visible_from = replica.log.log_end_offset  # everything applied is below this offset
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
 
     def ask(self, decide: Ask[M], fail: Fail) -> ShardOutcome:
-        """Ask the machine; `fail` turns an error into this API's answer."""
+        """Ask the machine; `fail` converts an error to this API's response."""
         ticket = self._next_ticket
         self._next_ticket += 1
         reply = self._owed[ticket] = PendingReply(self.replica, fail, self._context.timeout_ms)
@@ -139,13 +141,13 @@ class Shard(Generic[M]):
             decision = decide(self.machine, ticket, now)
             failure = self._carry_out(decision, now)
             if decision.records:
-                self._context.write_soon()  # the answer might not wait for them
+                self._context.write_soon()  # the response may not wait for these records
             if failure is not None:
                 self._failed(self.replica, failure)
         return reply.at_once() or reply
 
     def carry_out(self, decision: Decision) -> None:
-        """Carry out a decision that the machine made without a client's request."""
+        """Apply a decision that the machine made without a client's request."""
         if not self.is_dropped:
             failure = self._carry_out(decision, self.now())
             self._context.write_soon()
@@ -157,12 +159,12 @@ class Shard(Generic[M]):
         self.carry_out(self.machine.on_loaded(self.now()))
 
     def now(self) -> Now:
-        """Return the time for the machine: its records expire by comparison with later times."""
+        """Return the time for the machine, with which its records expire later."""
         clock = self._context.clock
         return Now(clock.monotonic_ms(), clock.latest_wall_ms())
 
     def drop(self) -> None:
-        """Refuse all requests: another broker coordinates from now on, or none can."""
+        """Fail all requests, because this broker is no longer the coordinator."""
         self.is_dropped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -176,12 +178,12 @@ class Shard(Generic[M]):
             reply.refuse(error)
 
     def _carry_out(self, decision: Decision, now: Now) -> OSError | None:
-        """Append, apply and reply; returns the disk's error, if the disk refused."""
+        """Append, apply and reply; return the error if the disk failed."""
         if decision.records:
             try:
                 self._append(decision, now.wall_ms)
-            # There are too few in-sync replicas, or it is too large: the machine has not changed,
-            # so nothing is undone.
+            # There are too few in-sync replicas, or the batch is too large. The machine has not
+            # changed, so there is nothing to undo.
             except KafkaError as error:
                 self._refuse(decision, error)
                 self._set_timer(now.monotonic_ms)
@@ -200,7 +202,7 @@ class Shard(Generic[M]):
         return None
 
     def _refuse(self, decision: Decision, error: KafkaError) -> None:
-        """Fail the requests that it would answer: nothing was appended, so nothing happened."""
+        """Fail the requests that the decision would answer, because nothing was appended."""
         _log.warning("%s: %s", self.replica.topic_partition, error)
         is_of_offsets = isinstance(decision.records[0].key, OffsetCommitKey)
         refusal = as_coordinator(error, is_of_offsets=is_of_offsets)
@@ -210,13 +212,13 @@ class Shard(Generic[M]):
                 reply.refuse(refusal)
 
     def _append(self, decision: Decision, wall_ms: int) -> None:
-        """Append the records as one batch and apply them; very many tombstones as several."""
-        # Answered records must be on as many replicas as min.insync.replicas requires (acks=all).
+        """Append the records as one batch and apply them; split very many tombstones."""
+        # Acknowledged records must be on min.insync.replicas replicas (acks=all).
         if not _only_forgets(decision):
             self.replica.partition.check_acks_all()
         records = decision.records
         at_once = len(records)
-        # Safe to split: each tombstone is independent, and those of a failed batch are written
+        # Splitting is safe: tombstones are independent, and those of a failed batch are written
         # again later.
         if at_once > _TOMBSTONES_AT_ONCE and all(value is None for _, value in records):
             at_once = _TOMBSTONES_AT_ONCE
@@ -230,7 +232,8 @@ class Shard(Generic[M]):
             builder, producer_id = BatchBuilder(self._context.codec), NO_PRODUCER_ID
         else:
             producer_id = producer.producer_id
-            # Sequences are not checked here, but Kafka's cleaner refuses a batch without them.
+            # Sequence numbers are not checked here, but Kafka's cleaner rejects a batch without
+            # them.
             builder = BatchBuilder(
                 self._context.codec, producer_id, producer.producer_epoch, 0, is_transactional=True
             )
@@ -239,7 +242,7 @@ class Shard(Generic[M]):
         result = self.replica.append_own(memoryview(bytearray(builder.build())), wall_ms)
         self._visible_from = result.last_offset + 1
         high_watermark = self.replica.high_watermark
-        # In the same step as the append: no event can come in between, so memory and log agree.
+        # Apply in the same step as the append, so that memory and log always agree.
         for offset, record in enumerate(records, result.base_offset):
             self.machine.apply(record, offset, producer_id, high_watermark)
 
@@ -266,7 +269,7 @@ class Shard(Generic[M]):
         if deadline_ms is None or self.is_dropped:
             return
         if self._timer is not None:
-            # The timer is early enough, and is set again when it fires.
+            # The current timer is early enough, and is set again when it fires.
             if self._timer_ms <= deadline_ms:
                 return
             self._timer.cancel()
@@ -283,10 +286,10 @@ class Shard(Generic[M]):
 
 
 def _only_forgets(decision: Decision) -> bool:
-    """Return whether the decision only removes groups' offsets, without answering a request.
+    """Return whether the decision only removes offsets, without answering a request.
 
-    As in Kafka, this is allowed with too few replicas: offsets of a deleted topic would otherwise
-    stay indefinitely, and a lost tombstone does no harm.
+    As in Kafka, this is allowed with too few in-sync replicas: otherwise, offsets of a deleted
+    topic might never be removed, and a lost tombstone does no harm.
     """
     return not decision.replies and all(
         value is None and isinstance(key, OffsetCommitKey | GroupMetadataKey)

@@ -1,4 +1,4 @@
-"""Replays a partition of an internal topic into a machine, in slices that the loop can bear."""
+"""Replays a partition of an internal topic into a machine, in slices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 Decode = Callable[[bytes | None, bytes | None], InternalRecord]
 
-_SLICE_S = 0.004  # of the loop's time, before others get their turn
+_SLICE_S = 0.004  # of event loop time, before other tasks get a turn
 _LOOK_EVERY = 32  # records, between two checks of the clock
 
 
@@ -37,12 +37,12 @@ async def replay(
     read_bytes: int,
     pool: Executor | None = None,
 ) -> AsyncIterator[None]:
-    """Apply everything in the log, even what is appended meanwhile; yields between its slices.
+    """Apply all records in the log, including those appended in the meantime, in slices.
 
-    `read_bytes` are read from the disk at a time, in a thread of the `pool`.
+    Reads `read_bytes` at a time from the disk, in a thread of the `pool`.
 
-    When it ends, the machine is at the log's end, and nothing has been awaited since. Raises
-    CorruptData, with the offset, if a record cannot be read, or OSError.
+    When this returns, the machine is at the log end, without an await in between. Raises
+    CorruptData with the offset if a record cannot be read, or OSError.
     """
     loop = asyncio.get_running_loop()
     unknown: set[int] = set()
@@ -50,13 +50,13 @@ async def replay(
     while offset < log.log_end_offset:
         slices = log.read(max(offset, log.log_start_offset), read_bytes, log.log_end_offset)
         if not slices:
-            return  # compaction has emptied the rest
+            return  # compaction has removed the rest
         data = await run_in(pool, partial(_read, slices))
         yield
         slice_end = loop.time() + _SLICE_S
         applied = 0
         for position, header in iterate_batches(data):
-            # A coordinator that skipped the batch could answer with offsets from before it.
+            # A coordinator that skipped the batch could return older offsets.
             if not verify_crc(data, position, header):
                 raise CorruptData(f"the batch at offset {header.base_offset} fails its checksum")
             offset = header.last_offset + 1
@@ -74,7 +74,7 @@ async def replay(
 
 
 def _read(slices: Sequence[LogSlice]) -> bytes:
-    """Read in a thread, because the pages may be cold."""
+    """Read in a thread, because the data may not be in the page cache."""
     try:
         return b"".join([part.read() for part in slices])
     finally:
@@ -96,7 +96,7 @@ def _apply(
     try:
         decoded = decode(record.key, record.value)
     except UnknownRecordType as error:
-        # Kafka also skips them: a newer coordinator's records must not stop an older broker.
+        # As in Kafka, skip records of newer coordinators, which must not stop an older broker.
         if error.version not in unknown:
             unknown.add(error.version)
             _log.warning("skipping records of version %d, which a newer Kafka wrote", error.version)

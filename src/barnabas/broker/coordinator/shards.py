@@ -1,9 +1,8 @@
 """The shards of one coordinator on this broker: one for each partition of its topic that it leads.
 
-A shard is taken when the broker becomes the partition's leader and dropped when it stops leading;
-leader and epoch only come with LeaderAndIsr. In between, the partition is loaded: it is read from
-its start, in slices that leave the loop to others, and requests get COORDINATOR_LOAD_IN_PROGRESS.
-There are no snapshots: compaction limits how much is read.
+A shard is created when the broker becomes the partition's leader, and dropped when it stops being
+the leader. At first, the partition is loaded: it is read from its start, in slices, and requests
+get COORDINATOR_LOAD_IN_PROGRESS. There are no snapshots; compaction limits how much is read.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from barnabas.errors import (
 
 _log = logging.getLogger(__name__)
 
-_AGAIN_AFTER_S = 1.0  # if there is no file descriptor to read with
+_AGAIN_AFTER_S = 1.0  # retry interval without a file descriptor
 
 _EXPECTED = (CorruptData, KafkaError, OSError)
 
@@ -61,7 +60,7 @@ class Shards(Generic[M]):
         context: ShardContext,
         count: Callable[[], int],
     ) -> None:
-        """`decode` reads the topic's records; `count` returns how many partitions it has."""
+        """`decode` decodes the topic's records; `count` returns the number of its partitions."""
         self.topic = topic
         self._make = make
         self._decode = decode
@@ -69,7 +68,7 @@ class Shards(Generic[M]):
         self._count = count
         self._loaded: dict[int, Shard[M]] = {}
         self._loading: deque[StateReplica] = deque()
-        self._refused: set[int] = set()  # partitions that cannot be read
+        self._refused: set[int] = set()  # partitions that could not be read
         self._loader: asyncio.Task[None] | None = None
 
     def partition_of(self, key: str) -> int:
@@ -80,7 +79,7 @@ class Shards(Generic[M]):
         return partition_of(key, count)
 
     def shard_of(self, key: str) -> Shard[M]:
-        """Return the shard that keeps this group or transactional id.
+        """Return the shard for this group or transactional id.
 
         Raises NotCoordinator, CoordinatorLoadInProgress or CoordinatorNotAvailable.
         """
@@ -98,7 +97,7 @@ class Shards(Generic[M]):
         raise NotCoordinator(f"this broker does not lead {name}")
 
     def ask(self, key: str, decide: Ask[M], fail: Fail) -> ShardOutcome:
-        """Ask the machine that keeps the key; if it cannot be asked, `fail` makes the answer."""
+        """Ask the machine for the key; if that fails, `fail` builds the response."""
         try:
             shard = self.shard_of(key)
         except KafkaError as error:
@@ -123,7 +122,7 @@ class Shards(Generic[M]):
     def take(self, replica: StateReplica) -> None:
         """Load the partition: this broker leads it in a new epoch."""
         self.drop(replica.topic_partition.partition)
-        # There is nothing to read, so no client has to wait for its turn.
+        # The log is empty, so it need not wait for other loads.
         if replica.log.log_start_offset == replica.log.log_end_offset:
             self._begin(replica, self._new_machine(replica))
             return
@@ -132,7 +131,7 @@ class Shards(Generic[M]):
             self._loader = asyncio.get_running_loop().create_task(self._load())
 
     def drop(self, partition: int) -> None:
-        """Drop the partition: this broker no longer leads it or cannot reach it."""
+        """Drop the partition, which this broker no longer leads or whose log is offline."""
         shard = self._loaded.pop(partition, None)
         if shard is not None:
             shard.drop()
@@ -150,7 +149,7 @@ class Shards(Generic[M]):
             self.drop(partition)
 
     async def _load(self) -> None:
-        """Load one partition after the other; together they would only delay each other."""
+        """Load one partition at a time; concurrent loads would only delay each other."""
         while self._loading:
             replica = self._loading[0]
             partition = replica.topic_partition.partition
@@ -161,9 +160,9 @@ class Shards(Generic[M]):
                 async for _ in steps:
                     if self._is_overtaken(replica, epoch):
                         break
-            except Exception as error:  # even our own bug: the ones behind it must not wait
+            except Exception as error:  # even for a bug, go on with the next partitions
                 if isinstance(error, OSError) and is_out_of_descriptors(error):
-                    replica.fail(error)  # which logs it once
+                    replica.fail(error)  # which logs the error once
                     await asyncio.sleep(_AGAIN_AFTER_S)
                 elif not self._is_overtaken(replica, epoch) and replica.log is log:  # not moved
                     self._loading.popleft()
@@ -176,7 +175,9 @@ class Shards(Generic[M]):
         self._loader = None
 
     def _is_overtaken(self, replica: StateReplica, epoch: int) -> bool:
-        """Return whether this load is useless: the partition has moved, or was taken again."""
+        """Return whether this load is obsolete, because the partition was dropped or taken
+        again.
+        """
         return (
             not self._loading
             or self._loading[0] is not replica

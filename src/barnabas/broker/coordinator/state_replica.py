@@ -1,4 +1,4 @@
-"""The parts of a broker that a coordinator's shard uses: a replica of its topic, and a clock.
+"""Interfaces that a coordinator's shard uses: a replica of its topic, and a clock.
 
 `broker.partitions` and `broker.runtime` have the real objects.
 """
@@ -13,7 +13,7 @@ from barnabas.types import TopicPartition
 
 
 class AppendedOffsets(Protocol):
-    """The place of an appended batch."""
+    """The offsets of an appended batch."""
 
     @property
     def base_offset(self) -> int: ...
@@ -26,7 +26,7 @@ class LogSlice(Protocol):
     """Some bytes of a log."""
 
     def read(self) -> bytes:
-        """Return the bytes; may wait for the disk."""
+        """Return the bytes; can block on the disk."""
         ...
 
     def release(self) -> None:
@@ -44,7 +44,9 @@ class StateLog(Protocol):
     def log_end_offset(self) -> int: ...
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> Sequence[LogSlice]:
-        """Read whole batches from the one with `offset` on; none if compaction has left none."""
+        """Read whole batches from the one with `offset` on; none if compaction has removed them
+        all.
+        """
         ...
 
 
@@ -55,7 +57,7 @@ class LedPartition(Protocol):
     def leader_epoch(self) -> int: ...
 
     def check_acks_all(self) -> None:
-        """Raises NotEnoughReplicas if the ISR is below the minimum."""
+        """Raise NotEnoughReplicas if the ISR is below the minimum."""
         ...
 
 
@@ -79,23 +81,25 @@ class StateReplica(Protocol):
         ...
 
     def wait_for(self, offset: int) -> asyncio.Future[None]:
-        """Return a future for when the high watermark reaches it; fails if leadership is lost."""
+        """Return a future that is done when the high watermark reaches the offset; it fails if
+        leadership is lost.
+        """
         ...
 
     def fail(self, error: OSError) -> None:
-        """Take the log directory and this replica offline: the disk has refused."""
+        """Take the log directory and this replica offline after a disk error."""
         ...
 
 
 class ShardClock(Protocol):
-    """Two kinds of time: for deadlines, and for what is written and compared with later times."""
+    """Two kinds of time: for deadlines, and for timestamps whose age is computed later."""
 
     def monotonic_ms(self) -> int: ...
 
     def latest_wall_ms(self) -> int:
-        """Return the wall time to write if an age will be counted from it."""
+        """Return the wall time for a timestamp whose age will be computed later."""
         ...
 
     def trusted_wall_ms(self) -> int | None:
-        """Return the wall time for removal by age; None while nothing may be removed."""
+        """Return the wall time for removal by age; None while nothing may be removed by age."""
         ...

@@ -1,12 +1,12 @@
 """Checks that a transactional write belongs to an open transaction (KIP-890, part 1).
 
-A batch that arrives after its transaction has ended would begin another one, which no client ever
-ends: readers of committed records would wait indefinitely. So the first batch of a producer in a
-partition is appended only if the transaction's coordinator knows of the partition; for later
-batches the log itself is the proof. Nothing is awaited between the check and the append, so no
-marker can come between the two.
+A batch that arrives after its transaction has ended would start a hanging transaction, which no
+client ever ends, and read_committed consumers would wait indefinitely. So a transaction's first
+batch in a partition is appended only if the transaction coordinator knows of the partition; for
+later batches, the open transaction in the log is sufficient. Nothing is awaited between the check
+and the append, so no marker can come between the two.
 
-`transaction.partition.verification.enable=false` switches it off.
+`transaction.partition.verification.enable=false` disables verification.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from barnabas.coordinator.decision import TransactionalBatch
     from barnabas.types import TopicPartition
 
-# Errors of the coordinator that may be gone when the producer tries again.
+# Coordinator errors that may be gone when the producer retries.
 _PASSING = (
     ConcurrentTransactions,
     CoordinatorLoadInProgress,
@@ -48,7 +48,7 @@ _PASSING = (
 
 
 class Verification:
-    """Asks the coordinator here, or keeps the answers of a coordinator on another broker."""
+    """Asks the local coordinator, or uses the responses of a coordinator on another broker."""
 
     __slots__ = ("_config", "_coordinators", "_replicas", "_verifier")
 
@@ -77,15 +77,16 @@ class Verification:
     def check_open(
         self, replica: Replica, batch: TransactionalBatch, *, knows_abortable: bool
     ) -> None:
-        """Check that the producer has, or may begin, an open transaction in this partition.
+        """Check that the producer has an open transaction in this partition or can start one.
 
-        The coordinator knows whether it may begin one. Raises the error for the producer.
+        The transaction coordinator decides whether it can start one. Raises the error for the
+        producer.
 
-        Call it right before the append. With `knows_abortable` the producer understands
-        TRANSACTION_ABORTABLE, otherwise it gets INVALID_TXN_STATE. A temporary error becomes
-        NOT_ENOUGH_REPLICAS, which every producer takes as a reason to try again.
+        Call this right before the append. With `knows_abortable`, the producer gets
+        TRANSACTION_ABORTABLE, otherwise INVALID_TXN_STATE. A temporary error becomes
+        NOT_ENOUGH_REPLICAS, which every producer retries.
         """
-        # The usual case, for every batch but the first of a transaction in a partition: no look-up.
+        # Fast path for every batch except the first of a transaction in a partition.
         if not self._is_enabled or _is_open(replica, batch):
             return
         try:
@@ -97,7 +98,7 @@ class Verification:
                 f"{replica.topic_partition}: cannot verify yet whether it is in the transaction: "
                 f"{error}"
             ) from error
-        # As in Kafka, a Produce has INVALID_PRODUCER_EPOCH for this error.
+        # As in Kafka, Produce returns INVALID_PRODUCER_EPOCH for this error.
         except ProducerFenced as error:
             raise InvalidProducerEpoch(str(error)) from error
         except TransactionAbortable as error:
@@ -105,20 +106,22 @@ class Verification:
             raise (TransactionAbortable if knows_abortable else InvalidTxnState)(message) from error
 
     def _answer(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
-        """Return the code of the coordinator here, or of the remote one, which was asked before."""
+        """Return the error code of the local coordinator, or of the remote one, which was asked
+        before.
+        """
         if self._verifier is not None and self._verifier.is_elsewhere(batch.transactional_id):
             return self._verifier.take(topic_partition, batch)
         machine = self._coordinators.transactions.shard_of(batch.transactional_id).machine
         return machine.verify(*batch, [topic_partition])[topic_partition]
 
     async def verify(self, batches: Iterable[Unverified]) -> None:
-        """Ask the coordinator about these batches; `check_open` finds its answer."""
+        """Ask the coordinator about these batches; `check_open` uses the response later."""
         wanted = self.unverified_batches(batches)
         if wanted and self._verifier is not None:
             await self._verifier.verify(wanted)
 
     def unverified_batches(self, batches: Iterable[Unverified]) -> list[Unverified]:
-        """Return the batches about which a remote coordinator must be asked before the append."""
+        """Return the batches that a remote coordinator must verify before the append."""
         verifier = self._verifier
         if verifier is None or not self._is_enabled:
             return []
@@ -129,13 +132,13 @@ class Verification:
             try:
                 replica = self._replicas.leader_of(each.topic_partition)
             except KafkaError:
-                continue  # the append is refused for the same reason
+                continue  # the append fails for the same reason
             if not _is_open(replica, each.batch):
                 found.append(each)
         return found
 
 
 def _is_open(replica: Replica, batch: TransactionalBatch) -> bool:
-    """Return whether the log proves that the producer has an open transaction there."""
+    """Return whether the producer has an open transaction in this partition's log."""
     known = replica.log.producers.get(batch.producer_id)
     return known is not None and known.epoch == batch.producer_epoch and known.has_open_transaction

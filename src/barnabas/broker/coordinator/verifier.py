@@ -2,9 +2,9 @@
 
     unverified -> guard set -> AddPartitionsToTxn (verify only) -> answer kept -> append takes it
 
-Invariant: an answer counts only while its guard stands. A marker written meanwhile removes the
-guard, because the answer was about the transaction that has just ended. The append uses up the
-answer: for later batches, the open transaction in the log is the proof.
+Invariant: a response is valid only while its guard is set. A marker written in the meantime removes
+the guard, because the response was about the transaction that has just ended. The append consumes
+the response; for later batches, the open transaction in the log is sufficient.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _UNASKED = -1
 
 
 class Unverified(NamedTuple):
-    """A producer's first batch of a transaction in a partition of this broker."""
+    """The first batch of a transaction in a partition of this broker."""
 
     topic_partition: TopicPartition
     batch: TransactionalBatch
@@ -49,7 +49,7 @@ class Unverified(NamedTuple):
 def batches_of(
     transactional_id: str, records: Iterable[tuple[TopicPartition, memoryview]]
 ) -> Iterator[Unverified]:
-    """Yield a producer's batches by their headers; the append refuses unreadable headers."""
+    """Yield a producer's batches by their headers; the append rejects invalid headers."""
     for topic_partition, batch in records:
         try:
             header = read_header(batch)
@@ -60,7 +60,7 @@ def batches_of(
 
 
 class _Guard:
-    """The answer about one producer in one partition, until a marker or an append takes it."""
+    """The response about one producer in one partition, until a marker or an append removes it."""
 
     __slots__ = ("batch", "code")
 
@@ -70,7 +70,7 @@ class _Guard:
 
 
 class Verifier(ReplicaListener):
-    """Asks, and keeps the answers; only a broker in a cluster has a verifier."""
+    """Asks remote coordinators and stores their responses; a standalone broker has no verifier."""
 
     __slots__ = ("_config", "_guards", "_links", "_view")
 
@@ -81,7 +81,9 @@ class Verifier(ReplicaListener):
         self._guards: dict[tuple[TopicPartition, int], _Guard] = {}
 
     def coordinator_of(self, transactional_id: str) -> int:
-        """Return the broker that coordinates this id; -1 if there is none at the moment."""
+        """Return the broker that coordinates this transactional id; -1 if there is none at the
+        moment.
+        """
         topic = self._view.image.topics.get(TRANSACTION_TOPIC)
         if topic is None:
             return -1
@@ -91,11 +93,12 @@ class Verifier(ReplicaListener):
         return self.coordinator_of(transactional_id) != self._view.broker_id
 
     async def verify(self, unverified: Sequence[Unverified]) -> None:
-        """Ask about a producer's writes in one transaction; the answer is kept for `take`."""
+        """Ask about a producer's writes in one transaction, and store the response for `take`."""
         batch = unverified[0].batch
         guards = {}
         for topic_partition, each in unverified:
-            # Set before the request is sent: a marker written meanwhile removes it again.
+            # Set the guard before sending the request; a marker written in the meantime removes
+            # it.
             guard = guards[topic_partition] = _Guard(each)
             self._guards[topic_partition, each.producer_id] = guard
         topics = [
@@ -130,7 +133,7 @@ class Verifier(ReplicaListener):
                 _VERSION,
             )
         except (Unreachable, UnsupportedVersion, CorruptData):
-            return {}  # not known now: the producer retries
+            return {}  # unknown for now: the producer retries
         response = cast(AddPartitionsToTxnResponse, answer)
         return {
             (topic.name, each.partition_index): each.partition_error_code
@@ -140,19 +143,20 @@ class Verifier(ReplicaListener):
         }
 
     def take(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
-        """Return and forget the coordinator's answer about this write, an error code.
+        """Return and forget the coordinator's response about this write, which is an error code.
 
-        It is COORDINATOR_NOT_AVAILABLE if it was not asked, or a marker came after its answer.
+        It is COORDINATOR_NOT_AVAILABLE if the coordinator was not asked, or if a marker was written
+        after its response.
         """
         guard = self._guards.get((topic_partition, batch.producer_id))
-        # No answer is still valid: the producer has to try again.
+        # There is no valid response, so the producer has to retry.
         if guard is None or guard.code == _UNASKED or guard.batch != batch:
             return CoordinatorNotAvailable.code
         del self._guards[topic_partition, batch.producer_id]
         return guard.code
 
     def on_marker(self, topic_partition: TopicPartition, producer_id: int) -> None:
-        """Forget the answer: a marker of this producer has its place in the log."""
+        """Forget the response, because a marker for this producer has been appended."""
         self._guards.pop((topic_partition, producer_id), None)
 
     def on_left(self, replica: Replica) -> None:

@@ -1,4 +1,4 @@
-"""Readers below the high watermark: consumers, and consumers that name their rack (KIP-392)."""
+"""Reads for consumers, with and without a rack (KIP-392), below the high watermark."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _BASE_OFFSET = Struct(">q")
 
 
 class ConsumerReader(TopicReader):
-    """Reads whole batches below the leader's high watermark.
+    """Reads whole batches below the leader's high watermark, for consumers.
 
-    With `read_committed` it reads below the last stable offset (CO-6, CO-7).
+    With `read_committed`, the limit is the last stable offset (CO-6, CO-7).
     """
 
     __slots__ = ("_committed",)
@@ -51,19 +51,20 @@ class ConsumerReader(TopicReader):
                 return True
         log, data, offset = replica.log, row.data, wanted.fetch_offset
         bound = data.last_stable_offset if self._committed else data.high_watermark
-        # An offset outside the log is left to the read, which refuses it.
+        # The read rejects an offset outside the log.
         if (offset >= bound or budget.left_bytes <= 0) and (
             log.log_start_offset <= offset <= log.log_end_offset
         ):
             row.is_drained = offset >= bound
             if self._committed:
-                # Null means that no list was asked for; a reader of committed records gets a list,
-                # even an empty one.
+                # A read_committed consumer always gets a list, even an empty one; others get
+                # null.
                 data.aborted_transactions = []
             return False
         slices = budget.read(row, log, wanted, bound)
         if self._committed and slices is not None:
-            # Only transactions that overlap these records: the reader drops their records (CO-6).
+            # Include only aborted transactions that overlap these records; the consumer skips
+            # their records (CO-6).
             end_offset = _end_offset(slices, offset, bound)
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
@@ -79,7 +80,7 @@ class ConsumerReader(TopicReader):
 
 
 class RackReader(ConsumerReader):
-    """A consumer that names its rack reads from the leader or from a nearby follower (KIP-392).
+    """Reads for a consumer with a rack, on the leader or on a nearby follower (KIP-392).
 
         at the leader     no records, but the id of an in-sync follower in the consumer's rack, if
                           `replica.selector.class` asks for that and the leader is in another rack
@@ -87,8 +88,8 @@ class RackReader(ConsumerReader):
                           log's end the consumer waits; beyond it OFFSET_OUT_OF_RANGE sends it to
                           the leader
 
-    Any follower serves it, whatever this broker's own selector is: during a rolling change, brokers
-    get the setting at different times.
+    Any follower serves such a consumer, regardless of its own selector, because brokers get the
+    setting at different times during a rolling change.
     """
 
     __slots__ = ("_rack", "_selects")
@@ -109,8 +110,8 @@ class RackReader(ConsumerReader):
         return self._context.node.replicas.replica_of(name, leader_epoch)
 
     def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
-        # The consumer stays with that follower until `metadata.max.age.ms` has passed or it is
-        # refused.
+        # The consumer keeps using that follower until `metadata.max.age.ms` has passed or a
+        # fetch fails.
         if self._selects and replica.partition.is_leader:
             preferred = self._preferred(replica, wanted.fetch_offset)
             if preferred is not None:
@@ -137,8 +138,8 @@ def _end_offset(slices: Sequence[FileSlice], offset: int, bound: int) -> int:
     if not slices:
         return offset
     last = slices[-1]
-    # There may be more batches between the slice's end and the bound, so the bound would cover
-    # transactions that begin after the records sent.
+    # There may be more batches between the slice's end and the bound, so the bound could cover
+    # transactions that start after the records sent.
     following = last.file.pread(_BASE_OFFSET.size, last.position + last.size)
     if len(following) == _BASE_OFFSET.size:
         (end_offset,) = _BASE_OFFSET.unpack(following)

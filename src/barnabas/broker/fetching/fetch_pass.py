@@ -1,11 +1,11 @@
-"""One pass over the partitions that a fetch wants: what is available now, and the response.
+"""Reads the partitions of a fetch once, and builds the response.
 
-Its `FetchReader` reads each partition into a row; the pass holds the rows, their order and the time
-slices, and decides which rows a session omits. Records are file slices whose bytes are not read.
-The pass owns them until its response is handed over; a pass without a response must be released.
+A `FetchReader` reads each partition into a row; the pass keeps the rows in order and decides which
+rows a session omits. Records are file slices whose bytes are not read. The pass owns the slices
+until it builds the response; a pass without a response must be released.
 
-A waiting request has one pass, which reads again after the wait: `begin_again` drops the rows and
-keeps the reader and the budget.
+A waiting request reads again with the same pass: `begin_again` drops the rows and keeps the reader
+and the budget.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 TOPIC_IDS = 13
-"""The first version that names topics by id."""
+"""The first version that identifies topics by id."""
 
 _OLDEST = 4  # older versions would need down-conversion (message formats 0 and 1)
 _TELLS_LEADER = 16
@@ -56,7 +56,7 @@ _NO_OFFSET = -1
 
 
 class FetchPass:
-    """The rows that were read, and the flags that decide whether to respond now."""
+    """The rows read for a fetch, and whether to respond now."""
 
     __slots__ = (
         "_context",
@@ -99,7 +99,7 @@ class FetchPass:
     # --- reading ---------------------------------------------------------------------------------
 
     def read_all(self, topics: Sequence[FetchTopic]) -> Slices[None]:
-        """Read every partition of a full request; each gets a row."""
+        """Read every partition of a full fetch request into a row."""
         pace = self._pace
         pace.begin()
         for topic in topics:
@@ -120,7 +120,7 @@ class FetchPass:
     def read_changed(self, session: FetchSession) -> Slices[None]:
         """Read a session's changed partitions until the response is full; the rest follow later.
 
-        If the reader looks at all of them, each partition counts as one entry, with or without
+        If the reader reads all changed partitions, each counts as one entry, with or without
         records.
         """
         reader, pace, entries = self._reader, self._pace, 0
@@ -133,14 +133,14 @@ class FetchPass:
             row = self._read(partition.topic, partition.topic_id, partition.wanted)
             entries = 1 if reader.looks_at_all else row.entries
             row.partition = partition
-            # A partition is watched from its first read on: a later change adds it to the changed
-            # ones again.
+            # A partition is watched from its first read on, so later changes mark it as changed
+            # again.
             if row.replica is not None:
                 partition.watch(reader.place(row.replica))
             data = row.data
             if (
-                # The reader knows these bounds and there is nothing else to report, so the session
-                # omits the partition (KIP-227). A drained partition need not even be checked again.
+                # There is nothing new to report, so the session omits the partition (KIP-227). A
+                # partition without more data need not even be checked again.
                 data.high_watermark == partition.high_watermark
                 and data.log_start_offset == partition.log_start_offset
                 and reader.keeps_silent(row)
@@ -149,8 +149,8 @@ class FetchPass:
                     self._silent.append(row)
                 continue
             self.rows.append(row)
-            # The response is full. Partitions that were not read stay among the changed and come
-            # first next time: `_record` moves those with records to the end.
+            # The response is full. Partitions that were not read remain marked as changed and
+            # come first next time; `_record` moves partitions with records to the end.
             if self.budget.left_bytes <= 0 and not reader.looks_at_all:
                 return
 
@@ -166,8 +166,8 @@ class FetchPass:
             data = self._error_data(topic, topic_id, wanted, error)
         except CorruptData as error:
             assert replica is not None
-            # A damaged batch is not a failed disk: the log stays online, and its other batches stay
-            # readable.
+            # A damaged batch is not a disk failure: the log stays online, and other batches
+            # remain readable.
             failures = self._context.node.replicas.read_failures
             failures.on_failure("read", replica.topic_partition, error)
             data = self._error_data(topic, topic_id, wanted, CorruptMessage(str(error)))
@@ -179,10 +179,10 @@ class FetchPass:
         return Row(topic, topic_id, data)
 
     def _replica(self, topic: str, topic_id: bytes, wanted: FetchPartition) -> Replica:
-        """Return the replica that may answer, or raise the KafkaError to answer."""
+        """Return the replica to read, or raise the KafkaError for the client."""
         if self._version >= TOPIC_IDS:
-            # An id names one topic permanently, so no reader gets the records of a topic with the
-            # same name that was created after it (KIP-516).
+            # A topic id is never reused, so a client cannot get records of a newer topic with
+            # the same name (KIP-516).
             known = self._context.node.view.image.topic_names.get(topic_id)
             if known is None:
                 raise UnknownTopicId(
@@ -217,8 +217,8 @@ class FetchPass:
     def _current_leader(self, topic: str, partition: int) -> LeaderIdAndEpoch:
         """Return the current leader, which saves the client a Metadata request (KIP-951).
 
-        A replica here knows the leader before the metadata does, which would send the client back
-        to the broker that refused it.
+        The local replica knows the new leader before the metadata image does, which could send the
+        client back to this broker.
         """
         node = self._context.node
         found: Partition | PartitionImage | None
@@ -232,7 +232,7 @@ class FetchPass:
         return LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
 
     def _on_disk_error(self, replica: Replica, error: OSError) -> None:
-        if not is_out_of_descriptors(error):  # which is logged once per topic
+        if not is_out_of_descriptors(error):  # denials are logged once per topic
             _log.error("reading %s failed: %s", replica.topic_partition, error)
         replica.fail(error)
 
@@ -251,7 +251,7 @@ class FetchPass:
                 count(row.replica.traffic, row.size_bytes)
             if pace.is_over():
                 yield
-            # In a session, rows come in the order of their changes, so a topic may have several
+            # In a session, rows are in the order of their changes, so a topic can have several
             # entries.
             if topic is None or row.topic != topic.topic or row.topic_id != topic.topic_id:
                 topic = FetchableTopicResponse(
@@ -271,8 +271,7 @@ class FetchPass:
         changed = session.changed
         for row in self._silent:
             assert row.partition is not None
-            # The partition may have changed after its read, while other tasks ran. It was already
-            # marked as changed, so the mark must not be removed here.
+            # The partition may have changed after it was read, so do not remove its mark here.
             if not (self._is_interrupted and row.has_moved()):
                 changed.pop(row.partition, None)
         for row in self.rows:
@@ -280,7 +279,8 @@ class FetchPass:
             session.on_answered(partition, row.data.high_watermark, row.data.log_start_offset)
             if row.is_drained and not (self._is_interrupted and row.has_moved()):
                 changed.pop(partition, None)
-            # It has had its turn: as in Kafka's sessions, it is read last for the next response.
+            # As in Kafka's fetch sessions, a partition that returned records is read last next
+            # time.
             elif row.size_bytes and partition in changed:
                 session.on_served(partition)
 
@@ -318,7 +318,7 @@ class FetchPass:
             row.size_bytes = 0
 
     def on_disk_error(self, error: OSError) -> None:
-        """Answer KAFKA_STORAGE_ERROR for partitions whose disk failed under their records."""
+        """Return KAFKA_STORAGE_ERROR for partitions whose disk failed after they were read."""
         for row in self.rows:
             if row.size_bytes and row.replica is not None:
                 self._on_disk_error(row.replica, error)

@@ -1,4 +1,4 @@
-"""The kinds of fetch clients: consumers, consumers in a rack, followers and log-end probes.
+"""The interface for the kinds of fetch clients: consumers, followers and log-end probes.
 
     reader            replica id   reads from                     up to
     ConsumerReader    -1           the leader                     the high watermark, or the LSO
@@ -7,12 +7,12 @@
     FollowerReader    >= 0         the leader                     the log's end (RE-5, RE-7)
     EndProbe          -2           any replica                    the log's end
 
-A reader knows who may read, from which replica and up to where, and how the read affects the
-partition; `FetchPass` holds the rows, the limits and the slices. A reader serves one request, which
-may read several times.
+A reader decides who may read, from which replica and up to which offset, and how the read affects
+the partition; `FetchPass` keeps the rows, the limits and the slices. A reader serves one request,
+which can read several times.
 
-If the client's last epoch shows that its log has diverged from this one, the answer is the
-diverging epoch (KIP-595), and nothing is read.
+If the client's last fetched epoch shows that its log has diverged, the response contains the
+diverging epoch (KIP-595) and no records.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ Ends = tuple[int, int, int, int]
 """A replica's log start, high watermark, log end and leader epoch."""
 
 _READ_ENTRIES = 20
-"""The number of entries that cost as much as one partition whose records are read."""
+"""The number of entries that cost as much as reading one partition."""
 
 CONSUMER = -1
 """The replica id of consumers."""
 
 END_PROBE = -2
-"""The replica id of a client that looks for the log end of one replica."""
+"""The replica id of a client that queries the log end of one replica."""
 
 DIVERGING_EPOCHS = 12
-"""The first version that carries the epoch of the last fetched record."""
+"""The first version with the epoch of the last fetched record."""
 
 
 class Row:
-    """The answer for one partition, and its log's offsets at the time of the read."""
+    """The response for one partition, and its log's offsets at the time of the read."""
 
     __slots__ = (
         "data",
@@ -88,9 +88,9 @@ class Row:
 
 
 class ReadBudget:
-    """The bytes left for one answer, which its partitions share in the order of reading.
+    """The number of bytes left for one response, shared by its partitions.
 
-    It also holds the reads for which a thread must first load the page cache.
+    It also collects the reads for which a thread must load the page cache first.
     """
 
     __slots__ = ("_max_bytes", "cold", "is_warmed", "left_bytes", "taken_bytes")
@@ -114,21 +114,21 @@ class ReadBudget:
     ) -> list[FileSlice] | None:
         """Put whole batches below `bound` into a row; return None if their pages are cold.
 
-        A first batch larger than every limit is returned anyway, or its reader would never get past
-        it (KIP-74). Raises OffsetOutOfRange, or any error from reading a file.
+        A first batch larger than all limits is returned anyway, so that the client can make
+        progress (KIP-74). Raises OffsetOutOfRange, or any error from reading a file.
         """
         offset = wanted.fetch_offset
         max_bytes = min(self.left_bytes, wanted.partition_max_bytes)
         if (
             not self.is_warmed
             and not log.health.is_failed
-            # The read below refuses an offset out of range, without using the disk.
+            # The read below rejects an offset out of range without using the disk.
             and log.log_start_offset <= offset < log.log_end_offset
             and log.is_cold(offset, max_bytes)
         ):
             self.cold.append((log, offset, max_bytes))
             return None
-        # Only the first batch of the whole answer may exceed the limits, not the first of each
+        # Only the first batch of the whole response may exceed the limits, not the first of each
         # partition.
         slices = log.read(offset, max_bytes, bound, self.taken_bytes == 0)
         row.data.records = slices
@@ -142,16 +142,18 @@ class FetchReader(Protocol):
     """The kind of client for which the partitions are read."""
 
     looks_at_all: bool
-    """Whether every changed partition in a session is read, even if the answer is full: a
-    follower's offsets are acknowledgements."""
+    """Whether every changed partition in a session is read, even if the response is full: a
+    follower's offsets are acknowledgements.
+    """
 
     references: int
-    """The number of partitions of the next topic in the request, for the authorizer's log."""
+    """The number of partitions of the current topic, for the authorizer's log."""
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         """Return the replica to read.
 
-        Raises TopicAuthorizationFailed, or the error to answer if there is no such replica here.
+        Raises TopicAuthorizationFailed, or the error for the client if there is no such replica
+        here.
         """
         ...
 
@@ -160,18 +162,20 @@ class FetchReader(Protocol):
         ...
 
     def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
-        """Read a partition into its row; return True if the answer must not wait for more bytes.
+        """Read a partition into its row; return True if the response must not wait for more bytes.
 
         Raises OffsetOutOfRange, another KafkaError to answer, CorruptData or OSError.
         """
         ...
 
     def keeps_silent(self, row: Row) -> bool:
-        """Return whether a session omits this row, whose bounds the reader already knows."""
+        """Return whether a session can omit this row, because the client already knows its
+        bounds.
+        """
         ...
 
     def count(self, traffic: TopicTraffic, size_bytes: int) -> None:
-        """Count the bytes of an answered row."""
+        """Count the bytes of a row in the response."""
         ...
 
     def on_sent(self) -> None:
@@ -179,14 +183,14 @@ class FetchReader(Protocol):
         ...
 
     def look_again(self) -> None:
-        """Forget what is known about rights and rates: the request has waited since."""
+        """Forget cached authorization and rates after a wait."""
         ...
 
 
 class TopicReader:
-    """A client that needs the right to read each topic.
+    """A client that needs READ on each topic.
 
-    The right is checked once for consecutive partitions of a topic.
+    Authorization is checked once for consecutive partitions of a topic.
     """
 
     __slots__ = ("_context", "_is_allowed", "_topic", "references")
@@ -201,10 +205,10 @@ class TopicReader:
         traffic.bytes_out += size_bytes
 
     def look_again(self) -> None:
-        self._topic = None  # the right to read it may have been revoked
+        self._topic = None  # READ may have been revoked
 
     def _check(self, topic: str) -> None:
-        """Raises TopicAuthorizationFailed."""
+        """Raise TopicAuthorizationFailed if the client may not read the topic."""
         if topic != self._topic:
             self._topic = topic
             self._is_allowed = self._context.is_allowed(topic, self.references)
@@ -216,21 +220,21 @@ def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset 
     """Return the point at which the client's log diverged, for truncation (KIP-595), or None."""
     log = replica.log
     epoch, end_offset = log.epoch_end_offset(wanted.last_fetched_epoch)
-    # The order of checks is Kafka's (Partition.readRecords). For an epoch that this log never had
-    # there is no offset to truncate to: the reader has to find a new position.
+    # The order of checks is Kafka's (Partition.readRecords). For an epoch that this log never
+    # had, there is no offset to truncate to, so the client has to find a new position.
     if epoch < 0 or end_offset < 0:
         raise OffsetOutOfRange(f"leader epoch {wanted.last_fetched_epoch} is unknown")
     if wanted.fetch_offset < log.log_start_offset:
         raise OffsetOutOfRange(f"the log starts at offset {log.log_start_offset}")
-    # The reader's last record has an epoch that this log lacks, or lies beyond the end of its epoch
-    # here: its log has diverged, and serving more records would mix both logs (KIP-320).
+    # The client's last record has an epoch that this log lacks, or is beyond the end of its
+    # epoch here. The logs have diverged, and sending more records would mix them (KIP-320).
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
 
 
 def bounds(replica: Replica) -> PartitionData:
-    """Return the answer for a replica from which nothing has been read yet."""
+    """Return the response for a replica from which nothing has been read yet."""
     high_watermark, log = replica.partition.high_watermark, replica.log
     return PartitionData(
         partition_index=log.topic_partition.partition,

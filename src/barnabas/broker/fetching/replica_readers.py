@@ -1,6 +1,6 @@
-"""Readers up to the log's end: followers, and probes of a controller or tool for that end.
+"""Reads up to the log end, for followers and for log-end probes of a controller or tool.
 
-In a session they read every changed partition, even if the answer is full.
+In a session, they read every changed partition, even if the response is full.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class FollowerReader:
-    """A follower reads up to the leader's log end and waits for written, not visible, data (RE-5,
-    RE-7).
+    """Reads for a follower, up to the log end; a follower waits for written data, visible or not
+    (RE-5, RE-7).
 
     Its offset acknowledges all records below it: the leader's partition counts it once per request,
-    before reading, so the answer carries the resulting high watermark. An unchanged partition needs
-    no read, unless the follower is out of sync and may rejoin.
+    before reading, so the response carries the resulting high watermark. An unchanged partition
+    needs no read, unless the follower is out of sync and may rejoin.
     """
 
     __slots__ = (
@@ -57,12 +57,12 @@ class FollowerReader:
         self._is_allowed: bool | None = None  # not checked yet
         self.references = 1
         self._now_ms = context.node.clock.monotonic_ms()
-        self._throttle: Throttle | None = None  # if any partition is throttled
+        self._throttle: Throttle | None = None  # set if any partition is throttled
         self._throttled_bytes = 0
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         context = self._context
-        # One right covers all partitions, so it is checked and logged once. Kafka answers the same
+        # CLUSTER_ACTION covers all partitions, so check and log it once. Kafka returns the same
         # code for each topic.
         if self._is_allowed is None:
             self._is_allowed = context.allowed_to(
@@ -83,19 +83,20 @@ class FollowerReader:
                 return True
         _check_in_log(replica, wanted.fetch_offset)
         if self._counts:
-            # Count it before the read: this offset may let the watermark rise (RE-5), and the
-            # answer carries the watermark (RE-6).
+            # Record the fetch offset before reading: it can advance the high watermark (RE-5),
+            # which is part of the response (RE-6).
             self._count(replica, wanted)
             row.data.high_watermark = replica.high_watermark
             row.data.last_stable_offset = replica.last_stable_offset
         log = replica.log
         if wanted.fetch_offset == log.log_end_offset:
-            # An out-of-sync follower is counted with each request: the reason may have passed.
+            # Record an out-of-sync follower with each request, because it may be able to rejoin
+            # now.
             row.is_drained = self._replica_id in replica.partition.isr
         elif budget.left_bytes > 0:
             throttle = self._context.node.throttles.of_leader(replica)
-            # Bytes for an in-sync replica count against the rate but are never held back: that
-            # would hold up acknowledgements (KIP-73).
+            # Bytes for an in-sync replica count against the quota but are never held back,
+            # because that would delay acknowledgements (KIP-73).
             if throttle is None or not self._is_held_up(throttle, replica):
                 budget.read(row, log, wanted, log.log_end_offset)
                 if throttle is not None:
@@ -110,13 +111,13 @@ class FollowerReader:
         traffic.replication_bytes_out += size_bytes
 
     def on_sent(self) -> None:
-        """Record the bytes against the rate; data that was read but not sent does not count."""
+        """Record the sent bytes against the quota."""
         if self._throttle is not None:
             self._throttle.record(self._throttled_bytes, self._now_ms)
 
     def look_again(self) -> None:
-        # The first read counted the offsets. Counting them again would suggest another request from
-        # the follower, and its lag is measured from its requests (RE-8).
+        # The first read recorded the offsets. Recording them again would look like another
+        # request, which would distort the lag measurement (RE-8).
         self._counts = False
         self._is_allowed = None
         self._now_ms = self._context.node.clock.monotonic_ms()
@@ -136,17 +137,17 @@ class FollowerReader:
         )
 
     def _is_held_up(self, throttle: Throttle, replica: Replica) -> bool:
-        """Return whether the rate is used up for an out-of-sync replica (RE-13)."""
+        """Return whether the quota for an out-of-sync replica is used up (RE-13)."""
         if self._replica_id in replica.partition.isr:
             return False
-        # Include the bytes already in this answer, which are recorded when it is sent.
+        # Include the bytes already in this response, which are recorded when it is sent.
         return throttle.wait_ms(self._now_ms, self._throttled_bytes) > 0
 
 
 class EndProbe(TopicReader):
-    """Looks for the log end of one replica.
+    """Queries the log end of one replica.
 
-    Followers answer too, and no partition counts its offset.
+    Followers respond too, and the fetch offset is not recorded.
     """
 
     __slots__ = ()
@@ -183,7 +184,7 @@ class EndProbe(TopicReader):
         log = replica.log
         if wanted.last_fetched_epoch < log.latest_epoch:
             return diverging_epoch(replica, wanted)
-        # A follower may have no record of the epoch that the client knows to be the latest.
+        # A follower may have no records of the latest leader epoch.
         if wanted.fetch_offset <= log.log_end_offset:
             return None
         return EpochEndOffset(epoch=log.latest_epoch, end_offset=log.log_end_offset)

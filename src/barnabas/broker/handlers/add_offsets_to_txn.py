@@ -1,6 +1,7 @@
-"""AddOffsetsToTxn (key 25): add the partition with a group's offsets to a transaction.
+"""AddOffsetsToTxn (key 25): add a group's offsets partition to a transaction.
 
-The transaction's coordinator answers; the offsets go to the group's coordinator (TxnOffsetCommit).
+The transaction coordinator handles this request. The producer then sends the offsets to the group
+coordinator in TxnOffsetCommit.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
     try:
         if not context.is_allowed(name):
             raise TransactionalIdAuthorizationFailed
-        # The offsets are committed at another broker (TxnOffsetCommit), which checks the same
-        # right. Kafka checks it here too, so that a producer fails before it has work in flight.
+        # The group coordinator checks the same permission in TxnOffsetCommit. Like Kafka, check
+        # it here too, so that a producer fails before it has sent anything.
         if not context.allowed_to(Operation.READ, ResourceType.GROUP, group):
             raise GroupAuthorizationFailed
-        # Check after the rights, as in Kafka: the coordinator reports an empty id.
+        # As in Kafka, check authorization first; the coordinator then rejects an empty id.
         if not name:
             raise InvalidRequest
         if GROUP_TOPIC not in context.node.image.topics:
@@ -43,7 +44,7 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
 
 
 async def _create_topic_and_ask(context: Context, request: AddOffsetsToTxnRequest) -> Message:
-    """Create the topic if needed, since the producer looks for the coordinator only later."""
+    """Create `__consumer_offsets` if needed: the producer looks up the group coordinator later."""
     node = context.node
     try:
         await node.internal_topics.make(GROUP_TOPIC, node.config, mutation_quota(context).take)

@@ -1,8 +1,8 @@
 """AddPartitionsToTxn (key 24): add partitions to a transaction (PR-7).
 
-Either all are added or none: if one is unknown or forbidden, the others are answered with
+All partitions are added or none: if one is unknown or not authorized, the others fail with
 OPERATION_NOT_ATTEMPTED. From version 4 on, brokers send this request to verify a producer's batches
-(KIP-890); it may then contain several transactions, each with its own answer.
+(KIP-890). Such a request can contain several transactions, each with its own result.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LISTS = Lists(
     ("results_by_transaction", "topic_results", "results_by_partition"),
 )
 _AT_ONCE = 2_000
-"""The maximum number of partitions per transaction in a request; all or none are added."""
+"""The maximum number of partitions per transaction in a request."""
 
 
 def handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
@@ -59,8 +59,8 @@ def handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
 
 def _handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
     if context.version < _BROKERS:
-        # Up to version 3, the transaction has separate fields. It is turned into a list with one
-        # element and handled like a broker's list.
+        # Up to version 3, the fields of a single transaction are at the top level. Convert them
+        # to a list with one element, as brokers send it.
         one = AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,
             producer_id=request.v3_and_below_producer_id,
@@ -88,12 +88,13 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
     name, version = transaction.transactional_id, context.version
     fail = partial(add_failed, transaction, version=version)
     try:
-        # From version 4 on, CLUSTER_ACTION covers every right: the sender checked the producer's
-        # rights when its batch arrived.
+        # From version 4 on, CLUSTER_ACTION is sufficient: the sending broker authorized the
+        # producer when its batch arrived.
         if version < _BROKERS and not context.is_allowed(name):
             raise TransactionalIdAuthorizationFailed
         partitions = partitions_of(transaction.topics)
-        # Check this first: a broker without metadata knows no topic and coordinates nothing.
+        # Check this first: without metadata, this broker knows no topics and coordinates
+        # nothing.
         shard = context.node.transactions.shard_of(name) if name else None
         forbidden = _forbidden(context, partitions)
         refused = {one: code for one in partitions if (code := _refusal(context, one, forbidden))}
@@ -103,8 +104,8 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
             raise InvalidRequest
     except KafkaError as error:
         return fail(error)
-    # KIP-890: this only queries the state in memory. Nothing is written, so the answer waits for no
-    # replica.
+    # KIP-890: this only queries the state in memory. Nothing is written, so the response waits for
+    # no replica.
     if transaction.verify_only:
         codes = shard.machine.verify(
             name, transaction.producer_id, transaction.producer_epoch, partitions
@@ -117,13 +118,13 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
 
 
 def _forbidden(context: Context, partitions: Iterable[TopicPartition]) -> set[str]:
-    """Return the topics to which the client may not write; none if a broker asks."""
+    """Return the topics that the client is not authorized to write to; empty for a broker."""
     if context.version >= _BROKERS:
         return set()
     return {
         name
         for name, times in Counter(one.topic for one in partitions).items()
-        # Like Kafka, refuse internal topics: no client may write to them in a transaction.
+        # Like Kafka, reject internal topics: clients cannot write to them in a transaction.
         if name in INTERNAL_TOPICS
         or not context.allowed_to(Operation.WRITE, ResourceType.TOPIC, name, times)
     }

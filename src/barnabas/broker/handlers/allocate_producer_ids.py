@@ -1,7 +1,7 @@
 """AllocateProducerIds (key 67): allocate a block of producer ids for another broker (KIP-730).
 
-Brokers of this project take their blocks from the metadata store; a Kafka broker in the same
-cluster sends this request.
+Only Kafka brokers in a mixed cluster send this request. Barnabas brokers take their blocks directly
+from the metadata store.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ async def _allocate(
         broker = controller.image.brokers.get(request.broker_id)
         if broker is None:
             raise BrokerIdNotRegistered
-        # An answer to the previous registration would not reach the broker, and its thousand ids
-        # would be lost.
+        # A response to the previous registration would not reach the broker, so a block of a
+        # thousand ids would be wasted.
         if broker.epoch != request.broker_epoch:
             raise StaleBrokerEpoch
         first, last = await controller.allocate_producer_id_block()

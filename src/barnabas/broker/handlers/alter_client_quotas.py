@@ -1,4 +1,4 @@
-"""AlterClientQuotas (key 49): set and remove quotas; the answer waits until they apply here."""
+"""AlterClientQuotas (key 49): set and remove quotas; the response is sent once they apply here."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""AlterConfigs (key 33): replace all configs of a topic or of brokers; others return to defaults.
+"""AlterConfigs (key 33): replace all configs of a topic or broker; configs not listed are reset.
 
-Deprecated in the Java client since KIP-339: two concurrent clients undo each other's changes.
+Deprecated in the Java client since KIP-339, because concurrent clients undo each other's changes.
 """
 
 from __future__ import annotations

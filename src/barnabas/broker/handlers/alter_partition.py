@@ -27,12 +27,12 @@ def handle(context: Context, request: AlterPartitionRequest) -> Outcome:
 async def alter(
     controller: ControllerRunner, request: AlterPartitionRequest, version: int
 ) -> AlterPartitionResponse:
-    """Return the controller's answer, or the error that refuses the whole request."""
+    """Return the controller's response, or the error that rejects the whole request."""
     try:
         image = controller.image
         sender = image.brokers.get(request.broker_id)
-        # A proposal from before a restart must not count (KIP-497): the log against which the
-        # sender counted its followers may have lost its end since.
+        # Reject a proposal from before the sender's restart (KIP-497): the log that the sender
+        # compared its followers with may have been truncated since.
         if sender is None or sender.epoch != request.broker_epoch:
             return AlterPartitionResponse(error_code=StaleBrokerEpoch.code)
         proposals = proposals_of(request, version, image)

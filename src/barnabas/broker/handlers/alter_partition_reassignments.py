@@ -1,7 +1,7 @@
 """AlterPartitionReassignments (key 45): start or cancel reassignments (KIP-455, RE-13).
 
-The answer says which reassignments have started and why others have not; ListPartitionReassignments
-shows their progress.
+The response reports which reassignments have started and why the others failed.
+ListPartitionReassignments reports their progress.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def _reassign(
 
 
 def _denial(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
-    """Return the refusal, with the error in each row as well."""
+    """Build the response to an unauthorized client, with the error in each row as well."""
     error = ClusterAuthorizationFailed("not allowed to reassign partitions")
     answer = _failure(error)
     answer.responses = _results(

@@ -1,8 +1,8 @@
 """AlterReplicaLogDirs (key 34): move replicas between this broker's log directories (KIP-113).
 
-The answer says which moves have begun, without waiting for them to end: DescribeLogDirs shows their
-progress. A replica already in the target directory stays there. For a replica that is not hosted
-the answer is REPLICA_NOT_AVAILABLE; if it is created later, it is created in that directory.
+The response reports which moves have started; DescribeLogDirs reports their progress. A replica
+already in the target directory stays there. If this broker does not host the replica, the response
+is REPLICA_NOT_AVAILABLE; if the replica is created later, it is placed in that directory.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ async def _alter(
     codes: dict[TopicPartition, int] = {}
     for name, log_dir in wanted.items():
         await asyncio.sleep(0)
-        # Alter them one by one, since each waits for the disk: the controller's requests run in
-        # between.
+        # Move replicas one at a time, because each waits for the disk and the controller's
+        # requests can run in between.
         async with node.control.line:
             try:
                 await node.moves.alter(name, log_dir)

@@ -1,6 +1,7 @@
-"""AlterUserScramCredentials (key 51): sets and deletes users' SCRAM credentials, as the controller.
+"""AlterUserScramCredentials (key 51): set and delete users' SCRAM credentials.
 
-Returns when this broker's listeners know them; other brokers learn of them by their own watches.
+Only the controller handles this request. It responds once its own listeners use the new
+credentials; other brokers are notified by their watches.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def handle(context: Context, request: AlterUserScramCredentialsRequest) -> Outco
             *(each.name for each in request.upsertions),
         ]
     )
-    # Check this before the rights, as in Kafka: the client must find the controller in any case.
+    # As in Kafka, check this before authorization: any client must be able to find the
+    # controller.
     if not context.node.controller.is_active:
         return _answer(dict.fromkeys(users, NotController()))
     if not context.is_allowed(CLUSTER_NAME):

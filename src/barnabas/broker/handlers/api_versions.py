@@ -1,7 +1,7 @@
-"""ApiVersions (key 18): the table of APIs, as a message.
+"""ApiVersions (key 18): list the supported APIs and their versions.
 
-From version 3 on, the client software name and version are checked as in Kafka (KIP-511) but not
-stored yet.
+From version 3 on, the client software name and version are validated as in Kafka (KIP-511), but not
+stored.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _NAMES_SOFTWARE = 3
 
 
 def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    # In Kafka both become metric labels, so they may contain only letters, digits, dots and
-    # hyphens. An invalid request gets no table of APIs.
+    # Kafka uses both as metric labels, so only letters, digits, dots and hyphens are valid. The
+    # response to an invalid request lists no APIs.
     if context.version >= _NAMES_SOFTWARE and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)
@@ -39,14 +39,14 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
 
 
 def fallback(header: RequestHeader) -> ApiVersionsResponse | None:
-    """Return the version 0 answer to an ApiVersions request from a client newer than this broker.
+    """Return the version 0 response to an ApiVersions request from a client newer than this broker.
 
-    It names the versions of ApiVersions supported here (KIP-511). Returns None for any other
+    The response lists the supported versions of ApiVersions (KIP-511). Returns None for any other
     request.
     """
     if header.api_key != API_VERSIONS.key or header.api_version <= API_VERSIONS.max_version:
         return None
-    # With this row the client can retry in a version that both sides know. Without it, as before
-    # KIP-511, it could only guess.
+    # From this row, the client learns which version to retry with. Before KIP-511, it had to
+    # guess.
     own = ApiVersion(api_key=API_VERSIONS.key, min_version=0, max_version=API_VERSIONS.max_version)
     return ApiVersionsResponse(error_code=UnsupportedVersion.code, api_keys=[own])

@@ -40,8 +40,8 @@ async def _create(
     )
     try:
         tokens = tokens_for(context)
-        # KIP-373: a token for another user requires CREATE_TOKENS on that user. Before, a client
-        # could only create tokens for itself, which still needs no right.
+        # KIP-373: creating a token for another user requires CREATE_TOKENS on that user. Clients
+        # can create tokens for themselves without any permission.
         if owner != requester and not context.allowed_to(
             Operation.CREATE_TOKENS, ResourceType.USER, str(owner)
         ):
@@ -49,7 +49,7 @@ async def _create(
         renewers = [
             Principal(each.principal_type, each.principal_name) for each in request.renewers
         ]
-        # The fields include a principal type, but Kafka accepts only users.
+        # The request includes a principal type, but Kafka accepts only `User`.
         if any(each.kind != _USER for each in (owner, *renewers)):
             raise InvalidPrincipalType
         lifetime_ms, random = request.max_lifetime_ms, context.node.random

@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): add partitions to topics; stored records stay in place (TP-5)."""
+"""CreatePartitions (key 37): add partitions to topics; existing records are not moved (TP-5)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def _create_all(
     async for topic in in_slices(wanted.values()):
         result = CreatePartitionsTopicResult(name=topic.name)
         try:
-            # As in Kafka, all rows with that name are refused and answered with one result.
+            # As in Kafka, reject all rows with that name and return a single result for them.
             if times[topic.name] > 1:
                 raise InvalidRequest("Duplicate topic in request.")
             if not context.is_allowed(topic.name):
@@ -79,7 +79,7 @@ async def _create(
         await growth
         return
     await within(request.timeout_ms, growth)
-    # Kafka does not wait then: it answers REQUEST_TIMED_OUT for work that has begun.
+    # Kafka does not wait in this case: it returns REQUEST_TIMED_OUT while the work continues.
     if request.timeout_ms <= 0:
         raise RequestTimedOut(
             "started; with a timeout of 0 the broker does not wait for it to complete"

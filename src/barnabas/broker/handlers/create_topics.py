@@ -1,4 +1,4 @@
-"""CreateTopics (key 19): create a request's topics; the answer waits until they have leaders."""
+"""CreateTopics (key 19): create a request's topics; the response is sent once they have leaders."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def handle(context: Context, request: CreateTopicsRequest) -> Outcome:
 
 
 async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Refuse all topics, as Kafka's controller does if they have too many partitions."""
+    """Reject all topics, as Kafka's controller does if they have too many partitions in total."""
     count = len(request.topics)
     error = PolicyViolation(
         f"{count} topics at once; at most {MAX_NEW_PARTITIONS} are allowed, so use several requests"
@@ -62,25 +62,26 @@ async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateT
 
 async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times = Counter([topic.name async for topic in in_slices(request.topics)])
-    # CREATE on the cluster covers every topic; without it, CREATE on the topic name is enough. So a
-    # lack of the former is not logged as a denial.
+    # CREATE on the cluster covers every topic; without it, CREATE on the topic is sufficient. So
+    # do not log a denial of the former.
     may_create_all = context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     outcomes: list[TopicImage | NewTopic | KafkaError] = []
     async for topic in in_slices(request.topics):
         try:
             if times[topic.name] > 1:
                 raise InvalidRequest("Found multiple entries for this topic.")
-            # Kafka refuses the name of KRaft's log with the same error, regardless of the client's
-            # rights.
+            # Kafka rejects the name of KRaft's log with the same error for every client,
+            # authorized or not.
             if topic.name == _KRAFTS_OWN or not (may_create_all or context.is_allowed(topic.name)):
                 raise TopicAuthorizationFailed("Authorization failed.")
             outcomes.append(_new_topic(context, topic))
         except KafkaError as error:
-            # The frames of the errors reference this one: all would stay until the collector runs,
-            # long after.
+            # The tracebacks of the errors reference this frame; the cycle would stay in memory
+            # until the garbage collector runs.
             outcomes.append(error.with_traceback(None))
     quota = mutation_quota(context, strict_from=_STRICT_QUOTA)
-    # KIP-599: the quota counts partitions and refuses single topics rather than the request.
+    # KIP-599: the quota counts partitions. A violation rejects single topics, not the whole
+    # request.
     if quota.is_limited and not request.validate_only:
         outcomes = await _within_quota(context, quota, outcomes)
     wanted = [each for each in outcomes if isinstance(each, NewTopic)]
@@ -99,7 +100,7 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
 async def _within_quota(
     context: Context, quota: MutationQuota, outcomes: list[TopicImage | NewTopic | KafkaError]
 ) -> list[TopicImage | NewTopic | KafkaError]:
-    """Refuse topics that exceed the client's quota; invalid topics are not counted."""
+    """Reject topics that exceed the client's quota; do not charge for invalid topics."""
     wanted = [each for each in outcomes if isinstance(each, NewTopic)]
     checked = iter(await context.node.controller.create_topics(wanted, validate_only=True))
     judged: list[TopicImage | NewTopic | KafkaError] = []
@@ -133,7 +134,8 @@ async def _create(
                 _log.warning("topic %s: %s", topic.name, warning)
     if request.timeout_ms > 0:
         return outcomes
-    # Kafka does not wait then, so it does not know: librdkafka relies on this very answer.
+    # Kafka does not wait in this case, so it cannot know the outcome. librdkafka relies on this
+    # error.
     started = RequestTimedOut(
         "started; with a timeout of 0 the broker does not wait for it to complete"
     )
@@ -143,7 +145,7 @@ async def _create(
 async def _create_in_parts(
     context: Context, request: CreateTopicsRequest, wanted: list[NewTopic]
 ) -> list[TopicImage | KafkaError]:
-    """Create the topics in parts: a controller decides on each part without a pause."""
+    """Create the topics in parts, because the controller blocks the event loop for each part."""
     create, outcomes = context.node.controller.create_topics, []
     for first in range(0, len(wanted), _TOPICS_AT_ONCE):
         part = wanted[first : first + _TOPICS_AT_ONCE]
@@ -181,7 +183,7 @@ def _assignment(topic: CreatableTopic) -> dict[int, list[int]] | None:
         raise InvalidPartitions(
             f"{len(topic.assignments)} partitions at once; at most {MAX_NEW_PARTITIONS} are allowed"
         )
-    # The assignment implies both numbers; Kafka refuses them even where they match it.
+    # The assignment implies both numbers; Kafka rejects them even if they match it.
     if topic.num_partitions != _BROKER_DEFAULT or topic.replication_factor != _BROKER_DEFAULT:
         raise InvalidRequest(
             "Both numPartitions or replicationFactor and replicasAssignments were set. "
@@ -219,7 +221,9 @@ def _result(
 
 
 def _configs(context: Context, topic: TopicImage) -> list[CreatableTopicConfigs]:
-    """Return the new topic's effective configs, which saves a DescribeConfigs (KIP-525)."""
+    """Return the new topic's effective configs, which save the client a DescribeConfigs
+    (KIP-525).
+    """
     return [
         CreatableTopicConfigs(
             name=each.key.name,

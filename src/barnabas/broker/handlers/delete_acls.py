@@ -1,4 +1,4 @@
-"""DeleteAcls (key 31): remove the rules that filters match (KIP-140). Any broker can do so."""
+"""DeleteAcls (key 31): remove the rules that filters match (KIP-140). Any broker can handle it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ async def _delete(acls: AclStore, wanted: list[AclFilter | None]) -> DeleteAclsR
     return DeleteAclsResponse(
         filter_results=[
             DeleteAclsFilterResult(
-                # A filter with a code unknown to this broker matches nothing. That is not an error.
+                # A filter with a code unknown to this broker matches nothing, which is not an
+                # error.
                 matching_acls=[] if each is None else list(map(_matching, next(outcomes)))
             )
             for each in wanted

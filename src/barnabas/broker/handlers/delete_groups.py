@@ -26,10 +26,10 @@ def handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
 
 
 def _handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
-    """Let each shard delete its groups in one append; the shards are independent."""
+    """Delete the groups shard by shard, with one append each."""
     refused = []
     by_shard: dict[int, tuple[Shard[Groups], list[str]]] = {}
-    # As in Kafka, a group named twice is answered once.
+    # As in Kafka, return one result for a group listed twice.
     for group_id in dict.fromkeys(request.groups_names):
         try:
             if not context.is_allowed(group_id):

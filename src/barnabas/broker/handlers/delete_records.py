@@ -1,9 +1,9 @@
 """DeleteRecords (key 21): raise the log start offset of partitions (ST-10).
 
 Records below it become unreadable immediately; the next retention check deletes their segments. The
-offset may not exceed the high watermark: a lagging replica would bring later records back. The
-answer contains the lowest log start offset of the live replicas and is sent when all of them start
-at or above the offset.
+offset must not exceed the high watermark, because a lagging replica could bring back later records.
+The response contains the lowest log start offset of the live replicas and is sent once all of them
+start at or above the offset.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from barnabas.protocol.messages.delete_records import (
 
 _UP_TO_HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
-_LOOK_AGAIN_S = 0.5  # no event reports the failure of a replica's broker, so liveness is polled
+_LOOK_AGAIN_S = 0.5  # no event reports a failed broker, so poll whether it is live
 
 Later = Coroutine[Any, Any, DeleteRecordsResponse]
 
 
 class _Pending(NamedTuple):
-    """A partition with live replicas that do not start at its new start offset yet."""
+    """A partition whose live replicas have not all reached its new start offset."""
 
     replica: Replica
     offset: int
@@ -86,13 +86,14 @@ def _delete(
 ) -> DeleteRecordsPartitionResult:
     result = _result(wanted)
     try:
-        # A coordinator loads its state from the log start on and would lose groups or transactions.
+        # A coordinator loads its state from this log, so it would lose groups or transactions.
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is an internal topic")
         replica = context.node.replicas.leader_of((topic, wanted.partition_index))
         offset = _delete_below(context, replica, wanted.offset)
         result.low_watermark = _low_watermark(context, replica)
-        # A follower adopts the new start with its next fetch and reports it with the one after.
+        # A follower adopts the new start offset with its next fetch and reports it in the fetch
+        # after that.
         if result.low_watermark < offset:
             pending.append(_Pending(replica, offset, result))
     except KafkaError as error:
@@ -133,8 +134,8 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
     loop = asyncio.get_running_loop()
     replica, name = pending.replica, pending.replica.topic_partition
     while True:
-        # `leader_of` raises an error if this broker no longer leads. By now the name may also
-        # belong to another topic, whose offsets are unrelated.
+        # `leader_of` raises an error if this broker is no longer the leader. The topic may also
+        # have been recreated under the same name; the offsets of the new topic are unrelated.
         if context.node.replicas.leader_of(name) is not replica:
             raise NotLeaderOrFollower(f"{name} was deleted and recreated")
         if _low_watermark(context, replica) >= pending.offset:
@@ -150,8 +151,8 @@ async def _wait_for_start(context: Context, pending: _Pending, until: float) -> 
 def _delete_below(context: Context, replica: Replica, offset: int) -> int:
     """Raise the log start offset. Returns the offset at or above which replicas have to start."""
     log, high_watermark = replica.log, replica.high_watermark
-    # In a compacted topic, the last value of a key could be deleted, which compaction promises to
-    # keep.
+    # Compaction guarantees to keep the last value of each key; deleting records from a compacted
+    # topic could remove it.
     if "delete" not in log.config.cleanup_policy.split(","):
         raise PolicyViolation(f"the cleanup.policy of {replica.topic_partition} lacks delete")
     if offset == _UP_TO_HIGH_WATERMARK:

@@ -1,6 +1,7 @@
-"""DeleteTopics (key 20): delete topics by name, or by id from version 6 on (KIP-516), together.
+"""DeleteTopics (key 20): delete topics by name, or from version 6 on by id (KIP-516).
 
-A result repeats the request: the result for a named topic has no id.
+Each result contains the name or the id from the request: a topic deleted by name has no id in its
+result.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def _refuse_all(
 
 def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | None:
     """Return the error for the whole request; None if each topic is checked separately."""
-    # KIP-322 introduced a separate code in version 3; before, Kafka answered INVALID_REQUEST.
+    # KIP-322 introduced a separate error code in version 3; earlier versions get
+    # INVALID_REQUEST.
     if not context.node.config.bool("delete.topic.enable"):
         reason = "delete.topic.enable is false"
         return (
@@ -67,8 +69,8 @@ def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | N
             if context.version >= _KNOWS_DISABLED
             else InvalidRequest(reason)
         )
-    # As in Kafka with ZooKeeper, the answer waits until the topic is deleted on all brokers, which
-    # only the controller sees.
+    # As in Kafka with ZooKeeper, the response is sent once the topic is deleted on all brokers,
+    # which only the controller sees.
     if not context.node.controller.is_active:
         return NotController(
             "this broker is not the controller, and only the controller deletes topics"
@@ -88,8 +90,8 @@ async def _delete_all(
         is_by_id = each.topic_id != _NO_TOPIC_ID
         name = image.topic_names.get(each.topic_id) if is_by_id else each.name
         refusal = _why_not(context, name, is_by_id=is_by_id)
-        # A topic named twice, or by name and by id, is charged and deleted once. All of its rows
-        # have that outcome.
+        # A topic listed twice, or both by name and by id, is charged and deleted once. All of
+        # its rows get the same result.
         if refusal is None and name is not None and name not in deleted:
             refusal = _charge(quota, len(image.topics[name].partitions))
         result = _result(name, each.topic_id, refusal)
@@ -113,14 +115,14 @@ def _charge(quota: MutationQuota, partitions: int) -> KafkaError | None:
     try:
         quota.take(partitions)
     except ThrottlingQuotaExceeded as error:
-        return error.with_traceback(None)  # it would keep the request until the collector runs
+        return error.with_traceback(None)  # it would keep the request in memory
     return None
 
 
 def _why_not(context: Context, name: str | None, *, is_by_id: bool) -> KafkaError | None:
     if name is None:
         return UnknownTopicId() if is_by_id else UnknownTopicOrPartition()
-    # Both rights are checked and logged in any case, as in Kafka.
+    # As in Kafka, always check and log both permissions.
     may_see = context.allowed_to(Operation.DESCRIBE, ResourceType.TOPIC, name)
     may_delete = context.is_allowed(name)
     if is_by_id and not may_see:
@@ -137,7 +139,8 @@ async def _delete(context: Context, names: list[str], timeout_ms: int) -> list[K
         outcomes = await within(timeout_ms, context.node.controller.delete_topics(names))
     except KafkaError as error:
         return [error] * len(names)
-    # As for CreateTopics: with a timeout of 0, Kafka gives this answer for work that has begun.
+    # As for CreateTopics: with a timeout of 0, Kafka returns this error while the work
+    # continues.
     if timeout_ms > 0:
         return outcomes
     started = RequestTimedOut(

@@ -58,8 +58,7 @@ async def _matching(
 
 def _failure(error: KafkaError) -> DescribeClientQuotasResponse:
     return DescribeClientQuotasResponse(
-        # Null rather than an empty list, as in Kafka: the entries are unknown, which differs from
-        # none.
+        # As in Kafka, return null instead of an empty list: the entries are unknown, not absent.
         error_code=error.code,
         error_message=str(error),
         entries=None,

@@ -12,7 +12,7 @@ from barnabas.protocol.messages.describe_cluster import (
 )
 from barnabas.security.acl import CLUSTER_NAME, ResourceType
 
-_BROKERS = 1  # endpoint type; 2 would mean KRaft controllers, which do not exist here
+_BROKERS = 1  # endpoint type: brokers; 2 means KRaft controllers, which do not exist here
 
 
 def handle(context: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
@@ -38,7 +38,8 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
         controller_id=image.controller_id,
         brokers=brokers,
     )
-    # KIP-430: 0 means that nothing is allowed. A client that did not ask gets the smallest int32.
+    # KIP-430: 0 means that no operation is authorized; the smallest int32 means that the client
+    # did not ask.
     if request.include_cluster_authorized_operations:
         operations = 0
         if context.is_allowed(CLUSTER_NAME):

@@ -35,7 +35,7 @@ from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 from barnabas.topic_name import check_topic_name
 
 _TOPIC, _BROKER, _BROKER_LOGGER = 2, 4, 8
-_TELLS_SOURCE = 1  # earlier versions only say whether it is the default
+_TELLS_SOURCE = 1  # earlier versions only report whether the value is the default
 _TYPES = {
     "unknown": 0,
     "boolean": 1,
@@ -61,7 +61,7 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
     for resource in request.resources:
         keys = resource.configuration_keys
         named = (resource.resource_type, resource.resource_name, tuple(keys or ()))
-        if named in seen:  # a few bytes in the request, for which the answer has kilobytes
+        if named in seen:  # a few bytes of a request can cause kilobytes of response
             if pace.is_over():
                 yield
             continue
@@ -75,7 +75,7 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
             result.error_code = error.code
             result.error_message = str(error)
         else:
-            wanted = frozenset(resource.configuration_keys or ())  # no keys means all
+            wanted = frozenset(resource.configuration_keys or ())  # empty: all keys
             result.configs = [each for each in described if not wanted or each.name in wanted]
         results.append(result)
         if pace.is_over(1 + len(result.configs)):
@@ -86,7 +86,9 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
 def _configs(
     context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> Iterable[DescribeConfigsResourceResult]:
-    """Return the configs of a resource if the client may see them. Raises KafkaErrors."""
+    """Return the configs of a resource if the client is authorized to see them. Raises
+    KafkaErrors.
+    """
     if resource.resource_type != _BROKER_LOGGER:
         effective = _effective(context, resource)
         return (_description(context, request, each) for each in effective)
@@ -132,7 +134,8 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
     if resource.resource_type == _TOPIC:
         if not context.is_allowed(name):
             raise TopicAuthorizationFailed(f"not allowed to describe the configs of {name}")
-        # Check before the lookup: an invalid topic name is INVALID_TOPIC_EXCEPTION, as in Kafka.
+        # Check before the lookup: as in Kafka, an invalid topic name gets
+        # INVALID_TOPIC_EXCEPTION.
         check_topic_name(name)
         topic = node.image.topics.get(name)
         if topic is None:
@@ -147,7 +150,7 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
     # The empty name stands for the defaults of all brokers (KIP-226).
     if not name:
         return cluster_configs(node.config)
-    # The properties file of another broker is on another machine, so only that broker can read it.
+    # Only a broker itself can read its properties file.
     if name != str(node.broker_id):
         raise InvalidRequest(
             f"this is broker {node.broker_id}: send the request to broker {name!r}, or give no id "

@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (key 41): list the tokens that a client owns, renews or may see."""
+"""DescribeDelegationToken (key 41): list the tokens that a client owns, can renew or may see."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def _describe(
     try:
         tokens = tokens_for(context)
         tokens.check_enabled()
-        # An empty list asks for the tokens of no owner; null asks for the tokens of all owners.
+        # An empty list matches no owner; null matches all owners.
         if owners == []:
             return DescribeDelegationTokenResponse()
         found = await tokens.all(partial(_is_shown, context, owners))
@@ -46,11 +46,11 @@ async def _describe(
 
 
 def _is_shown(context: Context, owners: list[Principal] | None, token: TokenNode) -> bool:
-    """Return whether a token was requested and the client may see it, including its secret."""
+    """Return whether a token was requested and the client may see the token and its secret."""
     if owners is not None and not any(is_owner_or_renewer(token, each) for each in owners):
         return False
     return (
-        # Owners and renewers need no rule. Other users need DESCRIBE on the token, or
+        # Owners and renewers need no ACL. Other users need DESCRIBE on the token, or
         # DESCRIBE_TOKENS on its owner (KIP-373).
         is_owner_or_renewer(token, context.client.principal)
         or context.allowed_to(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)

@@ -38,7 +38,7 @@ def _describe_all(
     context: Context, request: DescribeGroupsRequest, combine: Callable[[list[Message]], Message]
 ) -> Slices[Outcome]:
     pace = Pace()
-    outcomes: dict[str, ShardOutcome] = {}  # answer each group once, however often it is named
+    outcomes: dict[str, ShardOutcome] = {}  # one result per group, even if it is listed twice
     for group_id in request.groups:
         if group_id not in outcomes:
             outcomes[group_id] = _describe(context, group_id, request.include_events)

@@ -1,7 +1,7 @@
-"""DescribeLogDirs (key 35): the log directories of this broker, their partitions and sizes.
+"""DescribeLogDirs (key 35): describe this broker's log directories, with partitions and sizes.
 
-Logs that were set aside are listed if all partitions are requested. An offline directory is listed
-with KAFKA_STORAGE_ERROR and without partitions, so that an administrator learns which disk has
+If all partitions are requested, logs that were set aside are listed too. An offline directory is
+listed with KAFKA_STORAGE_ERROR and without partitions, so that an administrator sees which disk has
 failed.
 """
 
@@ -61,7 +61,7 @@ def _online(store: LogStore, path: Path, wanted: Wanted) -> DescribeLogDirsResul
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
     try:
         space, strays = store.directories.volume(path, with_strays=wanted is None)
-    # The disk is failing at this moment; no log has noticed yet.
+    # The disk has just failed, and no log has had an I/O error yet.
     except OSError:
         return _offline(path)
     for name, (size_bytes, offset_lag, is_future) in store.sizes(path).items():

@@ -1,6 +1,7 @@
-"""DescribeProducers (key 61): the producers that a partition's leader keeps state of (KIP-664).
+"""DescribeProducers (key 61): describe the active producers of partitions (KIP-664).
 
-It includes the start offset of each open transaction, which reveals hanging transactions.
+The response includes the start offset of each open transaction, so that tools can find hanging
+transactions.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def _answer(
     context: Context, request: DescribeProducersRequest
 ) -> Slices[DescribeProducersResponse]:
     pace = Pace()
-    topics: dict[str, dict[int, DescribeProducersPartition]] = {}  # each partition once
+    topics: dict[str, dict[int, DescribeProducersPartition]] = {}  # each partition is listed once
     for topic in request.topics:
         is_allowed = context.is_allowed(topic.name)
         partitions = topics.setdefault(topic.name, {})
@@ -54,8 +55,8 @@ def _describe(
     try:
         if not is_allowed:
             raise TopicAuthorizationFailed
-        # Only an existing topic may be answered with NOT_LEADER_OR_FOLLOWER, which a client retries
-        # at another broker.
+        # Only a partition that exists gets NOT_LEADER_OR_FOLLOWER, because clients retry that
+        # error at another broker.
         if topic.name not in context.node.image.topics:
             raise UnknownTopicOrPartition
         replica = context.node.replicas.leader_of((topic.name, partition))

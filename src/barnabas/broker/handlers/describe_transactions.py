@@ -24,7 +24,8 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> Outcome:
     def answer(states: list[Message]) -> DescribeTransactionsResponse:
         found = cast(list[TransactionState], states)
         for state in found:
-            # Topics that the client may not describe are left out without an error (KIP-664).
+            # Topics that the client is not authorized to describe are omitted without an error
+            # (KIP-664).
             state.topics = [
                 each
                 for each in state.topics

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50): list users' mechanisms and iterations from the tree."""
+"""DescribeUserScramCredentials (key 50): list users' SCRAM mechanisms and iterations."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from barnabas.security.scram import ScramCredential, kind_of
 def handle(context: Context, request: DescribeUserScramCredentialsRequest) -> Outcome:
     if not context.is_allowed(CLUSTER_NAME):
         error = ClusterAuthorizationFailed()
-        # Like Kafka, repeat the error for each user without the name, and list no users for a
-        # client that asks for all of them.
+        # Like Kafka, return the error once per requested user, without the name; a client that
+        # asked for all users gets an empty list.
         return DescribeUserScramCredentialsResponse(
             error_code=error.code,
             error_message=str(error),

@@ -22,7 +22,7 @@ from barnabas.protocol.messages.elect_leaders import (
 from barnabas.security.acl import CLUSTER_NAME
 from barnabas.types import TopicPartition
 
-_TELLS_ERROR = 1  # from this version on, the answer has a separate error code
+_TELLS_ERROR = 1  # from this version on, the response has a top-level error code
 _PREFERRED = 0
 _UNCLEAN = 1
 
@@ -38,7 +38,7 @@ def handle(context: Context, request: ElectLeadersRequest) -> Outcome:
 
 def _handle(context: Context, request: ElectLeadersRequest) -> Outcome:
     partitions = None
-    # Null asks for an election in every partition of the cluster (KIP-460).
+    # Null requests an election for every partition in the cluster (KIP-460).
     if request.topic_partitions is not None:
         named = (
             TopicPartition(topic.topic, number)
@@ -48,7 +48,7 @@ def _handle(context: Context, request: ElectLeadersRequest) -> Outcome:
         partitions = list(dict.fromkeys(named))
     if not context.is_allowed(CLUSTER_NAME):
         return _refusal(context, partitions, ClusterAuthorizationFailed())
-    # Version 0 has no field for the type and means a preferred election (KIP-183).
+    # Version 0 has no election type; it always runs a preferred election (KIP-183).
     if request.election_type not in (_PREFERRED, _UNCLEAN):
         kind = request.election_type
         return _refusal(context, partitions, InvalidRequest(f"unknown election type {kind}"))

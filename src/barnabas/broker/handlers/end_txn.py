@@ -1,6 +1,6 @@
 """EndTxn (key 26): commit or abort a transaction (PR-7).
 
-The answer is sent when the outcome is committed to the log; the markers follow.
+The response is sent once the outcome is committed to the log; the markers are written afterwards.
 """
 
 from __future__ import annotations

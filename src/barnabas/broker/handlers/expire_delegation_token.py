@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (key 40): let an authorised user expire a token."""
+"""ExpireDelegationToken (key 40): expire a token or change its expiry time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def handle(context: Context, request: ExpireDelegationTokenRequest) -> Outcome:
 async def _expire(
     context: Context, request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
-    # The request identifies the token by its HMAC and contains no id.
+    # The request identifies the token by its HMAC, not by its id.
     who, secret = context.client.principal, bytes(request.hmac)
     try:
         expires_at_ms = await tokens_for(context).expire(who, secret, request.expiry_time_period_ms)

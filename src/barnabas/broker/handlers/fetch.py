@@ -1,10 +1,10 @@
-"""Fetch (key 1): whole batches up to where the reader may read, by `sendfile`, with a long poll.
+"""Fetch (key 1): send record batches to consumers and followers by `sendfile`, with a long poll.
 
     read what is wanted (in a session: what changed) --+-- enough, or an error --> answer
                     ^                                  |
                     +---- bytes, or time is over ------+-- else park
 
-The first read is stage one. If an answer's bytes are not in the page cache, a thread first loads
+The first read is stage one. If a response's bytes are not in the page cache, a thread first loads
 them: otherwise `sendfile` would read the disk on the event loop and delay every other connection.
 """
 
@@ -39,10 +39,14 @@ from barnabas.types import FileSlice
 
 Later = Coroutine[Any, Any, FetchResponse]
 
-_REPLICA_STATE = 15  # the first version with the replica id in a separate structure
+_REPLICA_STATE = 15  # the first version that has the replica id in a separate structure
 _NEW_SESSION_EPOCH, _NO_SESSION_EPOCH = 0, -1
-_ANSWER_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = 16, 18, 40  # in addition to the records
-_CHEAP = 32  # this many dictionary lookups count as one entry
+_ANSWER_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = (
+    16,
+    18,
+    40,
+)  # overhead, besides the records
+_CHEAP = 32  # this many dictionary lookups cost as much as one entry
 
 
 def handle(context: Context, request: FetchRequest) -> Outcome:
@@ -50,18 +54,18 @@ def handle(context: Context, request: FetchRequest) -> Outcome:
 
 
 def _begin(context: Context, request: FetchRequest) -> Slices[FetchResponse | Later]:
-    # Only a request with several partitions can name one of them twice.
+    # Only a request with several partitions can contain duplicates.
     if len(request.topics) > 1 or (request.topics and len(request.topics[0].partitions) > 1):
         yield from _collapse(request)
     try:
         fetch = _Fetch(context, request)
     except KafkaError as error:
-        return FetchResponse(error_code=error.code)  # of the session
+        return FetchResponse(error_code=error.code)  # session epoch
     return (yield from fetch.begin())
 
 
 def _collapse(request: FetchRequest) -> Slices[None]:
-    """Merge repeated partitions: each keeps its first position and its last values."""
+    """Merge duplicate partitions: each keeps its first position and its last values."""
     pace = Pace()
     by_topic: dict[tuple[str, bytes], FetchTopic] = {}
     wanted: dict[tuple[str, bytes], dict[int, FetchPartition]] = {}
@@ -86,13 +90,13 @@ def _collapse(request: FetchRequest) -> Slices[None]:
 
 
 class ParkedFetch:
-    """A fetch that found too few bytes: a single object that is notified of its partitions'
-    changes.
+    """A fetch that waits for more bytes; it is notified when one of its partitions changes.
 
-    It waits until `missing_bytes` more arrive at its partitions or the time is over.
+    The fetch waits until `missing_bytes` more are available in its partitions, or until it times
+    out.
 
-    It does not read: the fetch reads again when `wait` returns, since the bytes may have been
-    deleted by then (with the topic), or there may be more than notified.
+    This class reads nothing. The caller reads again when `wait` returns, because the topic may have
+    been deleted by then, or more bytes may have arrived.
     """
 
     __slots__ = ("_future", "_missing_bytes")
@@ -123,7 +127,7 @@ class ParkedFetch:
 
 
 class _Fetch:
-    """One request until it is answered."""
+    """A fetch request in progress."""
 
     __slots__ = (
         "_context",
@@ -137,7 +141,7 @@ class _Fetch:
     )
 
     def __init__(self, context: Context, request: FetchRequest) -> None:
-        """Raises the KafkaErrors for fetch sessions."""
+        """Raises KafkaErrors if the fetch session is invalid."""
         self._context = context
         self._request = request
         self._replica_id = _replica_id(context, request)
@@ -146,14 +150,15 @@ class _Fetch:
         self._has_quota = context.node.quotas.is_active and self._replica_id < 0
         if self._has_quota:
             self._max_bytes = _most_bytes(context, self._max_bytes)
-        # A reader that asks for more than an answer may hold would otherwise wait its full time
+        # Otherwise, a reader whose minimum exceeds the maximum response size would time out
         # every time.
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._session: FetchSession | None = None
         self._epoch = request.session_epoch
         sessions = context.node.fetch_sessions
-        # A full request ends the session that it names. With epoch 0 it begins a new session, which
-        # opens when the answer is built: a request that fails takes no slot (KIP-227).
+        # A full fetch request closes the session that it names. With epoch 0, it also starts a
+        # new session, which is created with the response, so that a failed request takes no cache
+        # slot (KIP-227).
         if self._epoch in (_NEW_SESSION_EPOCH, _NO_SESSION_EPOCH):
             if request.session_id:
                 sessions.close(request.session_id)
@@ -162,24 +167,23 @@ class _Fetch:
             request, context.version >= TOPIC_IDS, context.node.clock.monotonic_ms()
         )
         if session is not None:
-            # Another isolation level, or other rights, may change the answer for any of its
-            # partitions.
+            # A different isolation level or changed ACLs can affect every partition of the
+            # session.
             session.read_at(request.isolation_level, context.node.authorizer.grants)
             self._session = session
             self._epoch = session.epoch
 
     def begin(self) -> Slices[FetchResponse | Later]:
-        """Run stage one; return the answer or the coroutine that waits for it."""
+        """Run stage one; return the response, or a coroutine that waits for it."""
         found = self._new_pass()
         yield from self._read(found)
         if found.budget.cold:
-            # Data is available, but a thread has to read it first: the request waits for nothing
-            # else.
+            # Data is available; only a thread has to read it first.
             return self._wait(found, None)
         if (
             self._is_enough(found)
             or self._request.max_wait_ms <= 0
-            # Without a partition to wait at, nothing could wake it.
+            # With no partition to wait for, nothing would wake this fetch.
             or not (self._session or found.places)
         ):
             return (yield from self._answer(found))
@@ -209,25 +213,27 @@ class _Fetch:
 
     def _is_enough(self, found: FetchPass) -> bool:
         return (
-            # In Kafka's order: an error, a diverging epoch or another replica to read from is
-            # answered immediately, whatever the reader's minimum is.
+            # As in Kafka, respond immediately to an error, a diverging epoch or a preferred read
+            # replica, regardless of the minimum bytes.
             found.has_error or found.must_answer_now or found.budget.taken_bytes >= self._min_bytes
         )
 
     def _park(self, found: FetchPass) -> ParkedFetch:
         parked = ParkedFetch(self._min_bytes - found.budget.taken_bytes)
-        found.release()  # it is read again later
+        found.release()  # the fetch reads it again later
         if self._session is not None:
             self._session.waiter = parked
         else:
             for place in found.places:
                 place.park(parked)
         if found.has_moved():
-            parked.wake()  # it was not parked when it should have been notified
+            parked.wake()  # a change before this point did not notify the fetch
         return parked
 
     async def _wait(self, found: FetchPass, parked: ParkedFetch | None) -> FetchResponse:
-        """Read again when `parked` is notified of enough bytes; after a cold read, immediately."""
+        """Wait until `parked` is notified of enough bytes, then read again; after a cold read, do
+        not wait.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + self._request.max_wait_ms / 1000
         while True:
@@ -239,8 +245,8 @@ class _Fetch:
                 finally:
                     self._unpark(found, parked)
             await self._read_again(found)
-            # There may be fewer bytes than notified: not yet committed, or beyond a partition's
-            # limit.
+            # Fewer bytes may be readable than notified: some are not committed yet, or exceed a
+            # partition's limit.
             if self._is_enough(found) or loop.time() >= until or self._is_overtaken():
                 break
             parked = self._park(found)
@@ -248,7 +254,7 @@ class _Fetch:
         return answer if isinstance(answer, FetchResponse) else cast(FetchResponse, await answer)
 
     async def _read_again(self, found: FetchPass) -> None:
-        """Read again; a thread, not the loop, first reads data that is not in the page cache."""
+        """Read again; a thread first loads data that is not in the page cache."""
         found.begin_again()
         for _ in self._read(found):
             await asyncio.sleep(0)
@@ -269,21 +275,20 @@ class _Fetch:
             self._session.waiter = None
 
     def _is_overtaken(self) -> bool:
-        """Return whether the session was closed or got its next request during the wait."""
+        """Return whether the session was closed or received another request during the wait."""
         session = self._session
         return session is not None and (session.epoch != self._epoch or session.is_closed)
 
     def _answer(self, found: FetchPass) -> Slices[FetchResponse | Later]:
         session = self._session
-        # The reader has sent its next request and ignores this answer (KIP-227): its contents must
-        # not count as sent.
+        # The reader has sent its next request and ignores this response (KIP-227), so the
+        # session must not record its contents as sent.
         if session is not None and session.epoch != self._epoch:
             found.release()
             return FetchResponse(
                 error_code=InvalidFetchSessionEpoch.code, session_id=session.session_id
             )
-        # The records are not sent, so the session does not record them as answered, and none is
-        # opened.
+        # The records are not sent, so do not update the session or create one.
         if self._has_quota and (wait_ms := _throttle_ms(self._context, found.rows)):
             found.release()
             session_id = 0 if session is None else session.session_id
@@ -291,8 +296,8 @@ class _Fetch:
         if self._epoch == _NEW_SESSION_EPOCH:
             session = self._open_session()
         has_records = found.budget.taken_bytes > 0
-        # The read used only indexes and positions. `sendfile` reads the bytes themselves on the
-        # event loop, so they must already be in the page cache.
+        # So far, only indexes and positions were read. `sendfile` reads the records on the event
+        # loop, so they must be in the page cache by then.
         cold = [part for _, part in found.slices() if not _is_cached(part)] if has_records else []
         try:
             response = yield from found.response(session)
@@ -317,7 +322,7 @@ class _Fetch:
     async def _warm_answer(
         self, found: FetchPass, response: FetchResponse, cold: list[FileSlice]
     ) -> FetchResponse:
-        """Load exactly the answer's bytes into the page cache, in a thread."""
+        """Load the response's bytes into the page cache, in a thread."""
         pool = self._context.node.replicas.threads.reads
         reading = asyncio.get_running_loop().run_in_executor(pool, _warm, cold)
         try:
@@ -325,7 +330,7 @@ class _Fetch:
         except OSError as error:
             found.on_disk_error(error)
         except asyncio.CancelledError:
-            # The files must stay open for the thread.
+            # Keep the files open until the thread has read them.
             reading.add_done_callback(lambda done: _forget(done, found))
             raise
         return response
@@ -340,14 +345,14 @@ def _replica_id(context: Context, request: FetchRequest) -> int:
 
 # --- the quota of a consumer (SE-5) --------------------------------------------------------------
 #
-# As in Kafka, an answer that would exceed the quota is neither sent nor counted. The client gets an
-# empty answer with the time after which the same bytes would be within the quota, and retries. An
-# answer is limited to what an idle client may receive, or no answer would ever be sent; only a
-# single batch may be larger (KIP-74).
+# As in Kafka, a response that would exceed the quota is neither sent nor counted. The client gets
+# an empty response with the time after which the same bytes would be within the quota, and retries.
+# A response is limited to what an idle client may receive, or no response would ever be sent; only
+# a single batch may be larger (KIP-74).
 
 
 def _most_bytes(context: Context, max_bytes: int) -> int:
-    """Return how many of the requested bytes an answer may hold."""
+    """Return how many of the requested bytes a response may hold."""
     limits = context.node.quotas.of(context.client.principal.name, context.client_id)
     if limits is None or limits.fetch is None:
         return max_bytes
@@ -355,9 +360,9 @@ def _most_bytes(context: Context, max_bytes: int) -> int:
 
 
 def _throttle_ms(context: Context, rows: list[Row]) -> int:
-    """Count an answer with these rows and return 0, or the throttle time if it exceeds the quota.
+    """Charge a response with these rows to the quota and return 0, or return the throttle time.
 
-    An answer over the quota is not counted and must not be sent now.
+    A response over the quota is not charged and must not be sent now.
     """
     limits = context.node.quotas.of(context.client.principal.name, context.client_id)
     if limits is None:
@@ -390,7 +395,7 @@ def _is_cached(part: FileSlice) -> bool:
     try:
         return cast(File, part.file).is_cached(part.position, part.size)
     except OSError:
-        return False  # the thread will fail as well, and its failure is handled
+        return False  # the thread will fail too, and its error is handled
 
 
 def _warm(cold: list[FileSlice]) -> None:
@@ -399,5 +404,5 @@ def _warm(cold: list[FileSlice]) -> None:
 
 
 def _forget(done: asyncio.Future[None], found: FetchPass) -> None:
-    done.exception()  # retrieved so that asyncio does not log it: the client has disconnected
+    done.exception()  # retrieved, or asyncio would log it; the client has disconnected
     found.release()

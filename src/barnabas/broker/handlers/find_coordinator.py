@@ -1,7 +1,8 @@
 """FindCoordinator (key 10): find the coordinator of a group or a transactional id (GC-1).
 
 The coordinator is the leader of the partition that stores the key. The first such request creates
-the internal topic, and its answer waits for that, so that the client's next request succeeds.
+the internal topic. The response is sent once the topic exists, so that the client's next request
+succeeds.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def handle(context: Context, request: FindCoordinatorRequest) -> Outcome:
 
 
 def _create_first(context: Context, request: FindCoordinatorRequest, topic: str) -> Slices[Outcome]:
-    """Create the topic if the client may have a coordinator; reveal nothing to other clients."""
+    """Create the topic if the client is authorized; reveal nothing to other clients."""
     keys = request.coordinator_keys if context.version >= _BATCHED else [request.key]
     kind, pace = _KINDS[request.key_type], Pace()
     for key in keys:
@@ -65,7 +66,8 @@ async def _create_topic_and_answer(
             charge = mutation_quota(context).take
             await within(_CREATION_MS, node.internal_topics.make(topic, node.config, charge))
     except KafkaError as error:
-        # The client gets COORDINATOR_NOT_AVAILABLE, which it retries; the reason is in the message.
+        # The client gets COORDINATOR_NOT_AVAILABLE, which is retriable; the message contains the
+        # reason.
         reason = str(error)
     answer = run_slices(_answer(context, request, reason))
     return answer if isinstance(answer, FindCoordinatorResponse) else await answer
@@ -74,7 +76,7 @@ async def _create_topic_and_answer(
 def _answer(
     context: Context, request: FindCoordinatorRequest, missing: str = ""
 ) -> Slices[FindCoordinatorResponse]:
-    """Build the answer; `missing` is the reason why the internal topic does not exist."""
+    """Build the response; `missing` says why the internal topic does not exist."""
     if context.version >= _BATCHED:
         pace = Pace()
         coordinators = []
@@ -98,8 +100,8 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
     if error is None:
         topic = context.node.image.topics.get(_TOPICS[key_type])
         if topic is not None:
-            # Use the topic's actual partition count: `offsets.topic.num.partitions` applies only at
-            # its creation (GC-1).
+            # Use the topic's actual partition count: `offsets.topic.num.partitions` applies only
+            # when the topic is created (GC-1).
             number = partition_of(key, len(topic.partitions))
             leader = topic.partitions[number].leader
             broker = context.node.image.brokers.get(leader)
@@ -114,7 +116,7 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
 
 
 def _refusal(context: Context, key_type: int, key: str) -> KafkaError | None:
-    """Return why this client gets no coordinator for the key, whatever the state of the cluster."""
+    """Return the error if the key is invalid or the client is not authorized."""
     if key_type == _GROUP:
         if not context.is_allowed(key):
             return GroupAuthorizationFailed(f"not allowed to describe group {key!r}")

@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): keep a member's session alive; the answer announces rebalances (GC-2)."""
+"""Heartbeat (key 12): keep a member's session alive and tell it about rebalances (GC-2)."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def handle(context: Context, request: HeartbeatRequest) -> Outcome:
 
 def _failure(error: KafkaError) -> HeartbeatResponse:
     if isinstance(error, CoordinatorLoadInProgress):
-        return HeartbeatResponse()  # sessions restart when the group is loaded: no member is late
+        return HeartbeatResponse()  # sessions restart after loading, so no member is late
     return HeartbeatResponse(error_code=error.code)

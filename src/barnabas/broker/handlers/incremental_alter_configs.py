@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (key 44): change single configs of a topic or of brokers (KIP-339)."""
+"""IncrementalAlterConfigs (key 44): change individual configs of topics or brokers (KIP-339)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """InitProducerId (key 22): assign an id and an epoch to an idempotent producer (KIP-98).
 
-With a transactional id the transaction coordinator answers, and fences the id's previous producer
-(PR-7). Stage two is needed only to take a new block of ids from the metadata store.
+For a transactional id, the transaction coordinator handles the request and fences the previous
+producer (PR-7). Stage two is needed only to get a new block of ids from the metadata store.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
 
 
 def _may_be_idempotent(context: Context) -> bool:
-    """Return whether the client may write to any topic, hence also idempotently (KIP-679)."""
+    """Return whether the client may write to any topic, which implies idempotent writes
+    (KIP-679).
+    """
     return context.may(
         Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
     ) or context.allowed_somewhere(Operation.WRITE, ResourceType.TOPIC)
@@ -69,8 +71,8 @@ def _handle_transactional(context: Context, request: InitProducerIdRequest, name
         if not name:
             raise InvalidRequest
         spare_id = None
-        # For a new transactional id, or an id whose epoch has run out. It is taken before the
-        # machine is asked, since a machine cannot wait for a block.
+        # A new transactional id needs a producer id, and so does one whose epoch is exhausted.
+        # Reserve it before asking the machine, which cannot wait for a block.
         if node.transactions.shard_of(name).machine.needs_producer_id(name):
             spare_id = node.producer_ids.next()
             if spare_id is None:

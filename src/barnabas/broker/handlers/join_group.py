@@ -1,4 +1,4 @@
-"""JoinGroup (key 11): join a group; the answer waits until all members have joined (GC-2)."""
+"""JoinGroup (key 11): join a group; the response is sent once all members have joined (GC-2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _caller(context: Context) -> Caller:
     parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
     return Caller(
         client_id=context.client_id or "",
-        # With a leading slash, as Java prints an address: tools show it.
+        # Java prints addresses with a leading slash, and tools display it that way.
         host=f"/{context.client.address}",
         new_id="-".join(parts),
         version=context.version,

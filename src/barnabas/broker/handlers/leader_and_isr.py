@@ -1,4 +1,4 @@
-"""LeaderAndIsr (key 4): lead or follow partitions on orders from a controller on another broker."""
+"""LeaderAndIsr (key 4): lead or follow partitions as a controller on another broker decided."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrRequest, Leade
 from barnabas.types import TopicPartition
 
 _PARTITIONS_AT_ONCE = 1_000
-"""The number created or removed between two disk waits and two checks of this broker's epoch."""
+"""The number of partitions created or removed before the next disk sync and epoch check."""
 
 
 def handle(context: Context, request: LeaderAndIsrRequest) -> Outcome:
@@ -28,7 +28,7 @@ def handle(context: Context, request: LeaderAndIsrRequest) -> Outcome:
         check_order(context, request.broker_epoch)
     except KafkaError as error:
         return LeaderAndIsrResponse(error_code=error.code)
-    # The controller's next request must not overtake this one.
+    # The controller's next request must wait for this one.
     return Hold(_carry_out(context, request))
 
 
@@ -39,12 +39,12 @@ async def _carry_out(context: Context, request: LeaderAndIsrRequest) -> LeaderAn
         return LeaderAndIsrResponse(error_code=error.code)
     node = context.node
     codes: dict[TopicPartition, int] = {}
-    # The request contains no configs, and a new log must not start with defaults.
+    # The request contains no topic configs, and a new log must not start with the defaults.
     configs = await configs_of(context, leader_and_isr_topics(request))
     try:
         value = leader_and_isr_value(request, context.version, configs)
-        # Work in pieces, so that other connections are served. In between, this broker may
-        # re-register; the rest was meant for its previous registration.
+        # Process partitions in batches so that other connections are served. If this broker
+        # re-registers in between, drop the rest, which was meant for its previous registration.
         for piece in in_pieces(value, _PARTITIONS_AT_ONCE):
             check_order(context, request.broker_epoch)
             codes.update(await node.control.handle(piece))

@@ -19,7 +19,7 @@ from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 def handle(context: Context, request: ListGroupsRequest) -> Outcome:
     groups = context.node.groups
-    # Loaded groups are listed anyway, as in Kafka.
+    # As in Kafka, groups that have been loaded are listed anyway.
     code = CoordinatorLoadInProgress.code if groups.is_loading else NONE
 
     def combine(answers: list[Message]) -> ListGroupsResponse:
@@ -27,8 +27,8 @@ def handle(context: Context, request: ListGroupsRequest) -> Outcome:
         found = [group for part in parts for group in part.groups]
         errors = [part.error_code for part in parts if part.error_code]
         return ListGroupsResponse(
-            # The groups of the other shards are listed with the error: clients show what they
-            # received.
+            # List the groups of the other shards along with the error: clients display what they
+            # receive.
             error_code=code or (errors[0] if errors else NONE),
             groups=_visible(context, found),
         )
@@ -45,7 +45,7 @@ def _failure(error: KafkaError) -> ListGroupsResponse:
 
 
 def _visible(context: Context, groups: list[ListedGroup]) -> list[ListedGroup]:
-    """Return the groups that the client may describe: all with the right on the cluster."""
+    """Return the groups that the client may describe; DESCRIBE on the cluster covers all groups."""
     if context.may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return groups
     return [

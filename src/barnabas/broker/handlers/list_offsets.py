@@ -6,15 +6,15 @@
     -4  earliest on this disk   from version 8 on (KIP-405); here the same as -2
     -5  latest in tiered storage    from version 9 on (KIP-1005); here there is none
 
-A client may read up to the high watermark, or with read_committed up to the last stable offset; a
-replica may read everything, and with id -2 any replica answers, not only the leader.
+A client can read up to the high watermark, or with read_committed up to the last stable offset; a
+replica can read everything. With replica id -2, any replica responds, not only the leader.
 
-A thread looks up offsets by time: that may open and read every segment. All other requests are
-answered immediately.
+A thread looks up offsets by timestamp, because the search may read every segment. All other
+requests are answered immediately.
 
-A leader whose high watermark is below the start of its epoch does not know yet which records
-clients have seen from its predecessor: it answers with an error rather than send them back
-(KIP-207).
+A leader whose high watermark is below the start of its leader epoch does not know yet which records
+the previous leader exposed to clients. It returns an error instead of an offset that might go
+backwards (KIP-207).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _FIRST_VERSION_OF = {
     EARLIEST_LOCAL: 8,
     LATEST_TIERED: 9,
 }
-_OLD_STYLE = 0  # version 0 lists segments; only the oldest clients send it
+_OLD_STYLE = 0  # version 0, sent only by very old clients, lists segments
 _TELLS_EPOCH = 4
 _CONSUMER, _ANY_REPLICA = -1, -2  # replica ids
 _TELLS_UNAVAILABLE = 5
@@ -76,7 +76,7 @@ def handle(context: Context, request: ListOffsetsRequest) -> Outcome:
 
 
 class _Searched(NamedTuple):
-    """A partition whose answer a thread has to find."""
+    """A partition that a thread has to search."""
 
     replica: Replica
     timestamp: int
@@ -107,8 +107,8 @@ def _answer_all(
             try:
                 if not is_allowed:
                     raise TopicAuthorizationFailed(f"not allowed to describe {topic.name}")
-                # Kafka refuses each row of a partition named twice: the rows could ask for
-                # different things.
+                # Kafka rejects every row of a partition listed twice, because the rows could
+                # differ.
                 if times[name] > 1:
                     raise InvalidRequest(f"{name} is listed more than once")
                 partitions.append(_answer(context, request, name, wanted, searched))
@@ -144,8 +144,8 @@ async def _search_all(
                 result.old_style_offsets = offsets[: max(0, each.max_num_offsets)]
                 continue
             found = lookup.found
-            # No record that the client may read is as recent. The answer is -1 if this leader can
-            # know that.
+            # The client can read no record that recent. Return -1 if this leader knows its end
+            # offset.
             if found is None or found.offset >= each.end_offset:
                 _check_known(context, each.replica, request, each.timestamp)
             else:
@@ -162,7 +162,7 @@ async def _search_all(
 
 
 async def _look_up(context: Context, replica: Replica, timestamp: int) -> Lookup:
-    """Search in a thread; search again if the log was moved or lost the searched part."""
+    """Search in a thread; repeat if the log was moved or the searched part was deleted."""
     pool = context.node.replicas.threads.reads
     while True:
         log = replica.log
@@ -173,7 +173,7 @@ async def _look_up(context: Context, replica: Replica, timestamp: int) -> Lookup
             await run_in(pool, lookup.run)
         except (OSError, CorruptData) as error:
             failure = error
-        # The times that the thread has learned are valid only for the log that it searched.
+        # The timestamps that the thread read are valid only for the log that it searched.
         if lookup.is_of(replica.log):
             if failure is not None:
                 raise failure
@@ -194,7 +194,7 @@ def _answer(
     wanted: ListOffsetsPartition,
     searched: list[_Searched],
 ) -> ListOffsetsPartitionResponse:
-    """Return one partition's answer; if a thread has to find it, extend `searched`."""
+    """Return one partition's response; if a thread has to search for it, add it to `searched`."""
     timestamp = wanted.timestamp
     is_special = timestamp < 0 and context.version != _OLD_STYLE
     if is_special and context.version < _FIRST_VERSION_OF.get(timestamp, context.version + 1):
@@ -229,7 +229,7 @@ def _end_offset(replica: Replica, request: ListOffsetsRequest) -> int:
 def _check_known(
     context: Context, replica: Replica, request: ListOffsetsRequest, timestamp: int
 ) -> None:
-    """Check that this leader knows the end offset, for a client whose answer depends on it."""
+    """Check that this leader knows the end offset that the client asks for."""
     epoch_start = replica.partition.epoch_start_offset
     if (
         request.replica_id != _CONSUMER
@@ -247,7 +247,9 @@ def _check_known(
 
 
 def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
-    """Return the answer if it needs no look at the records; (-1, -1, -1) means that none exists."""
+    """Return the response if no record has to be read; (-1, -1, -1) means that no offset
+    matches.
+    """
     log = replica.log
     if timestamp == LATEST:
         return end_offset, -1, replica.partition.leader_epoch

@@ -34,7 +34,7 @@ def _handle(context: Context, request: ListPartitionReassignmentsRequest) -> Out
 def _ongoing(
     context: Context, request: ListPartitionReassignmentsRequest
 ) -> list[OngoingTopicReassignment]:
-    # Null asks for all ongoing reassignments (KIP-455).
+    # Null requests all ongoing reassignments (KIP-455).
     wanted = None
     if request.topics is not None:
         named = (

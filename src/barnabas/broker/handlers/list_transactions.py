@@ -28,8 +28,8 @@ def handle(context: Context, request: ListTransactionsRequest) -> Outcome:
         return together
 
     transactions = context.node.transactions
-    # Unlike for ListGroups, Kafka refuses the whole list while a partition is being loaded: a tool
-    # that looks for hanging transactions must not mistake a part for the whole.
+    # Unlike ListGroups, Kafka returns only an error while a partition is being loaded: a tool
+    # that looks for hanging transactions must not mistake a partial list for a complete one.
     if transactions.is_loading:
         return list_failed(CoordinatorLoadInProgress())
     outcomes = [

@@ -1,7 +1,7 @@
-"""Metadata (key 3): brokers, topics and leaders of partitions.
+"""Metadata (key 3): list brokers, topics and partition leaders.
 
-The answer comes from the image that UpdateMetadata built, never from the store. It already includes
-automatically created topics with their leaders, so no client has to ask again.
+The response is built from the image that UpdateMetadata maintains, never from the metadata store.
+Automatically created topics are included with their leaders, so clients need not ask again.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from barnabas.topic_name import check_topic_name
 
 _NO_TOPIC_ID = bytes(16)
 _NO_LEADER = -1
-_NULL_MEANS_ALL = 1  # in version 0 an empty list means all topics, later null does
+_NULL_MEANS_ALL = 1  # in version 0, an empty list means all topics; in later versions, null does
 _ALLOWS_AUTO_CREATION = 4
-_TELLS_LISTENERS = 6  # older versions answer LEADER_NOT_AVAILABLE without it
-_ASKS_BY_ID = 12  # versions 10 and 11 have the field, but no broker supported it
+_TELLS_LISTENERS = 6  # older versions return LEADER_NOT_AVAILABLE instead
+_ASKS_BY_ID = 12  # versions 10 and 11 have the field, but brokers did not support it
 
 
 def handle(context: Context, request: MetadataRequest) -> Outcome:
@@ -59,7 +59,7 @@ def handle(context: Context, request: MetadataRequest) -> Outcome:
 async def _answer_with_metadata(context: Context, request: MetadataRequest) -> MetadataResponse:
     """Wait for the first metadata before answering.
 
-    Some clients give up on an unknown topic, although this broker has only just started.
+    Otherwise some clients would give up on a topic that this broker does not know yet.
     """
     await context.node.view.until_metadata()
     answer = run_slices(_answer(context, request))
@@ -87,11 +87,11 @@ def _answer(
     if context.version < _ASKS_BY_ID and is_refused:
         return MetadataResponse(topics=[_refusal(each) for each in wanted])
     yield from clear_in_slices(wanted)
-    # As in Kafka, a single id makes this a request by id (KIP-516); names in it are not answered.
+    # As in Kafka, one topic id makes this a request by id (KIP-516); its names are ignored.
     if ids:
         found = (_by_id(context, topic_id) for topic_id in ids)
         return (yield from _respond(context, request, found))
-    # Before version 4, clients could not forbid it (TP-6).
+    # Before version 4, clients could not disable it (TP-6).
     is_allowed = context.version < _ALLOWS_AUTO_CREATION or request.allow_auto_topic_creation
     if is_allowed and is_enabled(context):
         missing = []
@@ -107,7 +107,7 @@ def _answer(
 
 
 def _refusal(wanted: MetadataRequestTopic) -> MetadataResponseTopic:
-    """Return the refusal of a topic; in versions without ids its name may not be null."""
+    """Return the error for a topic; in versions without ids, the name must not be null."""
     return _failure(wanted.name or "", wanted.topic_id, InvalidRequest.code)
 
 
@@ -123,7 +123,7 @@ async def _create_and_respond(
 def _respond(
     context: Context, request: MetadataRequest, wanted: Iterable[MetadataResponseTopic]
 ) -> Slices[MetadataResponse]:
-    """Build the answer; `wanted` is consumed in slices, one topic after the other."""
+    """Build the response; `wanted` is consumed topic by topic, in slices."""
     pace = Pace()
     topics = []
     for found in wanted:
@@ -160,7 +160,7 @@ def _respond(
 
 
 def _all_topics(context: Context) -> Iterator[MetadataResponseTopic]:
-    """Yield every topic that the client may see; others are omitted, not refused."""
+    """Yield every topic that the client may see; others are omitted without an error."""
     for topic in list(context.node.image.topics.values()):
         if context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
             yield _known(context, topic)
@@ -169,7 +169,7 @@ def _all_topics(context: Context) -> Iterator[MetadataResponseTopic]:
 def _by_id(context: Context, topic_id: bytes) -> MetadataResponseTopic:
     """Return a topic by id.
 
-    An id is not secret, so the error may reveal that it exists, but not its name.
+    An id is not secret: the error may reveal that the topic exists, but not its name.
     """
     image = context.node.image
     name = image.topic_names.get(topic_id)
@@ -182,7 +182,7 @@ def _by_id(context: Context, topic_id: bytes) -> MetadataResponseTopic:
 
 def _topic(context: Context, name: str, failures: Failures) -> MetadataResponseTopic:
     if not context.is_allowed(name):
-        # Reveal neither that it exists nor that it is internal.
+        # Do not reveal that the topic exists or that it is internal.
         return _failure(name, _NO_TOPIC_ID, TopicAuthorizationFailed.code)
     topic = context.node.image.topics.get(name)
     if topic is not None:
@@ -221,8 +221,7 @@ def _partition(
     context: Context, index: int, partition: PartitionImage
 ) -> MetadataResponsePartition:
     brokers = context.node.image.brokers
-    # A client cannot reach a leader that has no listener with the client's listener name, so it
-    # gets no leader.
+    # A client cannot reach a leader that has no listener of the same name, so report no leader.
     error_code = _why_not_led(context, brokers.get(partition.leader))
     return MetadataResponsePartition(
         error_code=error_code,

@@ -1,8 +1,8 @@
 """OffsetCommit (key 8): commit a group's offsets to `__consumer_offsets` (GC-3).
 
-The coordinator's machine decides what members may commit; this handler checks only facts that the
-machine does not know: which topics exist and what the client may do. Version 0, with which the
-oldest clients keep their offsets in ZooKeeper, is refused.
+The coordinator's machine decides what members may commit. This handler checks what the machine does
+not know: whether the topics exist and whether the client is authorized. Version 0, which stored
+offsets in ZooKeeper, is not supported.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def _handle(context: Context, request: OffsetCommitRequest) -> Outcome:
     request.topics, refused = screen(context, request.topics)
     if not refused:
         return _commit(context, request)
-    # If no partition is left, Kafka does not ask the coordinator either: then an unknown member is
-    # not an error.
+    # As in Kafka, do not ask the coordinator if no partition is left, so an unknown member gets
+    # no error then.
     outcome = _commit(context, request) if request.topics else OffsetCommitResponse()
     return join_outcomes([outcome], lambda answers: _complete(answers, refused))
 

@@ -1,11 +1,12 @@
-"""OffsetFetch (key 9): read the committed offsets of groups, each from its own shard.
+"""OffsetFetch (key 9): return the committed offsets of groups.
 
-    version 1       one group; an error stands at each partition
-    2 to 7          one group, perhaps all of its offsets; an error stands once, without partitions
+    version 1       one group; errors are per partition
+    2 to 7          one group, optionally with all of its offsets; one error for the group
     from 8          several groups, each with its own error (KIP-709)
 
-A topic that the client may not describe is omitted from a group's full list of offsets, and
-answered with an error if the request names it. Version 0, for offsets in ZooKeeper, is refused.
+A topic that the client is not authorized to describe gets an error if the request lists it, and is
+omitted if the request asks for all offsets. Version 0, which read offsets from ZooKeeper, is not
+supported.
 """
 
 from __future__ import annotations
@@ -79,10 +80,10 @@ def _handle(context: Context, request: OffsetFetchRequest) -> Outcome:
 
 
 def _name_once(request: OffsetFetchRequest) -> Slices[None]:
-    """Remove repeated partitions and groups.
+    """Remove duplicate partitions and groups.
 
-    Otherwise each repeated partition, four bytes in the request, would add a commit's whole
-    metadata to the answer, and each repeated group name all of the group's offsets.
+    Otherwise, each duplicate partition, four bytes in the request, would add a commit's whole
+    metadata to the response, and each duplicate group name would add all of the group's offsets.
     """
     pace = Pace()
     request.topics = yield from _once(request.topics, pace)
@@ -138,7 +139,7 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
         return failure(UnsupportedVersion)
     if not context.is_allowed(group.group_id):
         denied = failure(GroupAuthorizationFailed)
-        denied.topics = []  # as in Kafka, also for the oldest versions, which have no group error
+        denied.topics = []  # as in Kafka, even in the oldest versions, which have no group error
         return denied
     try:
         shard = context.node.groups.shard_of(group.group_id)
@@ -163,9 +164,10 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
 def _screen(
     context: Context, answers: list[Message], hidden: list[OffsetFetchTopic] | None
 ) -> OffsetFetchGroupResponse:
-    """Return the group's answer without the topics that the client may not describe.
+    """Return the group's response without the topics that the client may not describe.
 
-    `hidden` are such topics named in the request; None means that it names none and asks for all.
+    `hidden` contains the topics in the request that the client may not describe; None means that
+    the request asks for all topics.
     """
     answer = cast(OffsetFetchGroupResponse, answers[0])
     if answer.error_code:

@@ -1,9 +1,9 @@
-"""Produce (key 0): append batches as the leader, and answer as `acks` demands.
+"""Produce (key 0): append batches as the leader, and respond according to `acks`.
 
 Stage one patches batches in place and stages them without any `await`, so the requests of one
-connection are appended in order. The router writes everything staged in a wake-up and then builds
-the answers. Stage two waits if the high watermark is not high enough yet (acks=all) or a flush is
-under way. A failed partition does not fail the others.
+connection are appended in order. The router writes everything staged in one wake-up of the event
+loop and then builds the responses. Stage two waits for the high watermark (acks=all) or for a
+flush. A failed partition does not fail the others.
 
 `append` and `settle` are the two stages of a decoded request, for this handler and for
 `network.repeated_produce`, whose requests need no decoding.
@@ -53,31 +53,32 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     from barnabas.broker.coordinator.verifier import Unverified
 
-# For each appended batch: the replica, the offset that must be reached, and the answer to correct.
+# For each appended batch: the replica, the offset that the high watermark must reach, and the
+# response to update.
 Appended = list[tuple[Replica, int, PartitionProduceResponse]]
 
 # A batch that must be prepared first: its topic, its partition and the preparation.
 Unprepared = list[tuple[str, PartitionProduceData, Preparation]]
 
 ACKS_NONE, ACKS_ALL = 0, -1
-_ZSTD = 7  # the first version that may use zstd (KIP-110)
+_ZSTD = 7  # the first version that supports zstd (KIP-110)
 _ACKS = (ACKS_NONE, 1, ACKS_ALL)
-_KNOWS_ABORTABLE = 11  # the first version that may answer TRANSACTION_ABORTABLE
-_MAX_VERIFIED = 1000  # topics for which a connection's compressed batches are trusted
+_KNOWS_ABORTABLE = 11  # the first version with the error TRANSACTION_ABORTABLE
+_MAX_VERIFIED = 1000  # the number of topics for which a connection's compressed batches are trusted
 
 
 def handle(context: Context, request: ProduceRequest) -> Outcome:
     produced = _Produced(context, request)
     unprepared = produced.prepare_all()
     if unprepared:
-        # The connection's next request waits: if it overtook this one, sequence numbers would be
-        # out of order (PR-6).
+        # Hold back the connection's next request, or sequence numbers would be out of order
+        # (PR-6).
         return Hold(produced.finish(unprepared))
     if (
         request.transactional_id is not None
         and context.node.verification.may_wait
-        # KIP-890, part 1: a write that arrives after its transaction has ended would stay open
-        # permanently and hold back the last stable offset.
+        # KIP-890, part 1: a write that arrives after its transaction has ended would start a
+        # hanging transaction and hold back the last stable offset.
         and produced.must_verify()
     ):
         return Hold(produced.finish([]))
@@ -86,7 +87,7 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
 
 
 class _Produced(Staged):
-    """One request: its appended batches and the answer so far."""
+    """A request in progress: its appended batches and the response so far."""
 
     __slots__ = ("_appended", "_context", "_denied", "_refused", "_request", "_responses")
 
@@ -99,10 +100,9 @@ class _Produced(Staged):
         self._denied: dict[str | None, KafkaError] | None = None  # by topic; None: for the id
 
     def prepare_all(self) -> Unprepared:
-        """Prepare doubtful batches, and batches for topics that check each record or use another
-        codec.
+        """Prepare batches that must be validated, converted or recompressed before the append.
 
-        Returns the longer preparations, which `finish` awaits.
+        Returns the preparations that take longer; `finish` awaits them.
         """
         unprepared: Unprepared = []
         context = self._context
@@ -111,7 +111,7 @@ class _Produced(Staged):
         for topic in self._request.topic_data:
             name = topic.name
             for data in topic.partition_data:
-                # Null records, which the append refuses.
+                # The records are null, which the append rejects.
                 if not isinstance(data.records, memoryview):
                     continue
                 is_doubted = in_doubt(context, name, data.records, now_ms)
@@ -125,9 +125,9 @@ class _Produced(Staged):
         return unprepared
 
     def _could_append(self, topic: str, records: memoryview) -> bool:
-        """Return whether the client has the rights that the append will check.
+        """Return whether the client is authorized for the append.
 
-        For a client without them, nothing is decompressed, converted or requested from another
+        For an unauthorized client, nothing is decompressed, converted or requested from another
         broker.
         """
         context, transactional_id = self._context, self._request.transactional_id
@@ -158,7 +158,7 @@ class _Produced(Staged):
     def _replace(self, topic: str, data: PartitionProduceData, batch: memoryview) -> None:
         """Replace a batch with the prepared batch.
 
-        If it is compressed, later batches for the topic on this connection are trusted.
+        If the batch is compressed, later batches for this topic on this connection are trusted.
         """
         data.records = batch
         verified_topics = self._context.client.verified_topics
@@ -170,11 +170,12 @@ class _Produced(Staged):
     def _refuse(self, topic: str, data: PartitionProduceData, error: KafkaError) -> None:
         if self._refused is None:
             self._refused = {}
-        # Its frames reference this request, whose memory would stay until the collector runs.
+        # The traceback references this request, which would stay in memory until the garbage
+        # collector runs.
         self._refused[topic, data.index] = error.with_traceback(None)
 
     def must_verify(self) -> bool:
-        """Return whether a coordinator elsewhere must first confirm the transaction (KIP-890)."""
+        """Return whether a transaction coordinator must first verify the batches (KIP-890)."""
         return bool(self._context.node.verification.unverified_batches(self._transactional()))
 
     def _transactional(self) -> Iterator[Unverified]:
@@ -195,7 +196,7 @@ class _Produced(Staged):
         )
 
     async def finish(self, unprepared: Unprepared) -> ProduceResponse | None:
-        """Prepare, append, write and answer. This connection's next request waits until then."""
+        """Prepare, append, write and respond. This connection's next request waits until then."""
         for topic, data, preparation in unprepared:
             try:
                 self._replace(topic, data, await preparation())
@@ -214,7 +215,7 @@ class _Produced(Staged):
         return response
 
     def append_all(self) -> None:
-        """Run stage one; a partition's failure becomes its answer."""
+        """Run stage one; if a partition fails, its response contains the error."""
         for topic in self._request.topic_data:
             answers = [self._append(topic.name, data) for data in topic.partition_data]
             self._responses.append(
@@ -229,8 +230,8 @@ class _Produced(Staged):
         try:
             place, transactional_id = (topic, index), self._request.transactional_id
             if self._refused is not None and (topic, index) in self._refused:
-                # The batch was refused because of its contents. Checks that do not need the
-                # contents still come first: a client without rights learns nothing else.
+                # The contents of the batch are invalid. Run the checks that do not need the
+                # contents first, so that an unauthorized client learns nothing else.
                 if _attributes(data.records) & TRANSACTIONAL:
                     _check_id(context, transactional_id)
                 _check(context, acks, topic)
@@ -256,9 +257,9 @@ class _Produced(Staged):
         return answer
 
     def _denial(self, topic: str, records: Records | None) -> KafkaError | None:
-        """Return why another batch of this request was denied, if this batch has the same reason.
+        """Return the error of another batch of this request that was denied for the same reason.
 
-        So each reason is checked and logged once.
+        This way each denial is checked and logged once.
         """
         denied = self._denied
         if denied is None:
@@ -268,7 +269,7 @@ class _Produced(Staged):
         return denied.get(topic)
 
     def answer(self) -> ProduceResponse | Later | None:
-        """Build the answer; None for acks=0, which has no answer."""
+        """Build the response; None for acks=0."""
         request = self._request
         response = ProduceResponse(responses=self._responses)
         outcome = settle(response, self._appended, request.acks, request.timeout_ms)
@@ -279,10 +280,10 @@ class _Produced(Staged):
 
 
 def in_doubt(context: Context, topic: str, batch: memoryview, now_ms: int) -> bool:
-    """Return whether the batch's records must be walked before its header is trusted.
+    """Return whether the records must be iterated before the batch header can be trusted.
 
-    That is so if the header is implausible, and for the first compressed batch of each connection
-    and topic, because a producer that miscounts does so from the beginning.
+    This applies if the header is implausible, and to the first compressed batch per connection and
+    topic, because a faulty producer writes wrong headers from its first batch on.
     """
     return (
         not is_plausible(batch, now_ms)
@@ -300,7 +301,7 @@ def admit(
 ) -> Replica:
     """Return the replica for a batch, after all checks that do not need the batch's contents.
 
-    `place` is the topic and the partition number. Raises the KafkaError to answer.
+    `place` is the topic and the partition number. Raises the KafkaError for the client.
     """
     if _attributes(records) & TRANSACTIONAL:
         _check_id(context, transactional_id)
@@ -315,15 +316,15 @@ def admit_granted(
     records: Records | None,
     transactional_id: str | None = None,
 ) -> Replica:
-    """Make the checks of `admit` for a topic and an id that the client is known to be allowed."""
+    """Do the checks of `admit` for a topic and a transactional id that are already authorized."""
     attributes = _attributes(records)
-    # The batch is marked transactional, but the request has no id whose rights could be checked.
+    # The batch is transactional, but the request has no transactional id to authorize.
     if attributes & TRANSACTIONAL and transactional_id is None:
         raise TransactionalIdAuthorizationFailed
     node = context.node
     replica = node.replicas.leader_of(place)
     if acks == ACKS_ALL:
-        # Check before the append, so that a refused batch leaves nothing in the log (PR-4).
+        # Check before the append, so that a rejected batch leaves nothing in the log (PR-4).
         replica.partition.check_acks_all()
     if not isinstance(records, memoryview) or not len(records):
         raise InvalidRecord(f"no records for {place[0]}-{place[1]}")
@@ -352,12 +353,12 @@ def _check_id(context: Context, transactional_id: str | None) -> None:
 def _check_transactional(
     context: Context, replica: Replica, transactional_id: str | None, records: memoryview
 ) -> None:
-    """Check that a transactional batch may be appended now; raises the error for the producer."""
+    """Check that a transactional batch can be appended now; raise the error for the producer."""
     assert transactional_id is not None, "checked before"
     try:
         header = read_header(records)
     except CorruptData:
-        return  # the append refuses it
+        return  # the append rejects it
     batch = TransactionalBatch(transactional_id, header.producer_id, header.producer_epoch)
     knows_abortable = context.version >= _KNOWS_ABORTABLE
     context.node.verification.check_open(replica, batch, knows_abortable=knows_abortable)
@@ -368,7 +369,8 @@ def append(
 ) -> AppendResult:
     """Run stage one for one partition; return the offsets of its batch.
 
-    Raises the KafkaError to answer, or Doubt if `is_unseen` and the batch has to be walked first.
+    Raises the KafkaError for the client, or Doubt if `is_unseen` and the records must be iterated
+    first.
     """
     node = context.node
     try:
@@ -390,7 +392,7 @@ def _check(context: Context, acks: int, topic: str) -> None:
 def settle(
     response: ProduceResponse, appended: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse | Later:
-    """Return the answer, or the coroutine that waits for it; the logs have been written."""
+    """Return the response, or a coroutine that waits for it; the logs have been written."""
     waiting: Appended = []
     for each in appended:
         replica, end_offset, answer = each
@@ -406,7 +408,7 @@ def settle(
 
 
 def failure(index: int, error: KafkaError) -> PartitionProduceResponse:
-    """Return the answer for a partition to which nothing was appended."""
+    """Return the response for a partition whose append failed."""
     answer = PartitionProduceResponse(index=index)
     _fail(answer, error)
     return answer
@@ -423,7 +425,7 @@ def _fail(answer: PartitionProduceResponse, error: KafkaError) -> None:
 
 
 def _raise_failure(responses: list[TopicProduceResponse]) -> None:
-    """Raise an error to close the connection, as in Kafka: with acks=0 there is no answer."""
+    """Raise an error to close the connection, as in Kafka: with acks=0 there is no response."""
     for topic in responses:
         for partition in topic.partition_responses:
             if partition.error_code:
@@ -436,23 +438,25 @@ def _raise_failure(responses: list[TopicProduceResponse]) -> None:
 async def _wait(
     response: ProduceResponse, waiting: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse:
-    """Run stage two: wait for the disk, if the topic requires it, and for acks=all for the whole
-    ISR."""
+    """Run stage two: wait for the flush if the topic requires one, and with acks=all for the whole
+    ISR.
+    """
     deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
     for replica, end_offset, answer in waiting:
         try:
             async with asyncio.timeout_at(deadline):
                 if acks == ACKS_ALL:
-                    # An ISR that falls below the minimum ends the wait: otherwise the watermark
-                    # would not rise.
+                    # Stop waiting if the ISR shrinks below the minimum: the high watermark would
+                    # not advance.
                     await replica.wait_for(end_offset, is_strict=True)
                 else:
                     await replica.wait_for_flush(end_offset)
                     if replica.log.health.is_failed:
                         raise KafkaStorageError(f"{replica.topic_partition} cannot be written")
             if acks == ACKS_ALL:
-                # The ISR may have shrunk when the watermark passed. The records stay and may be
-                # visible to readers: NOT_ENOUGH_REPLICAS_AFTER_APPEND (PR-4).
+                # The ISR may have shrunk before the high watermark advanced. The records remain
+                # in the log and can be visible to readers, hence NOT_ENOUGH_REPLICAS_AFTER_APPEND
+                # (PR-4).
                 replica.partition.check_written_to_all()
         except TimeoutError:
             answer.error_code = RequestTimedOut.code

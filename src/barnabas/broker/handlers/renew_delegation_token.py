@@ -1,4 +1,4 @@
-"""RenewDelegationToken (key 39): let an authorised user extend a token's life."""
+"""RenewDelegationToken (key 39): extend the expiry time of a token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def handle(context: Context, request: RenewDelegationTokenRequest) -> Outcome:
 async def _renew(
     context: Context, request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
-    # The request identifies the token by its HMAC and contains no id.
+    # The request identifies the token by its HMAC, not by its id.
     who, secret = context.client.principal, bytes(request.hmac)
     try:
         expires_at_ms = await tokens_for(context).renew(who, secret, request.renew_period_ms)

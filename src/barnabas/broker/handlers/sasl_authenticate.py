@@ -1,6 +1,6 @@
-"""SaslAuthenticate (key 36) at the wrong time: without SASL, or after the authentication.
+"""Rejects SaslAuthenticate (key 36) on a listener without SASL or after authentication.
 
-Requests that belong to an authentication go to `network.sasl_gate`.
+`network.sasl_gate` handles the request during authentication.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""SaslHandshake (key 17) at the wrong time: without SASL, or in a session that never ends.
+"""Rejects SaslHandshake (key 17) without SASL, or in a session that does not expire.
 
-Requests that begin an authentication go to `network.sasl_gate`.
+`network.sasl_gate` handles requests that begin an authentication.
 """
 
 from __future__ import annotations

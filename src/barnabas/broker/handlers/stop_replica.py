@@ -1,4 +1,4 @@
-"""StopReplica (key 5): stop hosting partitions on orders from a controller on another broker."""
+"""StopReplica (key 5): stop hosting partitions as a controller on another broker decided."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.protocol.messages.stop_replica import StopReplicaRequest, StopRepl
 from barnabas.types import TopicPartition
 
 _PARTITIONS_AT_ONCE = 1_000
-"""The number created or removed between two disk waits and two checks of this broker's epoch."""
+"""The number of partitions created or removed before the next disk sync and epoch check."""
 
 
 def handle(context: Context, request: StopReplicaRequest) -> Outcome:
@@ -23,7 +23,7 @@ def handle(context: Context, request: StopReplicaRequest) -> Outcome:
         check_order(context, request.broker_epoch)
     except KafkaError as error:
         return StopReplicaResponse(error_code=error.code)
-    # The controller's next request must not overtake this one.
+    # The controller's next request must wait for this one.
     return Hold(_carry_out(context, request))
 
 
@@ -37,7 +37,7 @@ async def _carry_out(context: Context, request: StopReplicaRequest) -> StopRepli
     codes: dict[TopicPartition, int] = {}
     try:
         for value in values:
-            # As in LeaderAndIsr: between two pieces, this broker may re-register.
+            # As in LeaderAndIsr, this broker may re-register between two batches.
             for piece in in_pieces(value, _PARTITIONS_AT_ONCE):
                 check_order(context, request.broker_epoch)
                 codes.update(await node.control.handle(piece))

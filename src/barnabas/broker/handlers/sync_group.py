@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): get a member's assignment; the answer waits for the leader (GC-2)."""
+"""SyncGroup (key 14): return a member's assignment once the group leader has sent it (GC-2)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def handle(context: Context, request: SyncGroupRequest) -> Outcome:
     if not context.is_allowed(request.group_id):
         return _failure(GroupAuthorizationFailed())
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
-    # KIP-559: a member states the protocol with which it joined; a mismatch is refused before the
-    # machine checks its generation.
+    # KIP-559: a member states the protocol with which it joined. A mismatch is rejected before
+    # the machine checks the generation.
     if context.version >= _NAMES_PROTOCOL and not names_protocol:
         return _failure(InconsistentGroupProtocol())
     return context.node.groups.ask(
@@ -33,7 +33,7 @@ def handle(context: Context, request: SyncGroupRequest) -> Outcome:
 
 def _failure(error: KafkaError) -> SyncGroupResponse:
     if isinstance(error, CoordinatorLoadInProgress):
-        # This request's rebalance is lost. Old clients do not expect the error itself, and have to
-        # rejoin anyway.
+        # The rebalance is lost, so members have to rejoin anyway. Old clients do not expect the
+        # original error.
         error = RebalanceInProgress()
     return SyncGroupResponse(error_code=error.code)

@@ -1,8 +1,8 @@
 """TxnOffsetCommit (key 28): commit a group's offsets as part of a transaction (KIP-98).
 
 The offsets stay pending in the group's partition of `__consumer_offsets` until the transaction's
-marker arrives. The transaction must include that partition, or no marker would ever arrive
-(KIP-890).
+marker arrives. The transaction must include that partition, because otherwise no marker would ever
+arrive (KIP-890).
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def _handle(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
     if not context.allowed_to(Operation.READ, ResourceType.GROUP, request.group_id):
         return transactional_answer(request, GroupAuthorizationFailed)
     request.topics, refused = screen(context, request.topics)
-    # KIP-890: only its coordinator knows whether the transaction includes the group's partition.
+    # KIP-890: only the transaction coordinator knows whether the transaction includes the
+    # group's partition.
     batches = _to_be_verified(context, request)
     if batches:
         return Hold(_commit_verified(context, request, refused, batches))
@@ -74,7 +75,7 @@ def _commit_allowed(
 
 
 def _to_be_verified(context: Context, request: TxnOffsetCommitRequest) -> list[Unverified]:
-    """Return the batch for the transaction's coordinator to confirm, if that is elsewhere."""
+    """Return the batch that a transaction coordinator on another broker must verify, if any."""
     node = context.node
     if not node.verification.may_wait or not request.topics:
         return []
@@ -101,7 +102,7 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
 
     def failure(error: KafkaError) -> TxnOffsetCommitResponse:
         if is_old and isinstance(error, CoordinatorLoadInProgress):
-            error = CoordinatorNotAvailable()  # the other code is fatal to old producers
+            error = CoordinatorNotAvailable()  # old producers treat the other code as fatal
         return transactional_answer(request, error)
 
     try:
@@ -115,7 +116,8 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
             knows_abortable=context.version >= _KNOWS_ABORTABLE,
         )
     except KafkaError as error:
-        # The error concerns the group's partition, but a producer expects coordinator codes here.
+        # The error concerns the group's partition, but a producer expects a coordinator error
+        # here.
         return failure(as_coordinator(error))
     return shard.ask(
         lambda machine, ticket, now: machine.commit_transactional(ticket, request, now.wall_ms),

@@ -1,4 +1,4 @@
-"""UpdateMetadata (key 6): receive the metadata for clients from a controller on another broker."""
+"""UpdateMetadata (key 6): apply metadata from a controller on another broker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def handle(context: Context, request: UpdateMetadataRequest) -> Outcome:
         check_order(context, request.broker_epoch)
     except KafkaError as error:
         return UpdateMetadataResponse(error_code=error.code)
-    # The controller's next request must not overtake this one.
+    # The controller's next request must wait for this one.
     return Hold(_carry_out(context, request))
 
 
@@ -37,12 +37,12 @@ async def _carry_out(context: Context, request: UpdateMetadataRequest) -> Update
         return UpdateMetadataResponse(error_code=error.code)
     node = context.node
     configs = await configs_of(context, update_metadata_topics(request))
-    # The request lists what exists. Topics deleted while this broker was unreachable have to be
-    # looked up.
+    # The request lists existing topics only. Look for topics that were deleted while this broker
+    # was unreachable.
     gone = await missed_deletions(context, request.controller_epoch, request.broker_epoch)
     try:
         async with node.control.line:
-            # No await from here on: the value must change the image from which it was built.
+            # Do not await from here on: the image must not change before it is replaced.
             check_order(context, request.broker_epoch)
             value = update_metadata_value(request, context.version, node.image, configs)
             node.control.carry_out(value)

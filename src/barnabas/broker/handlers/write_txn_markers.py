@@ -1,6 +1,7 @@
 """WriteTxnMarkers (key 27): end transactions in partitions that this broker leads (KIP-98).
 
-Coordinators on other brokers send it, and admin clients to abort hanging transactions (KIP-664).
+Coordinators on other brokers send it; admin clients send it to abort hanging transactions
+(KIP-664).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome:
 
 
 class _Ended(Staged):
-    """One request: the markers appended so far and the answer."""
+    """A request in progress: the markers appended so far and the response."""
 
     __slots__ = ("_context", "_placed", "_response")
 
@@ -52,7 +53,7 @@ class _Ended(Staged):
         self._context = context
         self._placed: list[tuple[PlacedMarker, WritableTxnMarkerPartitionResult]] = []
         # An administrator aborts a hanging transaction with ALTER on the cluster (KIP-664); a
-        # broker has CLUSTER_ACTION. Either is enough, so a lack of the former is not logged.
+        # broker has CLUSTER_ACTION. Either is sufficient, so a denial of the former is not logged.
         is_allowed = context.may(
             Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME
         ) or context.is_allowed(CLUSTER_NAME)
@@ -102,15 +103,15 @@ class _Ended(Staged):
     async def _wait(self, waiting: list[_Waiting]) -> WriteTxnMarkersResponse:
         """Wait until the whole ISR has the markers.
 
-        They may belong to many transactions. The answer must be sent before the sender gives up on
-        all of them, or one stuck partition would hold up the others permanently.
+        The markers can belong to many transactions. Respond before the sender's request times out,
+        because otherwise one stuck partition would hold up the others permanently.
         """
         timeout_s = self._context.node.config.int("request.timeout.ms") / 1000
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s / 2):
                 for future, _ in waiting:
                     with suppress(KafkaError):
-                        await shielded(future)  # it notifies, whether or not this waits
+                        await shielded(future)  # the task notifies them even if nothing waits here
         for future, result in waiting:
             error = future.exception() if future.done() else RequestTimedOut()
             if isinstance(error, KafkaError):

@@ -1,7 +1,7 @@
-"""AlterPartition between a leader and the controller: proposals and answers to messages and back.
+"""Converts AlterPartition proposals and responses to messages and back.
 
-Topics are identified by ids: the leader has their names in its proposals, the controller in its
-image.
+Topics are identified by id; the leader takes their names from its proposals, and the controller
+from its image.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def isr_request(
 def isr_answers(
     proposals: Sequence[IsrProposal], response: AlterPartitionResponse
 ) -> dict[TopicPartition, IsrAnswer]:
-    """Return an answer for every proposal, UNKNOWN_SERVER_ERROR if the controller omits it.
+    """Return a response for every proposal, UNKNOWN_SERVER_ERROR if the controller omits it.
 
-    Raises the error that refuses the request as a whole (NotController, StaleBrokerEpoch).
+    Raises the top-level error (NotController, StaleBrokerEpoch).
     """
     check(response.error_code)
     answered = {
@@ -101,7 +101,7 @@ def _answer(answered: PartitionResponse) -> IsrAnswer:
 def proposals_of(
     message: AlterPartitionRequest, version: int, image: ClusterImage
 ) -> list[IsrProposal]:
-    """Return the proposals that the controller can decide on; `isr_response` refuses the others."""
+    """Return the proposals that the controller can decide on; `isr_response` rejects the others."""
     proposals: dict[TopicPartition, IsrProposal] = {}
     for topic in message.topics:
         name = _name(topic, version, image)
@@ -142,10 +142,10 @@ def isr_response(
     image: ClusterImage,
     answers: Mapping[TopicPartition, IsrAnswer],
 ) -> AlterPartitionResponse:
-    """Build an answer for every partition of the request; `image` is that of `proposals_of`.
+    """Build a response for every partition of the request; `image` is that of `proposals_of`.
 
-    An unclean election leaves no leader here that would have to recover from it, so a proposal that
-    claims such a recovery is refused (KIP-704).
+    Leaders never have to recover from an unclean election here, so a proposal in the state
+    RECOVERING is rejected (KIP-704).
     """
     unknown = UnknownTopicId if version >= _HAS_TOPIC_IDS else UnknownTopicOrPartition
     topics = []

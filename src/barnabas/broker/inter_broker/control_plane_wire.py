@@ -1,11 +1,10 @@
-"""Translates the controller's requests about partitions between values and messages.
+"""Converts the controller's requests to messages and back.
 
-These are LeaderAndIsr, UpdateMetadata and StopReplica as they travel to another broker, and the
-answers; UpdateMetadata is in `update_metadata_wire`, AlterPartition in `alter_partition_wire`. A
-`..._request` returns the message with the version in which it is sent; a `..._value` takes every
-version that has topic ids.
+This module handles LeaderAndIsr, StopReplica and their responses; UpdateMetadata is in
+`update_metadata_wire`, and AlterPartition in `alter_partition_wire`. A `..._request` function
+returns the message and its version; a `..._value` function accepts every version with topic ids.
 
-Topic configs do not travel: the receiver's side gets them as `configs`.
+The messages contain no topic configs, so the receiver passes them as `configs`.
 """
 
 from __future__ import annotations
@@ -44,9 +43,11 @@ from barnabas.protocol.messages.stop_replica import (
 from barnabas.types import TopicPartition, by_topic
 
 PARTITIONS_AT_ONCE: Final = 4_000
-"""The most that a request names: a quarter of a megabyte, milliseconds of the receiver's time."""
+"""The maximum number of partitions in a request: a quarter of a megabyte, which the receiver
+processes in milliseconds.
+"""
 
-_HAS_TOPIC_IDS: Final = 5  # the first such version of LeaderAndIsr
+_HAS_TOPIC_IDS: Final = 5  # the first version of LeaderAndIsr with topic ids
 _STOP_HAS_TOPICS: Final = 1
 _STOP_HAS_STATES: Final = 3
 
@@ -57,9 +58,9 @@ Codes = Mapping[TopicPartition, int]
 def in_pieces(
     value: ControlRequest, partitions_at_once: int = PARTITIONS_AT_ONCE
 ) -> Iterator[ControlRequest]:
-    """Split it into several requests, in order, none with more partitions than that.
+    """Split a request into several, in order, none with more than the maximum number of partitions.
 
-    A topic of UpdateMetadata stays whole, however large it is.
+    A topic in UpdateMetadata is never split.
     """
     if isinstance(value, UpdateMetadata):
         return _updates(value, partitions_at_once)
@@ -70,7 +71,7 @@ def in_pieces(
 
 
 def _updates(value: UpdateMetadata, partitions_at_once: int) -> Iterator[UpdateMetadata]:
-    """Yield at least one update: the brokers alone are news, too."""
+    """Yield at least one update, which has the brokers even if there are no topics."""
     rest = value._replace(topics=())
     piece: list[TopicImage] = []
     size = 0
@@ -95,7 +96,9 @@ def _chunks(parts: Iterable[Part], size: int) -> Iterator[tuple[Part, ...]]:
 def leader_and_isr_request(
     value: LeaderAndIsr, broker_epoch: int, live: Mapping[int, BrokerImage]
 ) -> tuple[LeaderAndIsrRequest, int]:
-    """`broker_epoch` is the receiver's; `live` has the brokers, for the leaders' addresses."""
+    """Build a LeaderAndIsr; `broker_epoch` is the receiver's, and `live` has the leaders'
+    addresses.
+    """
     topics: dict[bytes, LeaderAndIsrTopicState] = {}
     leaders: dict[int, LeaderAndIsrLiveLeader] = {}
     for state in value.partitions:
@@ -106,7 +109,7 @@ def leader_and_isr_request(
             topics[state.topic_id] = topic
         topic.partition_states.append(_leader_and_isr_state(state))
         leader = live.get(state.partition.leader)
-        # A field of Kafka's first versions; it has one address per leader, not one per listener.
+        # This field has one address per leader, not one per listener.
         if leader is not None and leader.endpoints and leader.broker_id not in leaders:
             leaders[leader.broker_id] = LeaderAndIsrLiveLeader(
                 broker_id=leader.broker_id,
@@ -140,15 +143,18 @@ def _leader_and_isr_state(state: PartitionState) -> LeaderAndIsrPartitionState:
 
 
 def leader_and_isr_topics(message: LeaderAndIsrRequest) -> dict[str, bytes]:
-    """Return the topics whose configs the value needs, with their ids."""
+    """Return the topics whose configs the value needs, with their topic ids."""
     return {topic.topic_name: topic.topic_id for topic in message.topic_states}
 
 
 def leader_and_isr_value(
     message: LeaderAndIsrRequest, version: int, configs: Mapping[str, Mapping[str, str]]
 ) -> LeaderAndIsr:
-    """Raises UnsupportedVersion if the version has no topic ids (below IBP 2.8)."""
-    # Below inter.broker.protocol.version 2.8 (KIP-516): the image here is keyed by topic ids.
+    """Return the request as a value. Raises UnsupportedVersion if the version has no topic ids
+    (below IBP 2.8).
+    """
+    # The version is below inter.broker.protocol.version 2.8 (KIP-516), but the image is keyed by
+    # topic ids.
     if version < _HAS_TOPIC_IDS:
         raise UnsupportedVersion(f"LeaderAndIsr version {version} has no topic ids")
     states = []
@@ -173,7 +179,7 @@ def leader_and_isr_value(
 
 
 def leader_and_isr_response(value: LeaderAndIsr, codes: Codes) -> LeaderAndIsrResponse:
-    """Build the receiver's answer, in the versions that have topic ids."""
+    """Build the receiver's response, in the versions that have topic ids."""
     topics: dict[bytes, LeaderAndIsrTopicError] = {}
     for state in value.partitions:
         topic = topics.get(state.topic_id)
@@ -191,7 +197,7 @@ def leader_and_isr_response(value: LeaderAndIsr, codes: Codes) -> LeaderAndIsrRe
 def leader_and_isr_codes(
     value: LeaderAndIsr, response: LeaderAndIsrResponse
 ) -> dict[TopicPartition, int]:
-    """Return each partition's error code. Raises an error that refuses the whole request."""
+    """Return each partition's error code. Raises the top-level error."""
     check(response.error_code)
     names = {state.topic_id: state.topic_partition.topic for state in value.partitions}
     return {
@@ -206,7 +212,7 @@ def leader_and_isr_codes(
 
 
 def stop_replica_request(value: StopReplica, broker_epoch: int) -> tuple[StopReplicaRequest, int]:
-    """`broker_epoch` is the receiver's."""
+    """Build a StopReplica; `broker_epoch` is the receiver's."""
     states = [
         StopReplicaTopicState(
             topic_name=name,
@@ -231,7 +237,7 @@ def stop_replica_request(value: StopReplica, broker_epoch: int) -> tuple[StopRep
 
 
 def stop_replica_values(message: StopReplicaRequest, version: int) -> list[StopReplica]:
-    """Return one value for the replicas that only stop, and one for the replicas to delete."""
+    """Return one value for the replicas to stop, and one for those to delete."""
     sorted_out: dict[bool, dict[TopicPartition, int]] = {False: {}, True: {}}
     for name, leader_epoch, delete in _stops(message, version):
         sorted_out[delete][name] = leader_epoch
@@ -249,7 +255,7 @@ def stop_replica_values(message: StopReplicaRequest, version: int) -> list[StopR
 
 
 def _stops(message: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPartition, int, bool]]:
-    """Yield each partition with its leader epoch and whether it is to be deleted."""
+    """Yield each partition with its leader epoch and whether to delete it."""
     if version >= _STOP_HAS_STATES:
         for state in message.topic_states:
             for each in state.partition_states:
@@ -277,7 +283,7 @@ def stop_replica_response(codes: Codes) -> StopReplicaResponse:
 
 
 def stop_replica_codes(response: StopReplicaResponse) -> dict[TopicPartition, int]:
-    """Return each partition's error code. Raises an error that refuses the whole request."""
+    """Return each partition's error code. Raises the top-level error."""
     check(response.error_code)
     return {
         TopicPartition(each.topic_name, each.partition_index): each.error_code
@@ -286,6 +292,6 @@ def stop_replica_codes(response: StopReplicaResponse) -> dict[TopicPartition, in
 
 
 def check(error_code: int) -> None:
-    """Raise an answer's error code as its KafkaError, if there is one (UpdateMetadata's too)."""
+    """Raise the KafkaError for a response's error code, if any."""
     if error_code != NONE:
         raise error_for_code(error_code)

@@ -1,10 +1,10 @@
-"""Controlled shutdown: other brokers become leaders before this one closes its connections.
+"""Runs a controlled shutdown: other brokers become leaders before this one closes its connections.
 
-The controller moves its leaderships to other members of the ISR and stops its followers, so clients
-are never without a leader, and no acknowledged record waits for this broker. Leaderships that
-cannot be moved (this is the last replica in sync) stay, and this broker asks about them again a few
-times. If no other live broker has a replica of these partitions, it does not wait; it notices that
-even while it waits to ask again, as when two brokers stop at once.
+The controller moves this broker's leaderships to other members of the ISR and stops its followers,
+so that clients always have a leader. Leaderships that cannot be moved, because this is the last
+in-sync replica, are retried a few times. If no other live broker has a replica of these partitions,
+this broker does not wait; it detects this even during the backoff, for example when two brokers
+stop at once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class LocalController(Protocol):
 
 
 class ControlledShutdown(NamedTuple):
-    """Moves this broker's leaderships to others; its fields are the parts that it uses."""
+    """Moves this broker's leaderships to other brokers; its fields are the parts that it uses."""
 
     view: ClusterView
     config: CurrentConfig
@@ -64,10 +64,11 @@ class ControlledShutdown(NamedTuple):
     links: PeerLinks
 
     async def run(self) -> bool:
-        """Move this broker's leaderships to others; returns whether none is left.
+        """Move this broker's leaderships to other brokers; return whether none is left.
 
-        Asks up to `controlled.shutdown.max.retries` times, `controlled.shutdown.retry.backoff.ms`
-        apart; not at all if that is switched off or no other broker could take over.
+        Retries up to `controlled.shutdown.max.retries` times,
+        `controlled.shutdown.retry.backoff.ms` apart. Does nothing if controlled shutdown is
+        disabled or no other broker could take over.
         """
         config = self.config
         if self._is_alone:
@@ -112,7 +113,7 @@ class ControlledShutdown(NamedTuple):
         return not self.view.image.brokers.keys() - {self.view.broker_id}
 
     def _led_partitions(self) -> list[TopicPartition]:
-        """Return the known partitions that this broker leads and others have replicas of."""
+        """Return the partitions that this broker leads and that have replicas on other brokers."""
         return [
             TopicPartition(topic.name, number)
             for topic in self.view.image.topics.values()
@@ -121,9 +122,10 @@ class ControlledShutdown(NamedTuple):
         ]
 
     def _has_heirs(self, names: Sequence[TopicPartition]) -> bool:
-        """Return whether another live broker may become leader of any of these.
+        """Return whether another live broker can become the leader of any of these partitions.
 
-        True also for no partitions: this broker may still be relieved of following.
+        Also true for no partitions, because the controller still has to stop this broker's
+        followers.
         """
         others = self.view.image.brokers.keys() - {self.view.broker_id}
         return not names or any(not others.isdisjoint(self._replicas(name)) for name in names)
@@ -134,7 +136,7 @@ class ControlledShutdown(NamedTuple):
         return () if partition is None else partition.replicas
 
     async def _back_off(self, left: Sequence[TopicPartition], pause_ms: int) -> None:
-        """Wait until the time is over or the last broker that could take over has failed."""
+        """Wait for the backoff, or until the last broker that could take over has failed."""
         ends_at_ms = self.clock.monotonic_ms() + pause_ms
         while not self._is_alone and self._has_heirs(left):
             left_ms = ends_at_ms - self.clock.monotonic_ms()
@@ -143,13 +145,16 @@ class ControlledShutdown(NamedTuple):
             await asyncio.sleep(min(left_ms, _LOOK_MS) / 1000)
 
     async def _ask_as_long_as_it_helps(self) -> Sequence[TopicPartition]:
-        """Do what `_ask` does. Raises RequestTimedOut, or NotController without the store."""
+        """Call `_ask` with a time limit. Raises RequestTimedOut, or NotController if the store is
+        unreachable.
+        """
         timeout_ms = self.config.int("controller.socket.timeout.ms")
         ends_at_ms = self.clock.monotonic_ms() + timeout_ms
         asking = asyncio.get_running_loop().create_task(self._ask())
         try:
             while not asking.done():
-                # Leaders are written to the store: while it is unreachable, no controller can help.
+                # New leaders are written to the store, so no controller can help while it is
+                # unreachable.
                 if self.store.session_state is not SessionState.CONNECTED:
                     raise NotController("the metadata store does not answer")
                 if self._is_alone:
@@ -163,7 +168,9 @@ class ControlledShutdown(NamedTuple):
             asking.cancel()
 
     async def _ask(self) -> Sequence[TopicPartition]:
-        """Return what is left. Raises BarnabasError if the controller refuses or is silent."""
+        """Ask the controller, and return the remaining partitions. Raises BarnabasError if the
+        controller rejects the request or does not respond.
+        """
         view, controller = self.view, self.controller
         if controller.is_active:
             return await controller.controlled_shutdown(view.broker_id, view.broker_epoch)

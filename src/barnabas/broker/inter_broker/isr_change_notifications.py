@@ -1,10 +1,10 @@
-"""Notifies the controller of the ISRs that leaders below version 2.7 write themselves (RE-9).
+"""Notifies the controller of ISRs that leaders have written themselves, below version 2.7 (RE-9).
 
     /isr_change_notification/isr_change_0000000007
         {"version":1,"partitions":[{"topic":"t","partition":0}]}
 
-They have already written the partitions' state nodes; this node says which. The controller reads
-the state nodes, notifies all brokers and removes this node, whatever its own version is.
+The node lists partitions whose state nodes have been written. The controller reads the state nodes,
+notifies all brokers and removes this node, regardless of its own version.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _log = logging.getLogger(__name__)
 
 _PREFIX = f"{layout.ISR_CHANGES}/isr_change_"
 _PARTITIONS_AT_ONCE = 2_000
-"""The limit that keeps a node below a megabyte, however long the topics' names are."""
+"""The maximum number of partitions in a node, to keep it below a megabyte with any topic names."""
 
 
 class Announced(NamedTuple):
-    """The notifications that were found; their nodes stay until `remove`."""
+    """The notifications that were read; their nodes exist until `remove`."""
 
     partitions: list[TopicPartition]
     paths: list[str]
@@ -43,11 +43,11 @@ async def announce(store: MetadataStore, names: Sequence[TopicPartition]) -> Non
 
 
 async def read_announced(store: MetadataStore) -> Announced:
-    """Read what leaders have announced, in their order, each partition once."""
+    """Read the notifications in order, each partition once."""
     paths = [f"{layout.ISR_CHANGES}/{name}" for name in await children(store, layout.ISR_CHANGES)]
     partitions: dict[TopicPartition, None] = {}
     for path, node in zip(paths, await store.read_many(paths), strict=True):
-        # Another controller has removed the node meanwhile.
+        # Another controller has removed the node in the meantime.
         if node is None:
             continue
         try:
@@ -58,7 +58,7 @@ async def read_announced(store: MetadataStore) -> Announced:
 
 
 async def remove(store: MetadataStore, paths: Iterable[str], epoch_version: int) -> None:
-    """Remove these nodes; `epoch_version` is the controller's: a deposed one removes nothing."""
+    """Remove these nodes; `epoch_version` prevents a deposed controller from doing so."""
     for path in paths:
         with suppress(NoNode):
             await store.commit([Check(layout.CONTROLLER_EPOCH, epoch_version), Delete(path)])
@@ -67,7 +67,7 @@ async def remove(store: MetadataStore, paths: Iterable[str], epoch_version: int)
 async def read_states(
     store: MetadataStore, names: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Written]:
-    """Read the state nodes of these partitions; nodes that do not exist are left out."""
+    """Read the state nodes of these partitions; skip nodes that do not exist."""
     paths = {name: layout.state_path(*name) for name in names}
     nodes = await store.read_many(list(paths.values()))
     return {

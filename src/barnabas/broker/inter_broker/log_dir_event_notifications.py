@@ -2,8 +2,8 @@
 
     /log_dir_event_notification/log_dir_event_0000000007        {"version":1,"broker":2,"event":1}
 
-The node names only the broker. The controller removes it and resends that broker the partitions
-that it hosts; the broker refuses the ones that it has lost with KAFKA_STORAGE_ERROR.
+The node contains only the broker id. The controller removes it and resends all hosted partitions to
+that broker, which returns KAFKA_STORAGE_ERROR for the lost ones.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ async def announce(store: MetadataStore, broker_id: int) -> None:
 
 
 async def take(store: MetadataStore, epoch_version: int) -> list[int]:
-    """Return the brokers that have announced something, and remove their nodes.
+    """Return the brokers that have announced a failure, and remove their nodes.
 
-    `epoch_version` is the controller's: a deposed one removes nothing.
+    `epoch_version` prevents a deposed controller from removing nodes.
     """
     broker_ids: dict[int, None] = {}
     for name in await children(store, PATH):
@@ -51,17 +51,17 @@ async def take(store: MetadataStore, epoch_version: int) -> list[int]:
             broker_ids[int(json.loads(node.data or b"")["broker"])] = None
         except (ValueError, KeyError, TypeError) as error:
             _log.error("ignoring malformed %s (%r): %r", path, error, node.data)
-        # Even a node that is not understood: otherwise it would be read again in each round.
+        # Remove even an invalid node; otherwise it would be read again in each round.
         with suppress(NoNode):
             await store.commit([Check(CONTROLLER_EPOCH, epoch_version), Delete(path)])
     return list(broker_ids)
 
 
 def everything_hosted(image: ClusterImage, broker_id: int, but_not: Container[str] = ()) -> Send:
-    """Return every partition that has a replica on a broker, in its present state.
+    """Return every partition that has a replica on a broker, in its current state.
 
-    `but_not` has topics that are being deleted: a broker that has deleted its replica would
-    otherwise create it again.
+    `but_not` contains topics that are being deleted; without it, a broker would recreate replicas
+    that it has deleted.
     """
     states = tuple(
         PartitionState(

@@ -1,8 +1,8 @@
-"""Requests to other brokers: one persistent connection to each, reopened when it is lost.
+"""Sends requests to other brokers over one persistent connection each, reopened when it is lost.
 
-They are for occasional requests in no particular order: markers, verification, ISR changes. Several
-requests may be in progress on a connection. A broker that has registered again counts as another
-one: its old connection is no longer used.
+These links are for occasional requests in no particular order: markers, verification, ISR changes.
+Several requests can be in flight on a connection. When a broker re-registers, its old connection is
+no longer used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PeerLinks:
-    """Connections to other brokers that are used for one purpose."""
+    """Connections to other brokers for one purpose."""
 
     __slots__ = ("_links", "_peers", "_purpose", "_view")
 
@@ -36,7 +36,7 @@ class PeerLinks:
     async def ask(
         self, broker_id: int, api: Api, request: Message, timeout_ms: int, at_most: int
     ) -> Message:
-        """Return a broker's answer, in the highest version that both know up to `at_most`.
+        """Send a request in the highest common version up to `at_most`, and return the response.
 
         Raises ConnectionLost or NoAnswer (the outcome is then unknown), or UnsupportedVersion.
         """
@@ -44,7 +44,7 @@ class PeerLinks:
         if broker is None:
             raise ConnectionLost(f"broker {broker_id} is not registered")
         link = self._links.get(broker_id)
-        # Another registration is another process, perhaps at another address.
+        # A new registration is another process, perhaps at another address.
         if link is None or link.broker.epoch != broker.epoch:
             if link is not None:
                 link.close()
@@ -56,7 +56,8 @@ class PeerLinks:
     def drop_old(self) -> None:
         """Drop the links to brokers that have failed or registered again.
 
-        Requests to them get ConnectionLost now: a machine that lost power does not close anything.
+        Their requests fail with ConnectionLost now, because a machine that lost power does not
+        close its connections.
         """
         brokers = self._view.image.brokers
         for broker_id, link in list(self._links.items()):
@@ -86,13 +87,13 @@ class _Link:
         if self._channel is not None and self._channel.is_open:
             return self._channel
         opening = self._opening
-        # One attempt for all requests that are waiting for the connection.
+        # All requests that wait for the connection share one attempt.
         if opening is None:
             connecting = peers.connect(self.broker, purpose, timeout_ms)
             opening = self._opening = asyncio.get_running_loop().create_task(connecting)
             opening.add_done_callback(self._on_opened)
         try:
-            # Cancelling one request does not take the connection from the others.
+            # Cancelling one request must not affect the others.
             return await shielded(opening)
         except asyncio.CancelledError:
             asker = asyncio.current_task()

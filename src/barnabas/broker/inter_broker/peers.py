@@ -1,9 +1,9 @@
 """Connections to the other brokers of the cluster.
 
-A peer is reached by its listener for brokers: `inter.broker.listener.name`, otherwise the listener
-named like the protocol in `security.inter.broker.protocol`. Controllers use the listener in
-`control.plane.listener.name`, if set. Each caller has its own persistent connection: answers come
-in order, and a long poll must not hold back a vote.
+A peer is reached through its inter-broker listener: the one in `inter.broker.listener.name`, or
+else the one named after the protocol in `security.inter.broker.protocol`. Controllers use the
+listener in `control.plane.listener.name`, if set. Each caller has its own persistent connection,
+because responses arrive in order, and a long poll must not delay other requests.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Peers:
         timeout_ms: int,
         memory: MemoryPool | None = None,
     ) -> Channel:
-        """Return a connection for requests; `timeout_ms` is how long an answer may take.
+        """Return a connection for requests; `timeout_ms` is how long a response may take.
 
-        `purpose` goes into its client id, for the peer's logs; `memory` has the buffers that
-        receive answers, if not the connection's own. Raises ConnectionLost or NoAnswer.
+        `purpose` becomes part of the client id, for the peer's logs; `memory` provides the receive
+        buffers, if not the connection's own. Raises ConnectionLost or NoAnswer.
         """
-        # A broker on its own never gets here and is ready sooner without these.
+        # Imported here, so that a standalone broker does not load them.
         from barnabas.client.channel import BrokerAddress, Channel, Seams, dial_tcp
         from barnabas.client.config import ClientConfig
 
@@ -75,14 +75,14 @@ class Peers:
         return control or inter_broker_listener(config)[0]
 
     def _security(self, listener: str) -> SecurityConfig:
-        """Return this broker's security for that listener: brokers are each other's clients."""
+        """Return the security options for connecting to this listener of another broker."""
         config = self._config.value
         from barnabas.client.security.config import SecurityConfig
 
         protocol = security_protocols(config)[listener]
         if protocol is SecurityProtocol.PLAINTEXT:
             return SecurityConfig()
-        # Imported here, so that brokers without SASL or TLS between them load nothing for it.
+        # Imported here, so that brokers without SASL or TLS between them do not load it.
         from barnabas.broker.security.own_login import own_login
 
         return own_login(config, listener, protocol)

@@ -1,9 +1,9 @@
-"""UpdateMetadata between brokers: the value to the message and back.
+"""Converts UpdateMetadata values to messages and back.
 
-The value's topics are whole, but the message may have only some partitions: the receiver's image
-fills in the rest, and a state never replaces a newer one. The cluster's id and reassignments are
-not in the message, so they are kept from the image. Neither are the epochs of other brokers: they
-are -1, not known.
+The topics of the value are complete, but the message may contain only some partitions. The rest
+comes from the receiver's image, and newer partition states are never replaced by older ones. The
+message does not contain the cluster id and reassignments, which are kept from the image, nor the
+epochs of other brokers, which are -1 (unknown).
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ Configs = Mapping[str, Mapping[str, str]]
 def update_metadata_request(
     value: UpdateMetadata, broker_epoch: int, topics: Mapping[str, TopicImage]
 ) -> tuple[UpdateMetadataRequest, int]:
-    """`broker_epoch` is the receiver's; `topics` are the controller's, removed ones included.
+    """Build an UpdateMetadata; `broker_epoch` is the receiver's, and `topics` includes removed
+    topics.
 
-    If it no longer knows a removed topic, one partition is sent, which is enough for us.
+    For a removed topic that the controller no longer knows, one partition is sent, which is enough
+    for Barnabas.
     """
     live = {broker.broker_id for broker in value.brokers}
     states = [_removal(name, topics.get(name)) for name in value.removed_topics]
@@ -128,11 +130,11 @@ def update_metadata_topics(message: UpdateMetadataRequest) -> dict[str, bytes]:
 def update_metadata_value(
     message: UpdateMetadataRequest, version: int, image: ClusterImage, configs: Configs
 ) -> UpdateMetadata:
-    """`image` is the receiver's at the moment when the value is carried out.
+    """Return the request as a value; `image` is the receiver's current image.
 
-    The configs of its topics stay, because they may have changed since `configs` were read. Raises
-    UnsupportedVersion for topics in a version without topic ids (below IBP 2.8), and InvalidRequest
-    for an unknown security protocol.
+    The configs in the image are kept, because they may have changed since `configs` were read.
+    Raises UnsupportedVersion for topics in a version without topic ids (below IBP 2.8), and
+    InvalidRequest for an unknown security protocol.
     """
     assert image.cluster_id is not None, "a broker knows its cluster before the cluster knows it"
     if message.ungrouped_partition_states or (message.topic_states and version < _HAS_TOPIC_IDS):
@@ -141,7 +143,7 @@ def update_metadata_value(
     topics = {}
     removed = []
     for topic in message.topic_states:
-        # LeaderDuringDelete: the broker forgets the topic before its replicas are deleted.
+        # LeaderDuringDelete: forget the topic before its replicas are deleted.
         if _is_going(topic):
             removed.append(topic.topic_name)
         else:
@@ -157,7 +159,7 @@ def update_metadata_value(
 
 
 def _is_going(topic: UpdateMetadataTopicState) -> bool:
-    """Return whether the topic is being deleted: as a whole, so one partition is enough."""
+    """Return whether the topic is being deleted; one partition is enough to tell."""
     return any(each.leader == _BEING_DELETED for each in topic.partition_states)
 
 
@@ -167,7 +169,7 @@ def _topic(
     name = topic.topic_name
     known = image.topics.get(name)
     partitions: dict[int, PartitionImage] = {}
-    # A topic with another id is another topic: nothing of the old one stays.
+    # A topic with another id is another topic, so keep nothing of the old one.
     if known is not None and known.topic_id == topic.topic_id:
         partitions.update(known.partitions)
         config = known.config
@@ -194,7 +196,7 @@ def _partition(
         state.controller_epoch,
         tuple(replica for replica in state.offline_replicas if replica in live),
     )
-    # Not in the message; with the same replicas the reassignment is unchanged.
+    # The message has no reassignments; with the same replicas, the reassignment is unchanged.
     if before is not None and before.replicas == replicas:
         partition = partition._replace(adding=before.adding, removing=before.removing)
     return partition

@@ -1,8 +1,8 @@
 """Metrics of the broker's process: memory, CPU, descriptors, event loop lag and GC pauses.
 
-The `process_*` names are the ones used by Prometheus clients in all languages; Kafka's names
-describe a JVM, which does not exist here. Only a broker that serves metrics measures these: the lag
-needs a timer, and the pauses two calls per collection.
+The `process_*` names are those of Prometheus clients in all languages; Kafka's names describe a
+JVM. Only a broker that serves metrics measures these, because the lag needs a timer and the pauses
+two calls per collection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LAG_EVERY_S = 0.25
 
 
 class ProcessMetrics:
-    """Measures from `start` to `stop`, on the broker's event loop."""
+    """Collects process metrics between `start` and `stop`, on the broker's event loop."""
 
     def __init__(self, metrics: Registry) -> None:
         self._lag = Durations()
@@ -104,7 +104,7 @@ def _summary(durations: Durations, labels: tuple[tuple[str, str], ...] = ()) -> 
 
 
 def _process_families() -> Iterator[Family]:
-    """Yield the families for numbers that the system provides: macOS has no /proc."""
+    """Yield the metrics that this system provides: macOS has no /proc."""
     spent = os.times()
     yield counter(
         "process_cpu_seconds_total",

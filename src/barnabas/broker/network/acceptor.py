@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_MOST_THROTTLED = 1_000  # connections held before they are closed: each takes a descriptor
-_PER_WAKE = 64  # then other sockets have their turn
-_PAUSE_AFTER_ERROR_MS = 1000  # out of descriptors: an immediate retry would fail as well
+_MOST_THROTTLED = 1_000  # throttled connections held open: each takes a file descriptor
+_PER_WAKE = 64  # accepted in a row before other sockets get a turn
+_PAUSE_AFTER_ERROR_MS = 1000  # out of file descriptors: an immediate retry would fail too
 
 
 class Acceptor:
-    """One listening socket, which it owns from `start` to `close`."""
+    """Accepts connections from one listening socket between `start` and `close`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Acceptor:
         connections: Connections,
         tls: ServerTls | None = None,
     ) -> None:
-        """`tls` performs the initial handshake; it is None for a listener without encryption."""
+        """`tls` performs the TLS handshake; None means no encryption."""
         self._socket = listening
         self._tls = tls
         self._listener = listener
@@ -45,10 +45,10 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._is_accepting = False
         self._timer: asyncio.TimerHandle | None = None
-        self._adopting: dict[asyncio.Task[None], None] = {}  # cancelled in order
+        self._adopting: dict[asyncio.Task[None], None] = {}  # handshakes to cancel, in order
         self._throttled: dict[socket.socket, asyncio.TimerHandle] = {}  # until they are closed
         self._is_closed = False
-        self._has_failed = False  # and this has been logged
+        self._has_failed = False  # True once this has been logged
         connections.add_listener(self._on_freed)
 
     def start(self) -> None:
@@ -58,7 +58,7 @@ class Acceptor:
             self._loop.add_reader(self._socket.fileno(), self._readable)
 
     def close(self) -> None:
-        """Stop accepting. Accepted connections belong to the router."""
+        """Stop accepting. The router owns the accepted connections."""
         self._is_closed = True
         self._pause(UNTIL_ONE_CLOSES)
         if self._timer is not None:
@@ -92,7 +92,7 @@ class Acceptor:
                 # Accept one at a time, so that each connection is counted before the next is
                 # allowed.
                 accepted, address = self._socket.accept()
-            # No connection is left, or its peer has given up in the backlog.
+            # No connection is waiting, or the client has given up while waiting.
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -106,8 +106,8 @@ class Acceptor:
 
     def _admit(self, accepted: socket.socket, address: Address) -> None:
         host = address[0]
-        # Close it immediately, as Kafka does: in the backlog it would let one address block the
-        # others (max.connections.per.ip).
+        # Close the connection immediately, as Kafka does. If it stayed in the backlog, one
+        # address could block all others (max.connections.per.ip).
         refusal = self._connections.refusal(host)
         if refusal is not None:
             self._connections.complaints.report(
@@ -117,13 +117,13 @@ class Acceptor:
             return
         throttle_ms = self._connections.throttle_ms(host)
         if throttle_ms:
-            # Close it later: otherwise the client would just retry immediately (KIP-612).
+            # Delay the close, because the client would retry immediately (KIP-612).
             self._close_later(accepted, throttle_ms)
             return
         self._connections.on_opened(self._listener, host)
         accepted.setblocking(False)
-        # A peer whose machine has failed sends nothing, not even a FIN: the kernel's keepalive
-        # probes notice.
+        # A peer whose machine has failed does not even send a FIN; the kernel detects it with
+        # keepalive probes.
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._adopt(accepted, address))
@@ -131,8 +131,10 @@ class Acceptor:
         task.add_done_callback(self._adopting.pop)
 
     def _close_later(self, accepted: socket.socket, throttle_ms: int) -> None:
-        """Hold a connection, unread, for that time: its address opens connections too fast."""
-        # Each takes a descriptor; a throttled address must not use them up.
+        """Close a connection after this time without reading it, because its address opens
+        connections too fast.
+        """
+        # Each connection takes a file descriptor; a throttled address must not use them all.
         if len(self._throttled) >= _MOST_THROTTLED:
             oldest = next(iter(self._throttled))
             self._throttled.pop(oldest).cancel()
@@ -160,7 +162,7 @@ class Acceptor:
             else:
                 self._connections.complaints.report(address, "TLS handshake failed", error)
         finally:
-            if not connection.was_opened:  # so `connection_closed` will not count it
+            if not connection.was_opened:  # so that `connection_closed` does not count it
                 if self._tls is None:
                     accepted.close()
                 self._router.on_open_failed(connection)

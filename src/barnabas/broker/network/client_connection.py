@@ -6,7 +6,7 @@ from barnabas.security.acl import Principal
 
 
 class ClientConnection:
-    """Shared by the contexts of all requests on one connection."""
+    """A client connection, shared by the contexts of all its requests."""
 
     __slots__ = (
         "address",

@@ -1,8 +1,9 @@
-"""Limits the log lines about peers, since strangers could cause any number of them.
+"""Limits the log lines about clients, because anyone could cause any number of them.
 
-A misconfigured client reconnects several times a second, and a hostile client as fast as it can,
-each time with a different fault. So each reason is logged once per address and minute, with limits
-on the reasons per address and on the total number of lines (a few hundred); the rest are counted.
+A misconfigured client reconnects several times a second; a hostile client reconnects as fast as it
+can, with a different error each time. So each reason is logged once per address and minute, with
+limits on the reasons per address and on the total number of lines (a few hundred). Suppressed lines
+are counted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _MINUTE_MS = 60_000
 
 
 class Complaints:
-    """Logs peers' faults on one broker, within these limits."""
+    """Logs client errors on one broker, within these limits."""
 
     __slots__ = ("_began_at_ms", "_clock", "_count", "_left_out", "_log", "_said")
 
@@ -33,7 +34,7 @@ class Complaints:
         self._clock = clock
         self._began_at_ms = 0
         self._count = 0  # lines logged since then
-        self._left_out = 0  # lines over the limits
+        self._left_out = 0  # suppressed lines
         self._said: dict[str, set[str]] = {}  # by address; at most LINES addresses
 
     def report(
@@ -45,14 +46,14 @@ class Complaints:
         level: int = logging.WARNING,
         bug: Exception | None = None,
     ) -> None:
-        """Log something about a connection from `address`, and the reason.
+        """Log an event on a connection from `address`, and its reason.
 
-        `bug` is an error of our own, whose traceback is logged too.
+        `bug` is an internal error, which is logged with its traceback.
         """
-        # A line that no handler would output must not count against the limits.
+        # A line below the log level must not count against the limits.
         if not self._log.isEnabledFor(level):
             return
-        # The reason may quote data from a stranger.
+        # The reason may contain untrusted data.
         text = printable(str(reason))
         if self._is_wanted(address[0], f"{what}{text}"):
             self._log.log(level, "%s from %s:%d: %s", what, *address, text, exc_info=bug)
@@ -63,7 +64,7 @@ class Complaints:
             self._begin(now_ms)
         said = self._said.get(host)
         if said is not None and line in said:
-            return False  # a repetition of the logged line
+            return False  # repeats a line that has been logged
         if self._count >= LINES or (said is not None and len(said) >= LINES_PER_ADDRESS):
             self._left_out += 1
             return False
@@ -72,7 +73,7 @@ class Complaints:
         return True
 
     def _begin(self, now_ms: int) -> None:
-        """Begin a minute and log how many lines of the last minute were suppressed."""
+        """Start a new minute, and log how many lines were suppressed in the last one."""
         left_out, self._left_out = self._left_out, 0
         self._began_at_ms, self._count = now_ms, 0
         self._said.clear()

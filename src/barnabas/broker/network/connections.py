@@ -1,4 +1,4 @@
-"""The connection limits: counts connections and decides about new ones (KIP-402, KIP-612).
+"""Counts connections and enforces the connection limits (KIP-402, KIP-612).
 
     max.connections.per.ip (.overrides)    refused: the connection is closed immediately
     max.connections, of all or a listener  not accepted until another one closes
@@ -6,8 +6,8 @@
     connection_creation_rate of an address accepted, then closed late and unread
     RLIMIT_NOFILE                          not accepted while the last descriptors are kept back
 
-It only counts and decides; acceptors act on its decisions and are called back when a connection has
-closed.
+This module only counts and decides; acceptors act on its decisions, and are notified when a
+connection closes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 UNTIL_ONE_CLOSES = -1
 _UNTIL_SOME_ARE_FREE_MS = 1000
 _COUNT_EVERY = 256  # connections, or
-_COUNT_EVERY_MS = 1000  # counting many open descriptors takes a while
+_COUNT_EVERY_MS = 1000  # counting open descriptors is slow if there are many
 
 
 class Connections:
@@ -45,8 +45,8 @@ class Connections:
         self._clock = clock
         self._descriptors = descriptors
         self._count_at_ms = 0
-        self._free = 0  # how many may be accepted before the descriptors are counted again
-        self._is_short = False  # and this has been logged
+        self._free = 0  # connections to accept before descriptors are counted again
+        self._is_short = False  # True once this has been logged
         self._by_listener: Counter[str] = Counter()
         self._opened: Counter[str] = Counter()  # since startup, by listener
         self._by_host: Counter[str] = Counter()
@@ -91,12 +91,12 @@ class Connections:
     def wait_ms(self, listener: str) -> int:
         """Return how long the listener has to wait before it accepts the next connection.
 
-        UNTIL_ONE_CLOSES means: wait for the callback of `add_listener`.
+        UNTIL_ONE_CLOSES means to wait for the callback passed to `add_listener`.
         """
         if len(self) >= self._limit("max.connections"):
             return UNTIL_ONE_CLOSES
-        # The limit of a listener leaves room for the others, above all for the inter-broker
-        # listener (KIP-402).
+        # A listener's own limit leaves connections for other listeners, above all the
+        # inter-broker listener (KIP-402).
         if self._by_listener[listener] >= self._limit("max.connections", listener):
             return UNTIL_ONE_CLOSES
         if self._are_descriptors_short():
@@ -114,7 +114,7 @@ class Connections:
             if found.are_short != self._is_short:
                 self._is_short = found.are_short
                 _report(found)
-            # Use half of the remainder: logs open files in the meantime.
+            # Use only half of the rest, because logs open files in the meantime.
             self._free = min((found.left - found.reserve) // 2 + 1, _COUNT_EVERY)
         return self._is_short
 
@@ -127,7 +127,7 @@ class Connections:
         return f"{host} already has {limit} connections, the limit set by max.connections.per.ip"
 
     def throttle_ms(self, host: str) -> int:
-        """Return how long to hold a connection that came too fast before it is closed, or 0."""
+        """Return how long to hold a throttled connection before closing it, or 0 to accept it."""
         if not self.ip_quotas.is_active:
             return 0
         return self.ip_quotas.throttle_ms(host, self._clock.monotonic_ms())
@@ -141,15 +141,15 @@ class Connections:
         for name in ("", listener):
             rate = self._limit("max.connection.creation.rate", name)
             if rate < _UNLIMITED:
-                # Each connection uses part of a second; after a second without any, one second's
-                # worth may arrive at the same time.
+                # Each connection uses up a part of a second; after a second without connections,
+                # a burst of one second's worth is allowed.
                 earliest = max(self._next_at_ms.get(name, 0.0), now_ms - 1000)
                 self._next_at_ms[name] = earliest + 1000 / max(1, rate)
 
     def on_closed(self, listener: str, host: str) -> None:
         self._by_listener[listener] -= 1
         self._by_host[host] -= 1
-        # Addresses come and go: those without a connection are dropped.
+        # Drop addresses without connections to limit the table's size.
         if not self._by_host[host]:
             del self._by_host[host]
         self._wake()
@@ -183,6 +183,6 @@ def _report(found: Descriptors) -> None:
 
 
 def _overrides(text: str) -> dict[str, int]:
-    """Parse the limits of single addresses: `127.0.0.1:200,::1:50`."""
+    """Parse the limits for individual addresses: `127.0.0.1:200,::1:50`."""
     pairs = (entry.strip().rpartition(":") for entry in text.split(",") if entry.strip())
     return {java_host(host): int(limit) for host, _, limit in pairs}

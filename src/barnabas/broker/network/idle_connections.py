@@ -1,4 +1,4 @@
-"""Closes connections that were idle for `connections.max.idle.ms`."""
+"""Closes connections that have been idle for `connections.max.idle.ms`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from barnabas.broker.network.router import Router
     from barnabas.clock import Clock
 
-_LOOKS = 4  # per idle time
-_SHORTEST_INTERVAL_MS = 100  # whatever is configured
+_LOOKS = 4  # checks per idle time
+_SHORTEST_INTERVAL_MS = 100  # regardless of the configuration
 
 
 class IdleConnections:
-    """Runs from `start` to `close`, unless the setting is negative."""
+    """Closes idle connections between `start` and `close`; disabled if the setting is negative."""
 
     __slots__ = ("_clock", "_config", "_routers", "_task")
 

@@ -1,4 +1,4 @@
-"""`listeners` and `advertised.listeners`: the addresses to bind and to advertise to clients.
+"""Parses `listeners` and `advertised.listeners`, and binds the listeners' sockets.
 
 NAME://host:port    an empty host binds every address; port 0 takes a free one
 """
@@ -33,7 +33,7 @@ class Listener(NamedTuple):
 
     @property
     def address_here(self) -> str:
-        """Return the address to which a client on this machine connects."""
+        """Return the address that a client on this machine connects to."""
         return _address("localhost" if self.host in _EVERY_ADDRESS else self.host, self.port)
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ def _address(host: str, port: int) -> str:
 
 
 def parse_listeners(key: str, text: str) -> list[Listener]:
-    """Parse a listener list; raises ConfigError naming the invalid entry."""
+    """Parse a list of listeners. Raises ConfigError with the invalid entry."""
     listeners = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, separator, address = entry.partition("://")
@@ -97,21 +97,21 @@ def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
 
 
 def _is_open(config: BrokerConfig, listener: Listener) -> bool:
-    """Return whether a client may connect without proving its identity."""
-    # A client certificate proves the client's identity if it is required.
+    """Return whether clients can connect without authentication."""
+    # A required client certificate authenticates the client.
     if listener.protocol is SecurityProtocol.SSL:
         return str(config.for_listener(listener.name, "ssl.client.auth")).lower() != "required"
     return listener.protocol.is_open
 
 
 def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
-    """Raises ConfigError unless brokers can reach each other; the checks are Kafka 3.9's.
+    """Check that brokers can reach each other, with the checks of Kafka 3.9. Raises ConfigError.
 
-    A single broker whose settings do not mention others needs no such listener.
+    A standalone broker needs no inter-broker listener.
     """
     advertised = config.str("advertised.listeners")
     if advertised:
-        # Brokers find each other by their advertised listeners.
+        # Brokers connect to each other's advertised listeners.
         names = [each.name for each in parse_listeners("advertised.listeners", advertised)]
     inner, protocol = inter_broker_listener(config)
     is_asked = config.is_set("inter.broker.listener.name") or config.is_set(
@@ -162,7 +162,7 @@ def bind(listener: Listener, backlog: int = _BACKLOG) -> list[socket.socket]:
     Raises ConfigError with the address and a remedy, or OSError.
     """
     host: str | bytes | None = listener.host or None
-    # For text, even an address, Python would load its codec of international names.
+    # Pass bytes: for a string, even an IP address, Python would load its IDNA codec.
     if host is not None and listener.host.isascii():
         host = listener.host.encode()
     try:
@@ -174,9 +174,9 @@ def bind(listener: Listener, backlog: int = _BACKLOG) -> list[socket.socket]:
         )
     except socket.gaierror as error:
         raise ConfigError(f"listeners: {listener}: {error.strerror}; check the host name") from None
-    # The first address of each family counts, in the resolver's order.
+    # Use the first address of each family, in the resolver's order.
     families = {entry[0]: entry for entry in reversed(found)}
-    # As in Java: one socket for both families.
+    # As in Java, bind one socket for both families.
     if not listener.host and socket.AF_INET6 in families and socket.has_dualstack_ipv6():
         return [_bind_dual_stack(listener, backlog)]
     family, _, _, _, address = families.get(socket.AF_INET) or found[0]
@@ -198,7 +198,7 @@ def _bind_dual_stack(listener: Listener, backlog: int) -> socket.socket:
 def _bind_one(
     listener: Listener, sock: socket.socket, address: object, backlog: int
 ) -> socket.socket:
-    # Otherwise a restart would have to wait until the last broker's connections have timed out.
+    # Otherwise, after a restart, the port would be unavailable until old connections time out.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind(address)  # type: ignore[arg-type]
@@ -220,10 +220,11 @@ def _bind_one(
 def advertised_endpoints(
     config: BrokerConfig, bound: list[Listener]
 ) -> tuple[tuple[Endpoint, ...], frozenset[str]]:
-    """Return the endpoints to register, and the names of listeners without a configured address.
+    """Return the endpoints to register, and the names of listeners that advertise no configured
+    address.
 
-    For those listeners a client gets the address to which it connected; this host's name is
-    registered, as in Kafka.
+    For these listeners, a client gets the address that it connected to. As in Kafka, the host name
+    is registered.
     """
     advertised = {
         listener.name: listener
@@ -240,7 +241,7 @@ def advertised_endpoints(
     automatic = []
     for listener in bound:
         address = advertised.get(listener.name, listener)
-        # Kafka refuses that, too: each client would connect to itself.
+        # Kafka rejects this too, because each client would connect to itself.
         if address.host in ("0.0.0.0", "::") and listener.name in advertised:
             raise ConfigError(
                 f"advertised.listeners: {address}: clients cannot connect to {address.host}"

@@ -1,15 +1,15 @@
-"""Caches encoded Metadata answers, so that equal requests share one answer.
+"""Caches encoded Metadata answers, so that equal requests share one response.
 
-Two thousand partitions are described and encoded once, not three hundred times when three hundred
-clients start.
+When three hundred clients start, two thousand partitions are described and encoded once, not three
+hundred times.
 
-    version, body of the request, listener, client --> body of the answer
+    version, body of the request, listener, client --> body of the response
 
-Invariant: an answer is cached only while the cluster image and the granted rights are the very
-objects from which it was built, and only if no topic in it has an error: each denial must be
-logged, and the next request may create a missing topic.
+Invariant: a cached response is used only while the cluster image and the client's grants are the
+same objects from which it was built. A response with an error for a topic is never cached: each
+denial must be logged, and the next request may create a missing topic.
 
-While an answer is being built, equal requests wait for it.
+While a response is being built, equal requests wait for it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from barnabas.cluster.image import ClusterImage
     from barnabas.protocol.frame import RequestHeader
 
-_MOST_BYTES = 32 * 1024 * 1024  # of all cached bodies and keys; beyond it all are dropped
-_LONG_ANSWER = 2_000  # partitions; longer answers are encoded in a thread, off the loop
+_MOST_BYTES = 32 * 1024 * 1024  # of all cached bodies and keys; above it, the cache is cleared
+_LONG_ANSWER = 2_000  # partitions; longer responses are encoded in a thread, off the loop
 
-_AGAIN: Final = b""  # instead of a body: the client that built it has disconnected
+_AGAIN: Final = b""  # instead of a body: the client that was building it has disconnected
 
 Build = Callable[[memoryview], Message | Coroutine[Any, Any, Any]]
 """Decodes the body of a request, handles it and returns the handler's outcome."""
@@ -42,7 +42,7 @@ Key = tuple[object, ...]
 
 
 class MetadataAnswers:
-    """Builds and caches the answers for one listener's connections."""
+    """Builds and caches the responses for one listener's connections."""
 
     __slots__ = ("_building", "_grants", "_image", "_kept", "_most_bytes", "_node", "kept_bytes")
 
@@ -58,14 +58,14 @@ class MetadataAnswers:
     def answer(
         self, context: Context, header: RequestHeader, build: Build
     ) -> Encoded | Coroutine[Any, Any, Encoded]:
-        """Return the answer if it is cached or already being built; otherwise build it."""
+        """Return the response if it is cached or already being built; otherwise build it."""
         self._forget_old()
         key = self._key(context, bytes(header.body))
         body = self._kept.get(key)
         if body is not None:
             return _frame(context, header.correlation_id, body)
-        # Even a short answer is built in a separate turn: one of the equal requests of this turn
-        # builds it for all.
+        # Build even a short response in a separate turn of the loop, so that equal requests of
+        # this turn share it.
         return self._answer_later(context, header.correlation_id, key, build)
 
     async def _answer_later(
@@ -75,26 +75,26 @@ class MetadataAnswers:
         while body == _AGAIN:
             self._forget_old()
             body = self._kept.get(key)
-            # The request that was building it may have been cancelled with its client: then another
-            # request builds it.
+            # The request that was building the response may have been cancelled; then another
+            # one builds it.
             building = self._building.get(key)
             if body is None and building is not None and self._grants is not None:
                 body = await shielded(building)
             elif body is None:
                 return await self._build(context, key, correlation_id, build)
-        if body is None:  # the answer contained an error
+        if body is None:  # the response contained an error
             return await self._build(context, key, correlation_id, build)
         return _frame(context, correlation_id, body)
 
     async def _build(
         self, context: Context, key: Key, correlation_id: int, build: Build
     ) -> Encoded:
-        # Read both before the answer is begun: if either is replaced meanwhile, the answer is sent
-        # but not cached.
+        # Read both before building the response: if either is replaced meanwhile, the response
+        # must not be cached.
         image, grants = self._image, self._grants
         built: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         self._building.setdefault(key, built)
-        shared: bytes | None = _AGAIN  # if it is cancelled or fails
+        shared: bytes | None = _AGAIN  # if the request is cancelled or fails
         try:
             outcome = build(memoryview(cast(bytes, key[1])))
             answer: Any = await outcome if isinstance(outcome, Coroutine) else outcome
@@ -112,8 +112,8 @@ class MetadataAnswers:
 
     def _keep(self, key: Key, body: bytes) -> None:
         size = len(body) + len(cast(bytes, key[1]))
-        # Drop all, since it is unknown which will be requested again; the usual ones are rebuilt
-        # soon.
+        # Clear the whole cache: it is unknown which responses will be requested again, and
+        # common ones are rebuilt soon.
         if self.kept_bytes + size > self._most_bytes:
             self._kept.clear()
             self.kept_bytes = 0
@@ -127,12 +127,12 @@ class MetadataAnswers:
             self._image, self._grants = image, grants
             self._kept.clear()
             self.kept_bytes = 0
-            self._building.clear()  # requests waiting for it arrived before the change
+            self._building.clear()  # requests waiting for this response arrived before the change
 
     def _key(self, context: Context, request_body: bytes) -> Key:
         client = context.client
         place = (context.version, request_body, client.listener, client.local_host)
-        # Without rules, all clients may see the same topics.
+        # Without ACLs, all clients see the same topics.
         if self._node.authorizer.acls is None:
             return place
         return (*place, client.principal, client.address)

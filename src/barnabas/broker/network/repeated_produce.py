@@ -3,15 +3,15 @@
     key, version | correlation id | client id ... topic, 1 | partition, size | batch | no tags
     ~~~ as before ~~~          ~~~ as before ~~~                                      ~~~~~~~
 
-These are not duplicates, which `storage/producers.py` recognises by their sequences, but other
-records in an equal frame. A producer that sends one partition at a time (librdkafka always does)
-repeats itself: these bytes were decoded when they first came, and the beginning and end of their
-answer were encoded. So no message is built and no field decoded: the head of the frame is looked
-up, and the answer is packed directly. That saves a third of the time of a small request.
+These are not duplicate batches, which `storage/producers.py` detects by sequence number, but new
+records in an identical frame. A producer that sends one partition per request (librdkafka always
+does) keeps repeating the same header bytes. They are decoded once, and the start and end of the
+response are encoded once. After that, the head of each frame is only looked up, and the response is
+packed directly. This saves a third of the time of a small request.
 
-Invariant: a request gets the same answer, byte for byte, as from `handlers.produce`. A request that
-is not an exact repetition goes there; the append is the same function; an answer that cannot be
-sent as packed (the write failed or replicas lag) is decoded again and settled there.
+Invariant: each response is byte for byte the same as from `handlers.produce`. Other requests go to
+that handler, and both use the same append function. If the packed response cannot be sent (the
+write failed or replicas lag), the request is decoded and settled by the handler.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
     from barnabas.types import Part
 
-_OLDEST = 7  # older versions have another answer format and refuse zstd
+_OLDEST = 7  # older versions have another response format and refuse zstd
 _MOST_HEADS = 64  # per connection: about forty kilobytes
-_LONGEST_NAME = 126  # its length plus one is a varint of one byte
+_LONGEST_NAME = 126  # length plus one is a one-byte varint
 _HEAD_FROM = 8  # after the correlation id
-_BEHIND_HEAD = 8  # of a request with an empty batch, the partition included
+_BEHIND_HEAD = 8  # of a request with an empty batch, including the partition
 
 _START = Struct(">ii")  # key and version, correlation id
 _INDEX_AND_SIZE = Struct(">ii")
@@ -60,19 +60,19 @@ _NO_TAGS = bytes(3)  # of the partition, the topic and the request
 
 
 class _Head:
-    """The decoded bytes before the partition, and the bytes around its row in the answer."""
+    """The decoded head of a frame, and the encoded parts of its response."""
 
     __slots__ = ("acks", "grants", "pack", "prefix", "size", "tail", "timeout_ms", "topic")
 
     def __init__(self, request: ProduceRequest, version: int) -> None:
         self.acks = request.acks
-        self.grants: object | None = None  # the rights that allow the client to write to the topic
+        self.grants: object | None = None  # the grants that allow the client to write to the topic
         self.timeout_ms = request.timeout_ms
         self.topic = request.topic_data[0].name
         row = PartitionProduceResponse()
         topic = TopicProduceResponse(name=self.topic, partition_responses=[row])
         answer = _join(encode_response(PRODUCE, version, 0, ProduceResponse(responses=[topic])))
-        # No name contains these bytes: they are not valid UTF-8.
+        # These bytes are not valid UTF-8, so no name contains them.
         at = answer.rindex(_ROW.pack(0, 0, 0, -1, -1))
         self.prefix = answer[8:at]
         self.tail = answer[at + _ROW.size :]
@@ -81,13 +81,13 @@ class _Head:
         self.size = packed.size - 4
 
 
-# A packed answer, its replica, and the offset up to which the log must be written before the answer
-# may be sent.
+# A packed response, its replica, and the offset up to which the log must be written before the
+# response may be sent.
 _Entry = tuple[bytes, "Replica", int, _Head]
 
 
 class _Run(StagedRun):
-    """Consecutive repeated requests, whose answers are sent together."""
+    """Consecutive repeated requests, whose responses are sent together."""
 
     __slots__ = ("_entries", "append", "version")
 
@@ -121,7 +121,7 @@ class _Run(StagedRun):
 
 
 class RepeatedProduce:
-    """The heads of Produce requests with one version and client id on one connection."""
+    """The known heads of Produce requests with one version and client id on one connection."""
 
     __slots__ = (
         "_behind_name",
@@ -136,7 +136,7 @@ class RepeatedProduce:
     )
 
     def __init__(self, context: Context, times: RequestTimes) -> None:
-        """`times` counts the requests."""
+        """`times` records the requests' metrics."""
         version = context.version
         self._context = context
         self._times = times
@@ -152,7 +152,7 @@ class RepeatedProduce:
         self._heads: dict[bytes, _Head] = {}
 
     def is_for(self, context: Context) -> bool:
-        """Return whether requests with that context can repeat the requests learned here."""
+        """Return whether requests with this context can match the heads stored here."""
         own = self._context
         return (
             own.version == context.version
@@ -161,12 +161,11 @@ class RepeatedProduce:
         )
 
     def learn(self, frame: memoryview, request: ProduceRequest) -> None:
-        """Record the head of this request's frame: the next frame may repeat it."""
+        """Store the head of this request's frame, which the next frame may repeat."""
         context = self._context
         topics = request.topic_data
         if (
-            # Learn only requests determined by the head: one partition, no transaction, and an
-            # answer to be packed.
+            # Store only requests with one partition, no transaction and a packed response.
             context.version < _OLDEST
             or len(topics) != 1
             or len(topics[0].partition_data) != 1
@@ -184,30 +183,30 @@ class RepeatedProduce:
         )
         encoded = encode_request(PRODUCE, context.version, 0, context.client_id, alike)
         head = _join(encoded)[4 + _HEAD_FROM : -_BEHIND_HEAD]
-        if frame[_HEAD_FROM : _HEAD_FROM + len(head)] == head:  # otherwise it has unusual tags
+        if frame[_HEAD_FROM : _HEAD_FROM + len(head)] == head:  # else it has unusual tags
             self._heads[head] = _Head(request, context.version)
 
     def append(self, queue: ResponseQueue, frame: memoryview) -> bool:
-        """Run stage one if the frame repeats a known request, otherwise return False."""
+        """Run stage one if the frame repeats a known head; otherwise return False."""
         name_at = self._name_at
-        # If every record must be walked, checking the header is not enough.
+        # The topic requires a check of every record, not only of the header.
         if len(frame) <= name_at or self._walks_all:
             return False
         start, correlation_id = _START.unpack_from(frame)
-        # Another API or version; the client id after it is part of the head.
+        # The API or version differs; the client id that follows is part of the head.
         if start != self._start:
             return False
         position = name_at + frame[name_at] + self._behind_name
         head = self._heads.get(frame[_HEAD_FROM:position].tobytes())
         if head is None:
             return False
-        # Batches for this topic are converted or their records checked before the append.
+        # Batches for this topic must be converted or validated before the append.
         if self._preparing and head.topic in self._preparing:
             return False
         try:
             if self._is_flexible:
-                # The size is a varint of the size plus one (KIP-482). Three empty sets of tags must
-                # follow the batch, or the request contains something that the first request did
+                # The size is a varint of the size plus one (KIP-482). Three empty tag sections
+                # must follow the batch; otherwise the request has fields that the first one did
                 # not.
                 index, size = _INDEX_AND_VARINT.unpack_from(frame, position)
                 position += 5
@@ -225,13 +224,13 @@ class RepeatedProduce:
             has_codec = frame[position + ATTRIBUTES_LOW_AT] & CODEC_MASK
         except (error, IndexError, CorruptData):
             return False
-        # The first compressed batch of a connection and topic is decompressed, see
+        # The first compressed batch per connection and topic must be decompressed: see
         # `produce.in_doubt`.
         if has_codec and head.topic not in self._context.client.verified_topics:
             return False
         try:
             self._append(queue, head, correlation_id, index, frame[position:end])
-        # The header is implausible and nothing was appended: the handler walks the records.
+        # The header is implausible and nothing was appended; the handler iterates the records.
         except Doubt:
             return False
         return True
@@ -242,7 +241,8 @@ class RepeatedProduce:
         context = self._context
         try:
             grants = context.node.authorizer.grants
-            # The same rules object has already allowed this topic: it need not be asked again.
+            # The same grants object has already allowed this topic, so do not ask the authorizer
+            # again.
             if grants is not None and head.grants is grants:
                 replica = admit_granted(context, head.acks, (head.topic, index), batch)
             else:

@@ -1,4 +1,4 @@
-"""Injects faults between a router and its handlers for tests that need failures."""
+"""Injects faults between a router and its handlers, for tests."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from barnabas.protocol.codec import Message
 
 
 class ConnectionCut(BarnabasError):
-    """Raised to close a connection on purpose, so its log line is not a warning."""
+    """Raised to close a connection on purpose, which is not logged as a warning."""
 
 
 class RequestFaults(Protocol):
-    """Decides what happens to each request; a router without faults calls its handlers directly."""
+    """Decides what happens to each request; without faults, a router calls its handlers
+    directly.
+    """
 
     def handle(
         self, context: Context, request: Message, handler: Callable[[Context, Any], Outcome]
     ) -> Outcome:
-        """Run stage one of a request; return the handler's outcome or something else.
+        """Run stage one of a request; return the handler's outcome, or a different one.
 
         ConnectionCut, raised here or by the awaited outcome, closes the connection.
         """

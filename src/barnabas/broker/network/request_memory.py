@@ -1,13 +1,13 @@
 """Limits the memory of requests being received, and of large requests until they are decoded.
 
-The limit is `queued.max.request.bytes`, or an eighth of the machine's memory if that is unset. A
-request that fits into a connection's buffer uses none of it. Requests between brokers have a
-separate share: clients that fill the memory must not stop replication.
+The limit is `queued.max.request.bytes`, or an eighth of the machine's memory if that is not set. A
+request that fits into a connection's buffer does not count. Requests between brokers have a
+separate share, so that clients cannot stop replication by filling the memory.
 
 A connection reserves memory only for the bytes that its client has sent, so announcing a large
-request costs nothing. A client that begins a request and stops would keep its memory: if others are
-waiting for memory and too few bytes arrived in `barnabas.request.stalled.ms`, its connection is
-closed.
+request costs nothing. A client that stops in the middle of a request would keep its memory. So if
+other requests are waiting for memory and too few bytes arrived in `barnabas.request.stalled.ms`,
+its connection is closed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEAST_PROGRESS_BYTES: Final = 256 * 1024
 
 _UNLIMITED: Final = -1
 _STALLED: Final = "barnabas.request.stalled.ms"
-_LOOKS: Final = 4  # per stall time
+_LOOKS: Final = 4  # checks per stall time
 _BROKERS_SHARE: Final = 4  # of the limit, added for brokers
 _BROKERS_KEYS: Final = frozenset(
     key for key, api in APIS.items() if api is FETCH or api.stem in BETWEEN_BROKERS
@@ -45,7 +45,7 @@ def limit_bytes(config: BrokerConfig, machine_bytes: int) -> int:
     """Return the limit for all requests in bytes; negative means no limit."""
     if config.is_set("queued.max.request.bytes"):
         given = config.int("queued.max.request.bytes")
-        return given if given > 0 else _UNLIMITED  # as Kafka treats it
+        return given if given > 0 else _UNLIMITED  # as in Kafka
     return max(machine_bytes // SHARE, LEAST_BYTES)
 
 
@@ -91,14 +91,14 @@ class RequestMemory:
         self._timer = None
         now_ms = self._clock.monotonic_ms()
         seen, self._seen = self._seen, {}
-        # While no request is waiting for memory, a slow client may take its time.
+        # A slow client does no harm while no request is waiting for memory.
         short = [pool for pool in self._pools if pool.is_short]
         for pool in short:
             for connection in pool.holders:
                 assert isinstance(connection, Connection)
                 got, since_ms = seen.get(connection, (-LEAST_PROGRESS_BYTES, now_ms))
                 held = connection.held_bytes
-                # This broker is not reading, so the peer cannot make progress.
+                # This broker has paused reading, so the client cannot make progress.
                 is_ours = connection.is_held_up or connection.reservation.is_kept
                 if is_ours or not got <= held < got + LEAST_PROGRESS_BYTES:
                     got, since_ms = held, now_ms

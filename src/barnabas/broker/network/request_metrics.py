@@ -1,4 +1,4 @@
-"""Counts requests per API, their errors, and the time that they spent in each phase (IN-3).
+"""Counts requests and errors per API, and the time that requests spend in each phase (IN-3).
 
     received --queue--> handler begins --local--> waits --remote--> answer --response queue--> sent
                                                                                           --send-->
@@ -6,14 +6,14 @@
     queue           behind earlier frames from the same wake-up of the loop
     local           in the handler, and until the logs are written
     remote          awaited: replicas, bytes to fetch, members of a group, a coordinator, a thread
-    response queue  behind the answers to earlier requests of the connection
+    response queue  behind the responses to earlier requests of the connection
     send            while the client did not read; noted with its next request, not in the total
 
 Nearly all requests wait for nothing. Such a request has a single time, which is both its local and
-its total time, and is counted once; a wait is counted only if there was one. Repeated Produce
-requests of one wake-up share a time because they share the write. For such requests, only every
-sixteenth wake-up of a connection is measured and represents the others: reading the clock twice and
-counting in a bucket cost five percent of a small request.
+its total time and is recorded once; waits are recorded only if there are any. Repeated Produce
+requests of one wake-up share a time because they share the write. For these, only every sixteenth
+wake-up of a connection is measured, because reading the clock twice and recording the time take
+five percent of a small request.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 _MBEAN = "kafka.network:type=RequestMetrics,name="
 _AT_ONCE_NS = 50_000
-"""A shorter wait counts as none."""
+"""Waits shorter than this are not counted."""
 
 _FETCH, CONSUMER, FOLLOWER = "Fetch", "FetchConsumer", "FetchFollower"
-"""Kafka counts a Fetch twice: as a Fetch, and as a consumer's or a follower's Fetch."""
+"""As in Kafka, a Fetch is counted twice: as Fetch, and as FetchConsumer or FetchFollower."""
 
 _TIMES = (
     ("TotalTimeMs", "total", "Total time of a request, in ms"),
@@ -61,7 +61,7 @@ CountErrors = Callable[[Any, Errors], None]
 
 
 class RequestTimes:
-    """The counts and times for one version of an API, or for one kind of its clients."""
+    """The counts and times for one version of an API, or for one kind of client."""
 
     __slots__ = (
         "errors",
@@ -130,12 +130,12 @@ class RequestMetrics:
         return found
 
     def of_fetch(self, request: Any, version: int) -> RequestTimes:
-        """Return the counts for a Fetch: a follower identifies itself by one of two fields."""
+        """Return the counts for a Fetch; one of two fields identifies a follower."""
         is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         return self.of(FOLLOWER if is_follower else CONSUMER, version)
 
     def count_errors(self, times: RequestTimes, answer: Message) -> None:
-        """Count each error code in an answer, of the request or of its entries."""
+        """Count each error code in a response, at the top level and in its entries."""
         kind = type(answer)
         count = self._counters.get(kind)
         if count is None:
@@ -203,7 +203,7 @@ def _summary(
     if phase in ("total", "local"):
         durations += [each.plain for each in kinds]
         counts = _sum_counts(durations, now_ns)
-    else:  # requests without a wait are not included
+    else:  # does not include requests without a wait
         counts = _sum_counts(durations, now_ns)
         everything = [each.total for each in kinds] + [each.plain for each in kinds]
         counts[0] += max(0, sum(_sum_counts(everything, now_ns)) - sum(counts))
@@ -225,7 +225,9 @@ def _sum_counts(durations: Iterable[Durations], now_ns: int) -> list[int]:
 
 
 def error_counter(kind: type[Message]) -> CountErrors | None:
-    """Return the counter of error codes in messages of that class, or None if they have none."""
+    """Return a function that counts error codes in messages of this class, or None if there are
+    none.
+    """
     has_own = any(each.name == "error_code" for each in kind.fields)
     inner: list[tuple[str, CountErrors]] = []
     for each in kind.fields:
@@ -248,7 +250,7 @@ def error_counter(kind: type[Message]) -> CountErrors | None:
 
 
 def _of_all(element: type[Message], count: CountErrors) -> CountErrors:
-    """Return a counter for arrays; elements with a code and nothing else are read directly."""
+    """Return a counter for arrays; elements that contain only a code are read directly."""
 
     def count_codes(messages: Any, errors: Errors) -> None:
         for code in [each.error_code for each in messages if each.error_code]:
@@ -267,4 +269,4 @@ def _count_own(message: Any, errors: Errors) -> None:
 
 
 def _count_nothing(message: Any, errors: Errors) -> None:
-    """Count nothing: the answer cannot report an error."""
+    """Count nothing: the response cannot report an error."""

@@ -1,10 +1,10 @@
-"""One connection's unanswered requests: each has a slot, and the slots are sent in order.
+"""The unanswered requests of one connection; responses are sent in request order.
 
-It controls the order of answers and how many may be outstanding. A slot is ready when its bytes are
-known; the first slot that is not ready holds back all later ones.
+Each request has a slot, which is ready once the response is encoded; the first slot that is not
+ready holds back all later ones. The queue also limits the number of outstanding requests.
 
 Invariant: either all unanswered requests use APIs that overlap (`protocol.api`), or there is a
-single unanswered request and the connection delivers no frame until it is answered.
+single unanswered request, and the connection delivers no frame until the response is sent.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from barnabas.shielded import shielded
 from barnabas.types import FileSlice, Part
 
 _MAX_UNANSWERED = 64  # requests per connection before reading pauses
-_MAX_KEPT_BYTES = 1024 * 1024  # of these requests, as received, and of their answers
+_MAX_KEPT_BYTES = 1024 * 1024  # of these requests as received, and of their responses
 LARGE_BYTES = 64 * 1024
-"""A larger request is decoded, and its answer encoded, in a thread."""
+"""Larger requests are decoded in a thread, and larger responses are encoded in a thread."""
 
 
 _RUNS_PER_LOOK = 16  # runs per reading of the clock
 
-_IN_RUN = -1  # each request of a run has its own correlation id
+_IN_RUN = -1  # correlation ids, one per request of a run
 
 
 class _Slot:
-    """The place of a response, or of a run's responses, in its connection's order."""
+    """The place of one response, or of the responses of a run, in the connection's order."""
 
     __slots__ = (
         "api",
@@ -81,10 +81,12 @@ class _Slot:
         begun: tuple[RequestTimes, int, int],
         staged: Staged | StagedRun | None = None,
     ) -> None:
-        """`begun` is the request's counters, its handler's start time and its time in the queue."""
+        """`begun` contains the request's metrics, the start time of its handler and its time in the
+        queue.
+        """
         self.times, self.begun_ns, self.queue_ns = begun
-        self.waits_ns = 0  # since when it has been waiting for its outcome
-        self.ready_ns = 0  # since when it has been waiting for earlier answers
+        self.waits_ns = 0  # when it started to wait for its outcome
+        self.ready_ns = 0  # when it started to wait for earlier responses
         self.requests = 1
         self.api = api
         self.correlation_id = correlation_id
@@ -105,11 +107,11 @@ class _Slot:
 
 
 class Encoded(NamedTuple):
-    """An answer as the bytes to send."""
+    """A response as the bytes to send."""
 
     parts: Sequence[Part]
     is_last: bool = False
-    """Whether the connection is closed after the answer."""
+    """True if the connection is closed after the response."""
 
 
 class ResponseQueue:
@@ -190,7 +192,7 @@ class ResponseQueue:
 
     @property
     def has_unanswered(self) -> bool:
-        """Return whether the client is waiting for an answer."""
+        """Return whether the client is waiting for a response."""
         return bool(self._slots)
 
     @property
@@ -199,7 +201,7 @@ class ResponseQueue:
         return [each.api.name for each in self._slots if each.waits_ns and not each.is_ready]
 
     def holds_back(self, frame: memoryview) -> bool:
-        """Hold back a request that overlaps no other until all earlier requests are answered.
+        """Hold back a request of a non-overlapping API until all earlier requests are answered.
 
         Returns False if no request is unanswered; otherwise the connection delivers the frame
         again.
@@ -213,7 +215,7 @@ class ResponseQueue:
         return True
 
     def begin(self, times: RequestTimes) -> None:
-        """Record that a request's handler begins; its time is counted in `times`."""
+        """Record that a request's handler starts; the time is recorded in `times`."""
         now_ns = self._begun_ns = spent_ns()
         if not self.wake_ns:
             self.wake_ns = now_ns
@@ -224,14 +226,16 @@ class ResponseQueue:
             send_queue.blocked_ns = 0
 
     def _begun(self, api: Api, version: int) -> tuple[RequestTimes, int, int]:
-        """Return the counters, when the handler began, and how long the request was queued."""
+        """Return the metrics, the start time of the handler, and the time in the queue."""
         times, self.times = self.times, None
         if times is None:  # answered without a handler
             return self._metrics.of(api.name, version), spent_ns(), 0
         return times, self._begun_ns, self._begun_ns - self.wake_ns
 
     def _count_run(self, slot: _Slot, requests: int) -> None:
-        """Count a run's requests, with its time or, if untimed, for the next measured run."""
+        """Record a run's requests with its time; if it was not measured, add them to the next
+        measured run.
+        """
         times = slot.times
         if slot.begun_ns:
             slot.requests = requests + times.untimed
@@ -240,7 +244,7 @@ class ResponseQueue:
             times.untimed += requests
 
     def _count(self, slot: _Slot, now_ns: int) -> None:
-        """Count the times of a request that is answered or has no answer."""
+        """Record the times of a request that is finished."""
         ready_ns = slot.ready_ns or now_ns
         acted_ns = slot.waits_ns or ready_ns
         local_ns, remote_ns = acted_ns - slot.begun_ns, ready_ns - acted_ns
@@ -266,11 +270,11 @@ class ResponseQueue:
             self._kept_bytes += kept_bytes
             self._slots.append(slot)
             self._staged.append(slot)
-            # It holds back all later requests, so none can be grouped with it.
+            # The request holds back all later ones, so none can be grouped with it.
             if not api.overlaps:
                 self._write_and_answer()
             return
-        # No earlier request is unanswered: the answer is sent without a slot.
+        # All earlier requests are answered, so send the response without a slot.
         if isinstance(outcome, Message) and not self._slots:
             self._connection.write(encode_response(api, version, correlation_id, outcome))
             times, begun_ns, queue_ns = self._begun(api, version)
@@ -285,8 +289,8 @@ class ResponseQueue:
             self._fill(slot, outcome)
         elif isinstance(outcome, Hold):
             self._connection.pause_reading()
-            # The handler still has views of the request and will read from them later: its memory
-            # stays reserved until then.
+            # The handler still has views of the request and will read from them later, so keep
+            # the memory reserved.
             reservation = self._connection.reservation
             reservation.is_kept = reservation.size_bytes > 0
             self._wait(slot, outcome.until, held=True)
@@ -341,12 +345,12 @@ class ResponseQueue:
         self.answer_staged()
 
     def answer_staged(self) -> None:
-        """Build the answers that were waiting for the logs to be written."""
+        """Build the responses that were waiting for the logs to be written."""
         if not self._staged:
             return
         staged, self._staged, self.run = self._staged, [], None
         for slot in staged:
-            own, slot.staged = slot.staged, None  # it may keep the request's memory
+            own, slot.staged = slot.staged, None  # it may reference the request
             try:
                 if isinstance(own, Staged):
                     self._settle(slot, own.answer())
@@ -372,19 +376,19 @@ class ResponseQueue:
 
     def _separate(self, slot: _Slot, answers: list[Separate]) -> None:
         """Give each request of a run its own slot."""
-        # Insert them in place of the run, so that the order of answers is kept.
+        # Insert the slots in place of the run to keep the order of responses.
         at = self._slots.index(slot)
         del self._slots[at]
         for correlation_id, answer in reversed(answers):
-            # Each waits separately, so each has its own time, whether the run's was measured or
-            # not.
+            # Each request now waits separately, so measure each, even if the run was not
+            # measured.
             begun = slot.times, slot.begun_ns or spent_ns(), slot.queue_ns
             own = _Slot(slot.api, correlation_id, slot.version, begun)
             self._slots.insert(at, own)
             self._settle(own, answer)
 
     def _fill(self, slot: _Slot, answer: Message) -> None:
-        """Store the answer in its slot; it is kept until all earlier answers have been sent."""
+        """Store the response in its slot until all earlier responses have been sent."""
         slot.fill(answer)
         self._metrics.count_errors(slot.times, answer)
         if slot is not self._slots[0]:
@@ -394,14 +398,14 @@ class ResponseQueue:
             self._kept_bytes += size
 
     def _drop(self, slot: _Slot) -> None:
-        """Remove the slot of a request that has no answer."""
+        """Remove the slot of a request that has no response."""
         self._slots.remove(slot)
         self._kept_bytes -= slot.kept_bytes
         self._count(slot, spent_ns())
 
     def _check_limit(self) -> None:
-        # Requests waiting for the write at the end of this wake-up do not count: they will be
-        # grouped, and the receive buffer bounds them.
+        # Do not count requests that wait for the write at the end of this wake-up: the receive
+        # buffer limits them.
         is_over = len(self._slots) - len(self._staged) >= _MAX_UNANSWERED
         if (is_over or self._kept_bytes >= _MAX_KEPT_BYTES) and not self._is_full:
             self._is_full = True
@@ -425,8 +429,8 @@ class ResponseQueue:
                 outcome = outcome.answer()
             answer = await outcome if isinstance(outcome, Coroutine) else outcome
             if self._is_over:
-                # It arrived despite the cancellation: `asyncio.wait_for` swallows a cancellation
-                # that coincides with an outcome, in Python 3.11.
+                # In Python 3.11, `asyncio.wait_for` swallows a cancellation that coincides with
+                # a result.
                 if answer is not None:
                     slot.fill(answer)
                     _release(slot.parts)
@@ -448,13 +452,13 @@ class ResponseQueue:
             self._connection.release_frames()
 
     def _end_hold(self) -> None:
-        """Release the request's bytes, which are no longer needed; the next request may be read."""
+        """Release the request's bytes; the next request can be read."""
         if self._connection.reservation.is_kept:
             self._connection.reservation.free()
         self._connection.resume_reading()
 
     def _give_up(self, slot: _Slot, error: Exception) -> None:
-        """Close the connection: without the failed request's answer no later one may be sent."""
+        """Close the connection: later responses must not be sent without the failed one."""
         address, what = self._connection.peer_address, f"{slot.api.name} failed"
         if isinstance(error, BarnabasError):
             level = logging.INFO if isinstance(error, ConnectionCut) else logging.WARNING
@@ -472,25 +476,25 @@ class ResponseQueue:
             slot = slots.popleft()
             self._kept_bytes -= slot.kept_bytes
             self._connection.write(slot.parts)
-            if slot.begun_ns:  # otherwise it is part of an untimed run and already counted
+            if slot.begun_ns:  # otherwise it is in an unmeasured run and already counted
                 now_ns = now_ns or spent_ns()
                 self._count(slot, now_ns)
         has_room = len(slots) < _MAX_UNANSWERED and self._kept_bytes < _MAX_KEPT_BYTES
         if self._is_full and has_room and not self._connection.is_closing:
             self._is_full = False
             self._connection.resume_reading()
-        # The request that was handed back is now alone and is delivered again.
+        # The request that was held back can be delivered again now.
         if self._has_handed_back and not slots and not self._connection.is_closing:
             self._has_handed_back = False
             self._connection.release_frames()
 
     def mute(self, time_ms: int) -> None:
-        """Read no request for that time; answers are still sent."""
+        """Stop reading requests for this time; responses are still sent."""
         loop = asyncio.get_running_loop()
         until = loop.time() + time_ms / 1000
         if self._muted is None:
             self._connection.pause_reading()
-        # The longest of several throttles counts (KIP-219).
+        # Apply the longest of several throttle times (KIP-219).
         elif until <= self._muted.when():
             return
         else:
@@ -503,15 +507,14 @@ class ResponseQueue:
             self._connection.resume_reading()
 
     def cancel(self) -> None:
-        """Cancel all answers: the connection is closed."""
+        """Cancel all responses: the connection is closed."""
         if self._muted is not None:
             self._muted.cancel()
             self._muted = None
         for slot in self._slots:
             if slot.task is not None and not slot.is_ready:
                 slot.task.cancel()
-                # A task that has not started never will, so the coroutine that it was to await is
-                # closed here.
+                # A cancelled task that has not started never will, so close its coroutine here.
                 slot.task.add_done_callback(partial(_close, slot.later))
             _release(slot.parts)
         self._is_over = True
@@ -520,7 +523,7 @@ class ResponseQueue:
 
 
 async def _encode(slot: _Slot, response: Message) -> Sequence[Part]:
-    """Encode a long answer in a thread: it may take a second of computation.
+    """Encode a long response in a thread, because it may take a second.
 
     The thread yields to the event loop every few milliseconds.
     """
@@ -540,7 +543,7 @@ def _release_encoded(encoding: asyncio.Future[list[Part]]) -> None:
 
 
 def _release(parts: Sequence[Part]) -> None:
-    """Release the slices of an answer that will not be sent."""
+    """Release the slices of a response that will not be sent."""
     for part in parts:
         if isinstance(part, FileSlice):
             part.release()

@@ -1,4 +1,4 @@
-"""From a frame to its handler and back: ordered responses, two stages, limits.
+"""Routes frames to their handlers and sends the responses in order.
 
     frame --> header --> the API table --> decode --> handler, stage one (plain call)
                                             |- a message         answered now
@@ -7,13 +7,13 @@
                                             `- Hold(coroutine)   ... and nothing is read till then
 
 Appends from the Produce requests of one wake-up are written at its end, with one system call per
-partition, and then the requests are answered: Produce is one of the APIs that overlap
-(`protocol.api`). A request to any other API is begun when all earlier requests are answered, and
+partition, and then the requests are answered; Produce is one of the APIs that overlap
+(`protocol.api`). A request to any other API starts once all earlier requests are answered, and
 holds back all later ones.
 
 Invariant: a connection's responses are sent in the order of its requests, and are the same as if
-each request had waited for the answer to the previous one. A request that does not parse, or that
-no API serves, closes only its own connection.
+each request had waited for the previous response. A request that cannot be parsed, or whose API is
+not supported, closes only its own connection.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Route(NamedTuple):
 
 
 class Router:
-    """All connections of one listener, and the handling of their frames."""
+    """Handles the frames of all connections of one listener."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Router:
         metrics: RequestMetrics,
         sasl: SaslListener | None = None,
     ) -> None:
-        """`sasl` is the clients' authentication on this listener; None if none is required."""
+        """`sasl` authenticates clients on this listener; None if no authentication is required."""
         self._node = node
         self._listener = listener
         self._memory = memory
@@ -114,13 +114,13 @@ class Router:
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
         self._max_entries = node.config.int("barnabas.request.max.entries")
         self._faults: RequestFaults | None = None
-        # A client that gets a quota now had none when its requests began to be repeated.
+        # Requests of a client that gets a quota now must no longer take the fast path.
         node.quotas.add_listener(self._repeated.clear)
 
     def inject(self, faults: RequestFaults | None) -> None:
-        """Ask `faults` about every request from now on, on open connections too; None ends that.
+        """Ask `faults` about every request from now on, also on open connections; None stops this.
 
-        While there are faults, every Produce request is decoded to a message.
+        With faults, every Produce request is decoded.
         """
         self._faults = faults
         self._repeated.clear()
@@ -153,14 +153,14 @@ class Router:
         self._unauthenticated.remove(connection)
 
     def _admit(self, connection: Connection) -> None:
-        """Lift the limits on a connection whose client has authenticated."""
+        """Lift the limits for unauthenticated connections."""
         self._unauthenticated.remove(connection)
         connection.admit(self._max_frame_bytes, self._memory.pool)
         self._memory.serve(connection)
 
     @property
     def waiting(self) -> Counter[str]:
-        """Return the number of requests that await their outcome, by API."""
+        """Return the number of waiting requests, by API."""
         counts: Counter[str] = Counter()
         for queue in self._queues.values():
             if queue is not None and queue.has_unanswered:
@@ -168,7 +168,7 @@ class Router:
         return counts
 
     def close(self) -> None:
-        """Close every connection and cancel requests under way."""
+        """Close every connection and cancel requests in progress."""
         self._unauthenticated.close()
         for connection, queue in list(self._queues.items()):
             if queue is not None:
@@ -176,9 +176,9 @@ class Router:
             connection.abort()
 
     def abort(self, is_meant: Callable[[str | None], bool]) -> None:
-        """Close connections by the client id of their last request and cancel their requests.
+        """Close the connections whose last request had this client id, and cancel their requests.
 
-        Connections without a request stay open.
+        Connections that have not sent a request stay open.
         """
         for connection, queue in list(self._queues.items()):
             if queue is not None and is_meant(queue.client_id):
@@ -186,7 +186,7 @@ class Router:
                 connection.abort()
 
     def end_sessions(self, principal: Principal, mechanism: str) -> None:
-        """Close the connections of a user that can no longer authenticate by this mechanism.
+        """Close the connections of a user who can no longer authenticate by this mechanism.
 
         Connections authenticated with a delegation token stay open.
         """
@@ -211,8 +211,8 @@ class Router:
     def close_idle(self, now_ms: int, idle_ms: int) -> None:
         """Close the connections on which nothing was sent or received for `idle_ms`.
 
-        Called a few times per `idle_ms`. A connection waiting for our answer is not idle, unless
-        its client has closed its side; a connection that does not read its answer is idle.
+        Called a few times per `idle_ms`. A connection waiting for our response is not idle, unless
+        its client has closed its side; a connection that does not read its response is idle.
         """
         for connection, queue in list(self._queues.items()):
             if connection.was_active:
@@ -250,7 +250,7 @@ class Router:
         if queue is None:
             queue = self._queues[connection] = self._open(connection)
         try:
-            # Empty on a listener without SASL, so requests there cost nothing extra.
+            # This is empty on a listener without SASL, so requests pay nothing for it.
             if self._gates and self._is_for_gate(queue, frame):
                 return
             repeated = self._repeated.get(queue)
@@ -263,7 +263,7 @@ class Router:
             self._connections.complaints.report(connection.peer_address, "connection closed", error)
             connection.close()
         except Exception as error:
-            # A bug of ours: it costs one connection, and the log has its traceback.
+            # A bug in Barnabas: close only this connection, and log the traceback.
             self._connections.complaints.report(
                 connection.peer_address, "request failed", error, level=logging.ERROR, bug=error
             )
@@ -297,7 +297,7 @@ class Router:
         return queue
 
     def _is_for_gate(self, queue: ResponseQueue, frame: memoryview) -> bool:
-        """Take a frame of an authentication; return False for any other.
+        """Handle a frame that belongs to an authentication; return False for any other.
 
         Raises the error that closes the connection.
         """
@@ -306,7 +306,7 @@ class Router:
             return False
         if gate.is_needed:
             return gate.take(frame)
-        del self._gates[queue]  # authenticated permanently: this session never expires
+        del self._gates[queue]  # authenticated, and the session never expires
         return False
 
     def _dispatch(self, queue: ResponseQueue, frame: memoryview) -> None:
@@ -316,8 +316,8 @@ class Router:
         if route is None:
             from barnabas.broker.handlers import api_versions  # once for each API and version
 
-            # A client newer than this broker asks in a version unknown here and is answered in
-            # version 0, so that it can choose another version (KIP-511).
+            # A newer client may send an unknown version of ApiVersions; it gets a version 0
+            # response, so that it can choose another version (KIP-511).
             fallback = api_versions.fallback(header)
             if fallback is not None:
                 if queue.has_unanswered and queue.holds_back(frame):
@@ -343,17 +343,17 @@ class Router:
             request, _ = route.decode(body)
             outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome)
-            # Neither may be bypassed: they see each request as a message.
+            # Quotas and faults apply to decoded requests, so do not take the fast path.
             if self._faults is None and counted is None:
                 self._learn(queue, context, frame, request, route.times)
         else:
-            # A quota counts each request separately, faults apply to each request, and long bodies
-            # would make long keys.
+            # Do not cache with a quota or faults, which apply to each request, or for long
+            # bodies, which would make long keys.
             if api.is_cached and counted is None and self._faults is None and size <= LARGE_BYTES:
                 build = partial(self._build, route, context)
                 queue.answer_encoded(api, version, self._answers.answer(context, header, build))
                 return
-            # Copy it: a waiting request would keep the connection's whole receive buffer alive.
+            # Copy the frame, or a waiting request would keep the whole receive buffer alive.
             body = memoryview(bytes(body))
             if size > LARGE_BYTES:
                 outcome = Hold(self._begin_large(queue, route, context, body, counted))
@@ -371,7 +371,7 @@ class Router:
             counted.end()
 
     def _too_many(self, queue: ResponseQueue, context: Context, error: TooManyEntries) -> Message:
-        """Return the answer to a request with too many entries, or raise the error."""
+        """Return the response to a request with too many entries, or raise the error."""
         reason = TooManyEntries(f"{error}; split it into several requests")
         response, version = context.api.response, context.version
         fields = {made.name for made in response.fields if version in made.versions}
@@ -388,7 +388,7 @@ class Router:
     def _counted(
         self, queue: ResponseQueue, context: Context, size_bytes: int
     ) -> CountedRequest | None:
-        """Return the count for a request whose client has a quota; otherwise None."""
+        """Return the usage counter for a request whose client has a quota; otherwise None."""
         limits = self._node.quotas.of(context.client.principal.name, context.client_id)
         if limits is None:
             return None
@@ -404,7 +404,7 @@ class Router:
         )
 
     def _build(self, route: Route, context: Context, body: memoryview) -> Message | Later:
-        """Run stage one of a request whose answer may be cached."""
+        """Run stage one of a request whose response can be cached."""
         request, _ = route.decode(body)
         outcome = self._begin_under_faults(route, context, request)
         assert isinstance(outcome, Message | Coroutine)
@@ -416,7 +416,7 @@ class Router:
         return route.handle(context, request)
 
     def _begin_under_faults(self, route: Route, context: Context, request: Message) -> Outcome:
-        if self._faults is None:  # until now, while the request was decoded
+        if self._faults is None:  # reserved until the request was decoded
             return self._begin(route, context, request)
         return self._faults.handle(context, request, partial(self._begin, route))
 
@@ -428,10 +428,10 @@ class Router:
         body: memoryview,
         counted: CountedRequest | None,
     ) -> Message | Staged | Later | None:
-        """Run stage one of a long request, whose decoding may take a second of computation.
+        """Run stage one of a long request, which may take a second to decode.
 
-        A thread decodes it, yielding to the event loop every few milliseconds; requests wait while
-        earlier ones use too much memory.
+        A thread decodes the request, yielding to the event loop every few milliseconds. Requests
+        wait while earlier ones use too much memory.
         """
         size = len(body)
         is_of_broker = route.api.stem in BETWEEN_BROKERS  # does not wait behind clients
@@ -459,9 +459,9 @@ class Router:
         request: Any,
         times: RequestTimes,
     ) -> None:
-        """Let the connection's next request repeat this request."""
+        """Store the head of this request, so that the next request can take the fast path."""
         from barnabas.broker.network.repeated_produce import (
-            RepeatedProduce,  # loaded with the first of them
+            RepeatedProduce,  # loaded on first use
         )
 
         repeated = self._repeated.get(queue)
@@ -477,17 +477,17 @@ class Router:
         version = header.api_version
         if not api.min_version <= version <= api.max_version:
             raise UnsupportedVersion(f"{api.name} version {version} is not supported")
-        # These versions are advertised, but the connection is closed for them (ST-5).
+        # These versions are advertised, but requests in them close the connection (ST-5).
         if version < api.oldest_served:
             oldest = api.oldest_served
             raise UnsupportedVersion(
                 f"{api.name} version {version} is not supported; the oldest supported version is "
                 f"{oldest}"
             )
-        # Imported at its first request: startup does not pay for handlers that no client needs.
+        # Import the handler at its first request, so that startup does not load unused handlers.
         handler: Handler = import_module(f"barnabas.broker.handlers.{api.stem}").handle
         most_entries = api.max_entries
-        if api.stem not in BETWEEN_BROKERS:  # a controller describes all partitions
+        if api.stem not in BETWEEN_BROKERS:  # a controller's requests contain all partitions
             most_entries = min(most_entries, self._max_entries)
         decode = partial(decoder(api.request, version), most_entries=most_entries)
         route = Route(api, decode, handler, self._metrics.of(api.name, version))
@@ -508,7 +508,7 @@ _PURGATORIES = {
 def waiting_families(routers: Sequence[Router]) -> Iterator[Family]:
     """Yield the number of waiting requests.
 
-    There is no purgatory here: they are counted on their connections.
+    Barnabas has no purgatory, so waiting requests are counted on their connections.
     """
     waiting: Counter[str] = Counter()
     for router in routers:

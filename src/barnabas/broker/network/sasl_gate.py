@@ -1,13 +1,13 @@
 """SaslGate handles a connection's frames until its client has authenticated.
 
-It does so again for each re-authentication (KIP-368).
+It also handles each re-authentication (KIP-368).
 
     frame --> ApiVersions                     to its handler
-          |-> SaslHandshake, SaslAuthenticate to the session; a refusal waits a moment, then closes
+          |-> SaslHandshake, SaslAuthenticate to the session; a failure closes after a delay
           `-> anything else                   closes the connection
 
-A client whose session never ends passes once and is not checked again. The delay after a refusal
-affects this connection only: others are served meanwhile.
+A client whose session never expires is not checked again. The delay after a failed authentication
+affects only this connection.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _LENGTH: Final = struct.Struct(">i")
 _KEY: Final = struct.Struct(">h")
-_MOST_BYTES: Final = 4 * 1024 * 1024  # when a client re-authenticates; a token may be long
+_MOST_BYTES: Final = 4 * 1024 * 1024  # on re-authentication; a token may be long
 
 Encode = Callable[[Reply], list[Part]]
 
@@ -52,7 +52,7 @@ class GateSettings(NamedTuple):
 
 
 class SaslGate:
-    """The gate of one connection; `take` is called with each of its frames."""
+    """The gate of one connection; `take` is called with each frame."""
 
     __slots__ = ("_client", "_connection", "_queue", "_session", "_settings")
 
@@ -77,7 +77,7 @@ class SaslGate:
         return session.stage is not Stage.OPEN or session.expires_at_ms is not None
 
     def take(self, frame: memoryview) -> bool:
-        """Take a frame of the authentication; return False if its handler should get it.
+        """Handle a frame of the authentication; return False if the frame should go to its handler.
 
         Raises IllegalSaslState or CorruptData, which close the connection.
         """
@@ -92,7 +92,7 @@ class SaslGate:
                     )
                 return False
         # After a SaslHandshake of version 0, the mechanism's messages arrive without a request
-        # around them; SaslAuthenticate came with KIP-152.
+        # header; SaslAuthenticate was added by KIP-152.
         elif session.takes_raw_messages:
             self._answer(SASL_AUTHENTICATE, 0, session.authenticate(bytes(frame)), _raw)
             return True
@@ -102,7 +102,7 @@ class SaslGate:
         elif header.api_key == SASL_AUTHENTICATE.key:
             self._authenticate(header)
         elif header.api_key == API_VERSIONS.key:
-            if header.api_version <= API_VERSIONS.max_version:  # otherwise it is asked for again
+            if header.api_version <= API_VERSIONS.max_version:  # otherwise the caller asks again
                 session.on_api_versions()
             return False
         else:
@@ -142,12 +142,12 @@ class SaslGate:
         self._settings.complaints.report(
             address, "failed authentication", reply.refusal, level=logging.INFO
         )
-        # Kafka's connection.failed.authentication.delay.ms: it slows down password guessing.
+        # As in Kafka, connection.failed.authentication.delay.ms slows down password guessing.
         await asyncio.sleep(self._settings.failure_delay_ms / 1000)
         return Encoded(encode(reply), is_last=True)
 
     def _enter(self) -> None:
-        """Record who the client is once that is known."""
+        """Record the client's principal once it is known."""
         identity = self._session.identity
         if self._session.stage is Stage.OPEN and identity is not None:
             self._client.principal = identity.principal
@@ -177,6 +177,6 @@ def _encoder(api: Api, header: RequestHeader) -> Encode:
 
 
 def _raw(reply: Reply) -> list[Part]:
-    """Encode a message without a header; a refused client gets no message."""
+    """Encode a message without a header; after a failed authentication, there is none."""
     assert isinstance(reply.answer, bytes)
     return [] if reply.refusal else [_LENGTH.pack(len(reply.answer)) + reply.answer]

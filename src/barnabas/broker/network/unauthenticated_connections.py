@@ -1,9 +1,9 @@
 """Limits the time and memory of connections whose clients have not yet authenticated.
 
-From the moment a connection is accepted, its client has `barnabas.connection.login.deadline.ms`,
-including any TLS handshake. Until then it has a small buffer; larger messages use memory that all
-these connections share, or wait for it. If there are too many such connections, the oldest is
-closed: a client that knows its password is done in a moment.
+A client must authenticate within `barnabas.connection.login.deadline.ms` after its connection is
+accepted, including any TLS handshake. Until then, the connection has a small buffer; larger
+messages use memory shared by all these connections, or wait for it. If there are too many such
+connections, the oldest is closed, because legitimate clients authenticate quickly.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ tokens."""
 
 MOST: Final = 2_000
 MEMORY_BYTES: Final = 32 * 1024 * 1024
-"""Limits the memory for longer messages of all connections; their buffers take at most as much
-again."""
+"""Limits the memory for longer messages of all connections; their buffers use at most the same
+amount.
+"""
 
 
 class UnauthenticatedConnections:
-    """The connections of one listener whose clients are not yet known."""
+    """The connections of one listener whose clients have not authenticated yet."""
 
     __slots__ = ("_clock", "_complaints", "_deadline_ms", "_timer", "_waiting", "memory")
 
@@ -49,8 +50,8 @@ class UnauthenticatedConnections:
 
     def add(self, connection: Connection) -> None:
         """Watch a connection that was accepted."""
-        # The oldest is closed: a flood of connections must not keep out a client that knows its
-        # password.
+        # Close the oldest connection, so that a flood of connections cannot keep out legitimate
+        # clients.
         if len(self._waiting) >= MOST:
             self._close(
                 next(iter(self._waiting)),
@@ -60,7 +61,7 @@ class UnauthenticatedConnections:
         self._set_timer()
 
     def remove(self, connection: Connection) -> None:
-        """Forget a connection whose client is known or which is closed."""
+        """Forget a connection that has been authenticated or closed."""
         self._waiting.pop(connection, None)
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
-"""The ISR changes that leaders on this broker propose, until they are answered (KIP-497).
+"""Queues the ISR changes that leaders on this broker propose, until they are answered (KIP-497).
 
     leader --> submit --> queue --> replication.alter_partition --> controller
        ^______________ future ________________________|
 
-It stands between the replicas, which know nothing of a controller, and the sender.
+The queue decouples the replicas from the sender of the requests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MBEAN = "kafka.server:type=ReplicaManager,name="
 
 
 class PendingProposal(NamedTuple):
-    """A proposal, the leader's view of its partition, and the future that receives the answer."""
+    """A proposal, the leader's view of its partition, and the future that receives the response."""
 
     partition: Partition
     proposal: IsrProposal
@@ -32,7 +32,7 @@ class PendingProposal(NamedTuple):
 
     @property
     def is_led(self) -> bool:
-        """Return whether this broker still leads the partition, even in another epoch."""
+        """Return whether this broker still leads the partition, in any leader epoch."""
         return self.partition.is_leader and not self.answer.cancelled()
 
     @property
@@ -65,8 +65,8 @@ class AlterPartitionQueue:
     def submit(self, partition: Partition, proposal: IsrProposal) -> asyncio.Future[IsrAnswer]:
         """Propose an ISR to the controller. The caller cancels the future to withdraw it."""
         answer: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
-        # It replaces any older proposal for the partition: the machine has one proposal at a time,
-        # so nothing is waiting for the older answer.
+        # This replaces any older proposal for the partition. The machine has one proposal at a
+        # time, so nothing waits for the older response.
         self._pending[proposal.topic_partition] = PendingProposal(partition, proposal, answer)
         self._arrived.set()
         return answer
@@ -85,8 +85,8 @@ class AlterPartitionQueue:
         """Take all current proposals; the queue is empty afterwards."""
         self._arrived.clear()
         pending, self._pending = self._pending, {}
-        # The other proposals were overtaken by the controller, or this broker no longer leads. The
-        # controller would refuse them (INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH).
+        # The other proposals are out of date, or this broker is no longer the leader; the
+        # controller would reject them (INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH).
         return [each for each in pending.values() if each.is_current]
 
     def clear(self) -> None:

@@ -1,9 +1,9 @@
-"""Prepares batches for which a check of the header is not enough.
+"""Prepares batches whose records must be checked, converted or recompressed.
 
 Most batches are ready at once. A longer preparation uses `Hold`: decompression and compression run
-in a thread, and the walk over the records is sliced so that the loop can serve other connections in
-between. Batches that decompress to a large size are processed one at a time, so that a thousand
-decompression bombs need no more memory than a single bomb.
+in a thread, and iteration over the records is sliced, so that the event loop can serve other
+connections in between. Batches that decompress to a large size are processed one at a time, so that
+a thousand decompression bombs need no more memory than a single bomb.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Step = Callable[[], bytes] | None
 
 Preparation = Callable[[], Coroutine[Any, Any, memoryview]]
-"""Begins a longer preparation; awaiting it returns the prepared batch."""
+"""Starts a longer preparation; awaiting the result returns the prepared batch."""
 
 
 class BatchConverter:
@@ -37,7 +37,7 @@ class BatchConverter:
     def prepare(
         self, records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False
     ) -> memoryview | Preparation:
-        """Return the batch to append, or a function that begins its conversion.
+        """Return the batch to append, or a function that starts its conversion.
 
         Raises the error for the producer; so does the conversion. `records` must stay valid until
         the conversion ends, and is modified. The conversion may be dropped without being started,
@@ -51,7 +51,7 @@ class BatchConverter:
         except StopIteration as end:
             ready: memoryview = end.value
             return ready
-        # The first step tells whether the batch must be decompressed or only walked.
+        # The first step determines whether the batch must be decompressed or only iterated.
         return partial(_finish if step is None else self._finish_large, steps, step)
 
     async def _finish_large(self, steps: Steps, step: Step) -> memoryview:
@@ -63,7 +63,7 @@ async def _finish(steps: Steps, step: Step) -> memoryview:
     try:
         while True:
             if step is None:
-                # A slice of the walk has ended; a batch may hold a hundred thousand records.
+                # A slice has ended; a batch can contain a hundred thousand records.
                 await asyncio.sleep(0)
                 step = next(steps)
                 continue
@@ -71,7 +71,7 @@ async def _finish(steps: Steps, step: Step) -> memoryview:
             try:
                 result = await asyncio.to_thread(step)
             except CorruptData as error:
-                # Drop its frames: they reference what a bomb was decompressed to.
+                # Drop the traceback, which references the decompressed data.
                 failure = error.with_traceback(None)
             try:
                 step = steps.send(result) if failure is None else steps.throw(failure)

@@ -1,7 +1,7 @@
-"""The child process that compacts, as its broker sees it: it receives a job and sends events.
+"""Runs the child process that compacts logs: it receives a job and sends events.
 
-It is started for the first job and ends when there are no jobs. If it is killed, only files with
-the suffix `.cleaned` remain. The event loop never blocks on it.
+The process starts with the first job and ends when there are no jobs. If it is killed, it leaves
+only files with the suffix `.cleaned`. The event loop never blocks on it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class CleanerProcess:
         return None if self._process is None else self._process.pid
 
     async def send(self, lines: Iterable[bytes]) -> None:
-        """Send a job, generating its lines meanwhile. Raises OSError, also if the process died."""
+        """Send a job, whose lines are generated on the fly. Raises OSError, also if the process has
+        died.
+        """
         if self._process is None:
             self._process = self._start()
         assert self._process.stdin is not None
@@ -71,7 +73,9 @@ class CleanerProcess:
             self._received.put_nowait(None)
 
     async def event(self, timeout_s: float) -> Event | None:
-        """Return the next event, or None at the timeout. If the process ends, the pass failed."""
+        """Return the next event, or None after the timeout. If the process has ended, the pass has
+        failed.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 line = await self._received.get()
@@ -85,7 +89,8 @@ class CleanerProcess:
     async def end(self) -> None:
         """Kill the process; it touches no log after this returns."""
         if self._process is not None:
-            # It may be killed at any point: its files have the suffix `.cleaned` and are discarded.
+            # The process can be killed at any point: its files have the suffix `.cleaned` and
+            # are discarded.
             self._process.send_signal(signal.SIGKILL)
             await self._reap()
 

@@ -1,6 +1,6 @@
-"""Makes the log cleaner look for work at regular intervals until the broker ends.
+"""Runs the log cleaner at regular intervals until the broker stops.
 
-The cleaner itself (`log_cleaner`) is loaded for the first look, so that it does not delay startup.
+The cleaner itself (`log_cleaner`) is loaded for its first run, so that it does not delay startup.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_SHORTEST_BACKOFF_MS = 100  # whatever interval is configured
+_SHORTEST_BACKOFF_MS = 100  # regardless of the configured interval
 
 
 class CleanerSchedule:
-    """Runs from `start` to `stop`, unless `log.cleaner.enable` is false."""
+    """Runs the cleaner between `start` and `stop`, unless `log.cleaner.enable` is false."""
 
     def __init__(self, parts: CleanerParts) -> None:
         self._parts = parts
@@ -52,8 +52,8 @@ class CleanerSchedule:
                     while await cleaner.clean_once():
                         pass
                 except Exception:
-                    # A bug of ours, or an unreadable line from the child process. Without another
-                    # attempt, compacted logs would grow until the broker restarts.
+                    # This is a bug in Barnabas, or an unreadable line from the child process.
+                    # Try again later, or compacted logs would grow until the broker restarts.
                     _log.exception("selecting a log to compact failed")
                 await cleaner.end()
                 await self._back_off()

@@ -1,11 +1,11 @@
-"""Carries out the controller's requests in the order in which they were sent.
+"""Applies the controller's requests in the order in which they were sent.
 
-LeaderAndIsr, UpdateMetadata and StopReplica arrive as values: passed on by the controller in this
-process, or decoded from the requests of a controller on another broker. Each request carries the
-controller's epoch. A request with an epoch lower than the highest seen here comes from a deposed
-controller and is refused (ZK-3, ZK-5). A StopReplica with a leader epoch older than that of the
-hosted replica is refused too: it may have been sent long ago, on a connection that the controller
-has given up, and the replica may have returned since (KIP-570).
+LeaderAndIsr, UpdateMetadata and StopReplica arrive as values: from the controller in this process,
+or decoded from the requests of a controller on another broker. Each request contains the controller
+epoch. If it is lower than the highest epoch seen here, the request is from a deposed controller and
+is rejected (ZK-3, ZK-5). A StopReplica with an older leader epoch than the hosted replica's is
+rejected too: it may have been delayed on an old connection, and the replica may have been
+reassigned here since (KIP-570).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ControlPlane:
         """The highest controller epoch of any request."""
 
     async def handle(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
-        """Carry out a request while other tasks run in between; return an error code per partition.
+        """Apply a request, letting other tasks run in between; return an error code per partition.
 
         Whatever must survive a crash is on disk when this returns. Raises StaleControllerEpoch for
         a deposed controller, and OSError from the log directories.
@@ -75,12 +75,12 @@ class ControlPlane:
             return await in_turns(self._steps(request), self._replicas.threads.background)
 
     def carry_out(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
-        """Carry out a request like `handle`, but without a pause."""
+        """Apply a request like `handle`, but without yielding to other tasks."""
         return at_once(self._steps(request))
 
     def _steps(self, request: ControlRequest) -> Steps[Mapping[TopicPartition, int]]:
-        # A deposed controller may not know that it was deposed: its requests are answered but not
-        # carried out (ZK-3).
+        # A deposed controller may not know that it was deposed; its requests are answered but
+        # not applied (ZK-3).
         if request.controller_epoch < self.controller_epoch:
             raise StaleControllerEpoch(
                 f"{type(request).__name__} of controller {request.controller_id} in epoch "
@@ -108,7 +108,7 @@ class ControlPlane:
                 listener.topics_deleted(request.removed_topics)
 
     def _stop_replica(self, request: StopReplica) -> Steps[Mapping[TopicPartition, int]]:
-        # Do not host deferred replicas that are to be stopped, once descriptors are available.
+        # Do not host deferred replicas that are being stopped.
         self._role_changes.deferred.forget(request.partitions)
         outdated = [name for name in request.partitions if self._is_outdated(request, name)]
         if not outdated:
@@ -120,9 +120,9 @@ class ControlPlane:
         return {**codes, **dict.fromkeys(outdated, FencedLeaderEpoch.code)}
 
     def _is_outdated(self, request: StopReplica, name: TopicPartition) -> bool:
-        """Return whether the replica here is in a newer leader epoch than the request."""
+        """Return whether the hosted replica has a newer leader epoch than the request."""
         leader_epoch = request.leader_epoch(name)
-        # Requests before version 3, and Kafka's requests for a deletion (-2), carry no epoch
+        # Requests before version 3, and Kafka's deletion requests (-2), have no leader epoch
         # (KIP-570).
         if leader_epoch < 0:
             return False

@@ -1,8 +1,8 @@
 """Finds topics that were deleted while this broker could not be notified of it.
 
-A controller sends a deletion once, to the brokers that are live then. A broker whose session was
-expired at that time, or that missed the last requests of a failed controller, would offer the topic
-to its clients indefinitely. So it checks the metadata tree once per registration and once per
+A controller sends a deletion only once, to the brokers that are live at that time. A broker whose
+session had expired, or that missed the last requests of a failed controller, would keep the topic
+in its metadata indefinitely. So it checks the metadata tree once per registration and once per
 controller.
 """
 
@@ -38,7 +38,8 @@ class DeletedTopics:
         `broker_epoch` is the registration for which the update is meant. The controller may see a
         new registration before this broker knows of it, and sends no second update for it.
         """
-        # One check for each of these is enough: later deletions arrive as requests.
+        # One check for each registration and controller is enough: later deletions arrive as
+        # requests.
         now = (controller_epoch, max(broker_epoch, self._view.broker_epoch))
         topics = self._view.image.topics
         if now == self._looked or not topics:
@@ -50,8 +51,8 @@ class DeletedTopics:
     def forget(self, deleted: Mapping[str, TopicImage]) -> None:
         """Remove these topics from the image, except those that a controller has named since.
 
-        The tree may have been read from a server that was not up to date. For the same reason, the
-        offsets that groups have committed for these topics stay.
+        The tree may have been read from a ZooKeeper server that lags behind. For the same reason,
+        committed offsets for these topics are kept.
         """
         image = self._view.image
         names = tuple(name for name in deleted if image.topics.get(name) is deleted[name])

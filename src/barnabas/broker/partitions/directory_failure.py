@@ -54,8 +54,8 @@ class DirectoryFailures:
     def on_replica_error(self, replica: Replica, error: OSError) -> None:
         """Take the directory of a replica offline after a disk operation on it failed.
 
-        An error of a replica that is no longer hosted says nothing about any disk: its log was
-        deleted or has failed before, and a log with that name is now a different log.
+        An error of a replica that is no longer hosted does not mean that a disk has failed: its log
+        was deleted or has already failed, and a log with that name is now a different log.
         """
         replicas = self.removal.replicas
         if replicas.is_short_of_descriptors(error):
@@ -65,10 +65,9 @@ class DirectoryFailures:
             self.on_error(directory, error)
 
     def on_error(self, directory: Path, error: OSError) -> None:
-        """Take a log directory in which an operation has failed offline, with all its partitions.
+        """Take a log directory offline, with all its partitions, after an operation in it failed.
 
-        Nothing is done if the operation failed for want of a file descriptor: no disk has failed
-        then.
+        Do nothing if no file descriptor was available: then no disk has failed.
         """
         replicas = self.removal.replicas
         store = replicas.store
@@ -95,7 +94,7 @@ class DirectoryFailures:
 
 
 class FailureReports:
-    """Reports failed directories from `start` to `close`."""
+    """Reports failed directories to the controller between `start` and `close`."""
 
     __slots__ = ("_failed", "_logs", "_queue", "_report", "_tasks")
 
@@ -125,8 +124,8 @@ class FailureReports:
         while True:
             directory = await self._queue.get()
             if self._logs.directories.online:
-                # In a separate task: an unresponsive metadata store may take a while, and the next
-                # directory must be reported meanwhile.
+                # Use a separate task, because the metadata store may be slow, and the next
+                # failure must not wait for it.
                 self._begin(self._report(directory.partitions))
             elif not self._failed.done():
                 self._failed.set_result(

@@ -1,4 +1,4 @@
-"""Moves replicas between this broker's log directories while they are served (KIP-113).
+"""Moves replicas between this broker's log directories without interrupting service (KIP-113).
 
 Each move has a task (`replica_mover`). At most as many moves run at once as there are directories;
 the others wait. After a restart, a move continues with the first LeaderAndIsr.
@@ -43,7 +43,7 @@ _LEFT_WITHIN_S = 10.0
 
 
 class DirectoryMoves(ReplicaListener):
-    """Runs a broker's moves, from `alter` or a restart to their end; `stop` suspends them."""
+    """Runs a broker's moves until they are complete; `stop` suspends them until the next start."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class DirectoryMoves(ReplicaListener):
         self._failures = failures
         self._random = random
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
-        self._leaving: set[TopicPartition] = set()  # the switch is not yet on disk
+        self._leaving: set[TopicPartition] = set()  # moves whose switch is not yet on disk
         self._stopping = asyncio.Event()
         self._parts = MoverParts(failures, listeners, throttles, self._stopping, self._leaving)
         self._turns = asyncio.Semaphore(max(1, len(self._store.directories.online)))
@@ -76,12 +76,13 @@ class DirectoryMoves(ReplicaListener):
     # --- what is asked for -----------------------------------------------------------------------
 
     async def alter(self, name: TopicPartition, log_dir: str) -> None:
-        """Begin to move a replica to a directory, or remember the directory for its creation.
+        """Start to move a replica to a directory, or remember the directory for a replica created
+        later.
 
-        Any other move of the replica is given up; so is a move away from this directory if the
-        replica is already in it. Raises InvalidTopic (the name is too long), LogDirNotFound,
-        KafkaStorageError, ReplicaNotAvailable or UnknownTopicOrPartition. The controller's requests
-        have to wait meanwhile.
+        Any other move of the replica is cancelled, also if the replica is already in this
+        directory. Raises InvalidTopic (the name is too long), LogDirNotFound, KafkaStorageError,
+        ReplicaNotAvailable or UnknownTopicOrPartition. The controller's requests must wait in the
+        meantime.
         """
         # The directory name of a future replica is longer: it ends in a unique id and `-future`.
         if not future_name_fits(name):
@@ -93,15 +94,14 @@ class DirectoryMoves(ReplicaListener):
         replica = self._replicas.get(name)
         if replica is None:
             if not self._replicas.is_offline(name) and name not in store.logs:
-                # KIP-113 allows a directory for a replica that does not exist yet: it will be
-                # created there.
+                # KIP-113 allows choosing a directory for a replica that does not exist yet.
                 store.moves.prefer(name, path)
             try:
                 replica = self._replicas.replica_of(name)
             except NotLeaderOrFollower as error:
                 raise ReplicaNotAvailable(f"{error}; it will be created in {log_dir}") from error
         target = store.futures.home(name)
-        # The last request counts.
+        # The latest request wins.
         if target is not None and target.path != path:
             self._drop(name)
         if store.directory_of(name) == path:
@@ -124,10 +124,10 @@ class DirectoryMoves(ReplicaListener):
         raise LogDirNotFound(f"{log_dir} is not in log.dirs of this broker")
 
     async def _has_left(self, name: TopicPartition) -> None:
-        """Return when the previous move has ended on disk.
+        """Wait until the previous move is complete on disk.
 
-        No other move may begin before, or a crash would leave it unclear which directory counts.
-        Raises KafkaStorageError if that takes too long.
+        No other move may start before that, or a crash would make it unclear which directory is
+        valid. Raises KafkaStorageError if that takes too long.
         """
         if name in self._leaving:
             with suppress(TimeoutError):
@@ -140,13 +140,13 @@ class DirectoryMoves(ReplicaListener):
         name, store = replica.topic_partition, self._store
         unique = self._random.below(1 << 128).to_bytes(16)
         try:
-            # While this waited for the last move to end, a disk may have failed.
+            # A disk may have failed during the wait for the last move.
             if not self._replicas.hosts(replica):
                 raise KafkaStorageError(f"the log directory of {name} has just failed")
             new = store.moves.place(name, path, unique)
             await self._in_lane(partial(store.moves.lay_out, new))
             log = store.logs.get(name)
-            # A thread created the files; either directory may have failed meanwhile.
+            # Either directory may have failed while a thread created the files.
             if log is None or path not in store.directories.online:
                 raise KafkaStorageError(f"a log directory of {name} has just failed")
             store.futures.open(new, log)
@@ -170,7 +170,7 @@ class DirectoryMoves(ReplicaListener):
         self._go_on(replica.topic_partition)
 
     def _go_on(self, name: TopicPartition) -> None:
-        """Start a task that carries out the partition's move, if it has one."""
+        """Start a task for the partition's move, if there is one."""
         if name not in self._tasks and self._store.futures.get(name) is not None:
             self._tasks[name] = asyncio.get_running_loop().create_task(self._run(name))
 

@@ -1,12 +1,14 @@
 """Runs periodic work: checkpoints, flushes, removals and ISR checks.
 
-Kafka's rhythm: the high watermark every `replica.high.watermark.checkpoint.interval.ms`, the
-recovery point every `log.flush.offset.checkpoint.interval.ms`, deleted partitions removed within
-`log.segment.delete.delay.ms`, producers idle for a day forgotten within ten minutes, retention
-every `log.retention.check.interval.ms`, the ISR checked twice per `replica.lag.time.max.ms`.
+The intervals are Kafka's. The high watermark is checkpointed every
+`replica.high.watermark.checkpoint.interval.ms`, and the recovery point every
+`log.flush.offset.checkpoint.interval.ms`. Deleted partitions are removed within
+`log.segment.delete.delay.ms`; producers that have been idle for a day expire within ten minutes.
+Retention runs every `log.retention.check.interval.ms`, and the ISR check twice per
+`replica.lag.time.max.ms`.
 
-Each duty has its own task, and waits for a disk in a thread: a slow disk delays neither the other
-duties nor the ISR checks. Duties that could conflict:
+Each duty has its own task and waits for the disk in a thread, so a slow disk delays neither the
+other duties nor the ISR checks. Duties that could conflict:
 
     two writers of one checkpoint       the log store makes them write one after the other
     two removals of one deleted log     the same duty removes all of them, one round after the other
@@ -45,7 +47,7 @@ _SHORTEST_INTERVAL_MS = 100  # whatever interval is configured
 
 
 class _Round:
-    """A duty and how often the configuration makes it due."""
+    """A duty and its interval."""
 
     __slots__ = ("action", "key", "longest_ms", "name", "times")
 
@@ -70,7 +72,9 @@ class _Round:
 
 
 class Housekeeping:
-    """Runs the rounds from `start` to `stop`; a round that fails is logged and runs again later."""
+    """Runs the duties between `start` and `stop`; a round that fails is logged and repeated
+    later.
+    """
 
     def __init__(
         self,
@@ -136,18 +140,19 @@ class Housekeeping:
             await task
 
     async def _run(self, duty: _Round) -> None:
-        # The config is read in each round, so a dynamic change takes effect in the next round.
+        # Read the config in each round, so that a dynamic change applies in the next round.
         while not await self._stops_within(duty.interval_ms(self._config)):
             try:
                 await duty.action()
-            # The error names the directory whose disk failed, so only that directory goes offline.
+            # The error contains the failed directory; only that directory goes offline.
             except DirectoryError as error:
                 self._failures.on_error(error.directory, error)
             except OSError as error:
                 if not self._replicas.is_short_of_descriptors(error):
                     _log.error("%s failed: %s", duty.name, error)
             except Exception:
-                # A bug of ours, or a damaged file that may be gone in the next round.
+                # This is a bug in Barnabas, or a damaged file that may be gone in the next
+                # round.
                 _log.exception("%s failed", duty.name)
 
     async def _stops_within(self, wait_ms: int) -> bool:
@@ -159,8 +164,8 @@ class Housekeeping:
         return True
 
     async def _checkpoint_high_watermarks(self) -> None:
-        # Read here, not in the thread: a log that is truncated or deleted before the disk gets to
-        # this must not get its old watermark back.
+        # Read the high watermarks here, not in the thread: a log that is truncated or deleted in
+        # the meantime must not get its old high watermark back.
         self._logs.high_watermarks.update(self._replicas.high_watermarks())
         await self._in_lane(lambda: self._logs.checkpoint_high_watermarks({}))
 
@@ -175,7 +180,8 @@ class Housekeeping:
         await self._in_lane(self._logs.checkpoint_recovery_points)
         wall_ms = self._clock.trusted_wall_ms()
         if wall_ms is not None:
-            # Write it even if nothing else is written: the next start compares the clock with it.
+            # Write the time even if nothing else changed: the next start compares the clock with
+            # it.
             directories = self._logs.directories.online
             await self._in_lane(partial(write_seen_ms, self._files, directories, wall_ms))
 
@@ -187,14 +193,14 @@ class Housekeeping:
                 self._replicas.start_flush(replica)
 
     async def _check_isr(self) -> None:
-        """Look for lagging followers, twice per `replica.lag.time.max.ms` (RE-8)."""
+        """Remove lagging followers from ISRs, twice per `replica.lag.time.max.ms` (RE-8)."""
         self._replicas.check_isr(self._clock.monotonic_ms())
 
     async def _enforce_retention(self) -> None:
         for replica in self._hosted():
             if replica.log.unsettled is not None:
-                # The log was just truncated and a thread is syncing that; here the sync would block
-                # the loop. The next round will do it.
+                # The log was just truncated, and a thread is syncing it; a sync here would block
+                # the event loop. The next round will flush the log.
                 continue
             try:
                 log, now_ms = replica.log, self._clock.monotonic_ms()
@@ -202,8 +208,8 @@ class Housekeeping:
                 # Without a trusted wall clock nothing is removed by age; removal by size and log
                 # start continues (ST-6).
                 if log.enforce_retention(now_ms, replica.high_watermark, wall_ms):
-                    # Followers learn the new log start with their next answer, and readers below it
-                    # get OFFSET_OUT_OF_RANGE.
+                    # Followers learn the new log start with their next response, and readers below
+                    # it get OFFSET_OUT_OF_RANGE.
                     replica.log_start_moved()
             except OSError as error:
                 replica.fail(error)

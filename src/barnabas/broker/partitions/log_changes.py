@@ -1,7 +1,7 @@
-"""Makes the changes on disk for LeaderAndIsr and StopReplica: creates, deletes and renames logs.
+"""Creates, deletes and renames logs on disk for LeaderAndIsr and StopReplica.
 
-Answered changes are durable: first the directories are renamed for all partitions of a request,
-then each log directory is synced once, in a thread.
+Changes are durable before the response is sent: the directories of all partitions in a request are
+renamed first, and then each log directory is synced once, in a thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 _THREADS = 4
 _FILES_PER_STEP = 16 * _THREADS
-"""The number of logs whose files are created in one step."""
+"""The number of logs to create in one step."""
 _KEPT_TOGETHER = 256
 """After this many new logs, exempt them from the cycle collector: otherwise it walks all of them
 each time their number has grown by a quarter, which takes 120 ms on the loop for 10,000 logs. None
@@ -38,7 +38,7 @@ of their objects is part of a cycle, so deleted logs are freed anyway."""
 
 
 class LogChanges:
-    """Is used by one request of the controller at a time."""
+    """Changes logs for one request of the controller at a time."""
 
     __slots__ = ("_failures", "_keep_objects", "_replicas", "_store", "made")
 
@@ -53,19 +53,21 @@ class LogChanges:
         """Logs created since the process started, with the broker epoch of their creation."""
 
     def set_strays_aside(self, request: LeaderAndIsr, broker_epoch: int) -> Steps[None]:
-        """Rename logs whose topics were deleted and recreated without this broker noticing."""
+        """Rename logs whose topics were deleted and recreated while this broker was away."""
         homes: dict[Path, None] = {}
         for state in request.partitions:
             name = state.topic_partition
             log = self._store.logs.get(name)
-            # A log without an id predates KIP-516 and gets its topic's id when it is hosted.
+            # A log without a topic id predates KIP-516; it gets the topic's id when it is
+            # hosted.
             if log is None or log.topic_id in (None, state.topic_id):
                 continue
             replica = self._replicas.get(name)
             if replica is not None:
                 if self.made.get(name) == broker_epoch:
-                    # The log was created in this registration, and no topic is deleted without its
-                    # live brokers: so the request is older, from a connection that was given up.
+                    # The log was created in this registration, and topics are not deleted
+                    # without their live brokers. So the request is outdated, from an abandoned
+                    # connection.
                     _log.error(
                         "%s: ignoring a LeaderAndIsr request for an earlier topic of the same name",
                         name,
@@ -88,8 +90,8 @@ class LogChanges:
     def set_damaged_aside(self, request: LeaderAndIsr) -> Steps[None]:
         """Rename damaged logs so that they start empty and are copied from their leaders.
 
-        A log is renamed if it belongs to another topic, or once this broker is not in the ISR: the
-        copy is empty at first.
+        A log is renamed if it belongs to another topic, or once this broker is out of the ISR,
+        because the new log starts empty.
         """
         homes: dict[Path, None] = {}
         damaged, broker_id = self._store.damaged, self._replicas.view.broker_id
@@ -100,8 +102,8 @@ class LogChanges:
                 continue
             is_other = log.topic_id not in (None, state.topic_id)
             has_leader = image.leader not in (NO_LEADER, broker_id)
-            # While this broker is in the ISR, its log may hold records that no other broker has:
-            # the log stays, and the partition is not hosted.
+            # While this broker is in the ISR, its log may hold records that no other broker has.
+            # Keep the log, and do not host the partition.
             if not (is_other or (has_leader and broker_id not in image.isr)):
                 continue
             _log.warning(
@@ -112,7 +114,7 @@ class LogChanges:
             )
             home = self._set_aside(name, is_stray=True)
             if home is not None:
-                # From now on the partition may be hosted with a new log.
+                # From now on, the partition can be hosted with a new log.
                 self._replicas.forget_offline(name)
                 homes[home] = None
             yield None
@@ -121,25 +123,25 @@ class LogChanges:
     def lay_out(self, states: Sequence[PartitionState]) -> Steps[None]:
         """Create the files of all new logs before any of the logs is opened.
 
-        Several threads do so, so that the waits for the disk overlap.
+        Several threads create them, so that the waits for the disk overlap.
         """
         offline = self._replicas.offline
         waiting = [each for each in states if each.topic_partition not in offline]
         for start in range(0, len(waiting), _FILES_PER_STEP):
             placed: list[NewLog] = []
             for state in waiting[start : start + _FILES_PER_STEP]:
-                with suppress(OSError, InvalidTopic):  # recurs when the role is taken
+                with suppress(OSError, InvalidTopic):  # the error recurs when the role is assigned
                     name, topic_id = state.topic_partition, state.topic_id
                     placed.append(self._store.place(name, topic_id, is_new=state.is_new))
             yield [partial(_lay_out, placed[each::_THREADS]) for each in range(_THREADS)]
 
     def keep(self, made_count: int) -> None:
-        """Exempt new logs from the cycle collector, each time that enough were created."""
+        """Exempt new logs from the garbage collector whenever enough have been created."""
         if made_count % _KEPT_TOGETHER == 0:
             self._keep_objects()
 
     def note_made(self) -> Steps[None]:
-        """Sync the logs that were just created before anything is written to them."""
+        """Record new logs, to sync them before anything is written to them."""
         try:
             yield self._store.topic_ids.write
         except DirectoryError as error:
@@ -160,7 +162,7 @@ class LogChanges:
             return None
 
     def sync_names(self, directories: Iterable[Path]) -> Steps[None]:
-        """Make the renames in these directories durable; a directory that fails goes offline."""
+        """Sync the renames in these directories; take a directory that fails offline."""
         for path in directories:
             try:
                 yield partial(self._store.directories.sync_names, path)
@@ -169,7 +171,7 @@ class LogChanges:
 
 
 def _lay_out(placed: Sequence[NewLog]) -> None:
-    """Create files as far as the disk allows; an error occurs again when the log is opened."""
+    """Create files; ignore disk errors, which occur again when the log is opened."""
     with suppress(OSError):
         for new in placed:
             new.lay_out()

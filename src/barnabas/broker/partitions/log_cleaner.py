@@ -1,14 +1,14 @@
-"""Looks for the dirtiest log, has it cleaned, and swaps in the new segments (ST-7).
+"""Selects the dirtiest log, has it cleaned, and swaps in the new segments (ST-7).
 
-A child process does the work (`storage.compaction`), because a Python thread that computes would
-cost every request milliseconds; only the renames of a swap are done here. With `inline`, a thread
-does the work in small steps, as a simulation and small tests want.
+A child process does the work (`storage.compaction`), because a busy Python thread would delay every
+request by milliseconds; only the renames of a swap happen here. With `inline`, a thread does the
+work in small steps, for the simulator and for small tests.
 
-A pass is given up when its log is truncated, deleted, moved or unreachable: the log's files then
-differ from those that were cleaned. A log that is being moved to another directory is not cleaned
-until the move ends, or the copy could contain a record but lack the tombstone that deleted it. A
-log that cannot be cleaned because it is corrupt is skipped from then on and logged once; the other
-logs are still cleaned.
+A pass is aborted if its log is truncated, deleted, moved or offline, because its files then differ
+from those that were cleaned. A log that is being moved to another directory is not cleaned until
+the move ends, or the copy could contain a record but lack the tombstone that deleted it. A log that
+cannot be cleaned because it is corrupt is skipped from then on and logged once; the other logs are
+still cleaned.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class LogCleaner:
         await self._process.end()
 
     async def clean_once(self) -> bool:
-        """Clean the dirtiest log, if any log is due, and return whether a log was cleaned.
+        """Clean the dirtiest log that is due; return whether a log was cleaned.
 
         Nothing is cleaned while the age of tombstones and records is unknown.
         """
@@ -122,13 +122,12 @@ class LogCleaner:
             if not self._replicas.hosts(replica) or not is_compacted(log):
                 continue
             name = log.topic_partition
-            # Compare the log itself, not its name: if the log was set aside or moved, its name may
-            # refer to a different log.
+            # Compare the log object, not its name: the name may refer to a different log by now.
             if self._uncleanable.get(name) is log or name in self._replicas.store.futures.logs:
                 continue
             try:
                 if log.unsettled is None and is_overdue(log.segments[-1], log.config, wall_ms):
-                    log.roll()  # a log due by its maximum lag may not wait for another record
+                    log.roll()  # roll the active segment if the maximum compaction lag requires it
                 stable_offset = replica.last_stable_offset
                 found[log] = replica, examine(log, stable_offset, wall_ms)
             except CorruptData as error:
@@ -168,8 +167,8 @@ class LogCleaner:
             return False  # deleted after it was chosen
         began_ms = self._clock.monotonic_ms()
         job = job_of(cleanable, _limits(self._config), wall_ms)
-        # Do this before any file is replaced: after a crash, startup would mistake an offset
-        # removed by compaction for a loss.
+        # Do this before replacing any file: after a crash, startup would otherwise mistake
+        # compacted offsets for lost ones.
         if not await self._allow_gaps(log, job.end_offset, is_same):
             return False
         producers = await _last_records(log, job.end_offset)
@@ -192,7 +191,7 @@ class LogCleaner:
         return False
 
     async def _allow_gaps(self, log: Log, end_offset: int, is_same: Callable[[], bool]) -> bool:
-        """Record on disk up to where the log may have gaps that must not be mistaken for losses.
+        """Store the offset up to which gaps in the log are due to compaction, not to loss.
 
         Returns False if the log has changed in the meantime.
         """
@@ -217,7 +216,7 @@ class LogCleaner:
     async def _events(
         self, job: Job, producers: Producers, is_same: Callable[[], bool]
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a pass while the log stays the same, then clean up the pass."""
+        """Yield the events of a pass for as long as the log is unchanged, then clean up."""
         is_over = False
         steps = self._inline_steps if self._inline else self._process_steps
         try:
@@ -244,11 +243,14 @@ class LogCleaner:
             return
         while True:
             event = await self._process.event(_LOOK_EVERY_S)
-            # Yield even without news, so that the caller checks whether the log is still the same.
+            # Yield even without an event, so that the caller checks whether the log is
+            # unchanged.
             yield Progress(0) if event is None else event
 
     async def _inline_steps(self, job: Job, producers: Producers) -> AsyncGenerator[Event, None]:
-        from barnabas.storage.compaction.compaction import Compaction  # else only a child needs it
+        from barnabas.storage.compaction.compaction import (
+            Compaction,
+        )  # else only the child needs it
 
         steps = Compaction(self._files, Path(job.directory), job, producers).run()
         try:
@@ -289,7 +291,7 @@ class LogCleaner:
             )
 
     def _on_failure(self, log: Log, event: Failed) -> None:
-        # A damaged batch stays damaged; other errors, such as a killed child process, may go away.
+        # A damaged batch is permanent; other errors, such as a killed child process, are not.
         if event.is_corrupt:
             self._leave_alone(log, event.reason)
         elif not log.health.is_failed and self._logged.get(log.topic_partition) != event.reason:
@@ -300,7 +302,7 @@ class LogCleaner:
 
     def _leave_alone(self, log: Log, reason: str) -> None:
         if log.health.is_failed:
-            return  # the data may have come from another log that now has this name
+            return  # another log may have this name now
         self._uncleanable = {
             name: each for name, each in self._uncleanable.items() if not each.health.is_failed
         }

@@ -1,10 +1,10 @@
 """One hosted partition: its log, its state machine, and the requests waiting for either.
 
-It enforces the order "append, write, notify the machine, do what it decides". Appends are staged
+It enforces the order "append, write, notify the machine, apply its decision". Appends are staged
 and written once per wake-up of the loop (`Replicas.write_staged`). Requests with acks=all wait in a
 heap of futures keyed by offset. Fetches and sessions parked here are notified of each append:
-followers when it is written, consumers when it is visible. There is no purgatory, and nothing walks
-all partitions.
+followers when it is written, consumers when it is visible. There is no purgatory, and no code
+iterates over all partitions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOT_LED = -1
 
 
 class Watcher(Protocol):
-    """Is notified of a replica's changes: a parked fetch, or a partition of a session."""
+    """A parked fetch or a session partition, which is notified of a replica's changes."""
 
     def notify(self, appended_bytes: int) -> None:
         """Count bytes that have become readable."""
@@ -45,7 +45,7 @@ class Watcher(Protocol):
         ...
 
     def requested_at_ms(self, replica_id: int) -> int | None:
-        """Return when that replica's session had its last request.
+        """Return the time of the last request in this replica's fetch session.
 
         Returns None if the session belongs to another replica, or if each of its requests names all
         partitions.
@@ -54,7 +54,7 @@ class Watcher(Protocol):
 
 
 class Watchers:
-    """A place where watchers park; there is one for written data and one for visible data."""
+    """A set of watchers; a replica has one for written data and one for visible data."""
 
     __slots__ = ("_all",)
 
@@ -76,13 +76,13 @@ class Watchers:
         return max((time for time in times if time is not None), default=None)
 
     def notify(self, more_bytes: int) -> None:
-        """Announce more readable bytes; 0 wakes no request but makes sessions check later."""
+        """Notify watchers of readable bytes; 0 wakes no request but makes sessions check later."""
         # Iterate over a copy: a watcher that is woken may unpark itself.
         for watcher in list(self._all):
             watcher.notify(more_bytes)
 
     def wake(self) -> None:
-        """Announce a change that readers must see immediately."""
+        """Wake watchers for a change that readers must see immediately."""
         for watcher in list(self._all):
             watcher.wake()
 
@@ -97,7 +97,7 @@ class ReplicaHost(NamedTuple):
     """The parts that all replicas of a broker share."""
 
     dirty: list[Replica]
-    """Collects the replicas that have staged data to write."""
+    """The replicas that have staged data to write."""
     clock: Clock
     proposals: AlterPartitionQueue
     log_dirs: LogDirs
@@ -142,16 +142,16 @@ class Replica:
         self._proposal: asyncio.Future[IsrAnswer] | None = None
         self._is_dirty = False
         self._waiting: list[tuple[int, int, bool, asyncio.Future[None]]] | None = None
-        self._sweep_at = _FEW_WAITING  # at this size, abandoned requests are swept
+        self._sweep_at = _FEW_WAITING  # above this size, abandoned requests are removed
         self._next_ticket = 0  # breaks ties between equal offsets in the heap, in order of arrival
         self._parked: Watchers | None = None
         self._followers: Watchers | None = None
         self._moved: asyncio.Event | None = None
         self._stopped_by: KafkaError | None = None
-        self._led_bytes = 0  # appended as the leader but not yet counted for the topic
+        self._led_bytes = 0  # appended as the leader but not yet in the topic's metrics
         self._led_from = _NOT_LED  # the offset at which the uncounted part begins
         self._unseen_bytes = 0  # appended but not yet below the high watermark
-        self._notified_bytes = 0  # the part of it that followers have been notified of
+        self._notified_bytes = 0  # the part that followers have been notified of
         self.flush: asyncio.Task[None] | None = None
         """The flush under way, which may take several syncs; records appended during a sync are
         covered by the next sync."""
@@ -181,12 +181,12 @@ class Replica:
     def append(self, records: memoryview, wall_ms: int, is_unseen: bool = False) -> AppendResult:
         """Stage a producer's batch as the leader.
 
-        Raises the KafkaError to answer, OSError, or Doubt if `is_unseen` and its header may be
-        false. The batch counts, and `records` may be released, after `written`.
+        Raises the KafkaError for the client, OSError, or Doubt if `is_unseen` and the header may be
+        wrong. After `written`, the batch counts and `records` can be released.
         """
         self._will_write()
         result = self.log.append(records, self.partition.leader_epoch, wall_ms, is_unseen)
-        # A duplicate batch gets the same answer as the original and gives readers no new data
+        # A duplicate batch gets the same response as the original; readers get no new data
         # (PR-6).
         if not result.is_duplicate:
             self._unseen_bytes += result.size_bytes
@@ -223,7 +223,7 @@ class Replica:
             self._notified_bytes = self._unseen_bytes
 
     def count_traffic(self) -> None:
-        """Count for the topic the data appended here as the leader since the last call.
+        """Add the data appended as the leader since the last call to the topic's metrics.
 
         Called when a metrics page is rendered and when leadership ends: counting the records of
         each batch would cost one percent of a small request.
@@ -235,16 +235,17 @@ class Replica:
             self._led_from, self._led_bytes = end_offset, 0
 
     def count_up_to(self, now_ms: int, end_offset: int) -> None:
-        """Count everything below `end_offset`, which is written and, if required, flushed."""
+        """Count everything below `end_offset` as written and, if required, flushed."""
         if self.successor is not None:
-            # Acknowledged records must survive the switch to the other directory, so they count
-            # only when both logs have them on disk.
+            # Acknowledged records must survive the switch to the other directory, so both logs
+            # must have them on disk.
             end_offset = min(end_offset, self.successor.recovery_point)
             if end_offset < self.partition.log_end_offset:
                 return
         if self._followers:
-            # Before the log grows: a follower that had all of it also had all of it at its
-            # session's last request, though that request need not name an idle partition (RE-8).
+            # Do this before the log grows: a follower that was caught up was also caught up at
+            # its session's last request, even if that request did not contain this idle partition
+            # (RE-8).
             self.carry_out(self.partition.kept_up(self._followers.requested_at_ms, now_ms))
         effects = self.partition.on_appended(end_offset, now_ms)
         if effects:
@@ -260,14 +261,14 @@ class Replica:
         while self.waits_for_disk and offset > min(
             each.recovery_point for each in (self.log, self.successor) if each is not None
         ):
-            # All waiting requests share one future: each sync completes it, and requests for later
-            # offsets wait for the next sync.
+            # All waiting requests share one future, which each sync completes; requests for
+            # later offsets wait again.
             if self._synced is None:
                 self._synced = asyncio.get_running_loop().create_future()
             await shielded(self._synced)
 
     def sync_ended(self) -> None:
-        """Let requests waiting for the disk check again: one of a flush's syncs has ended."""
+        """Let requests that wait for a flush check again after a sync."""
         synced, self._synced = self._synced, None
         if synced is not None:
             synced.set_result(None)
@@ -275,7 +276,7 @@ class Replica:
     # --- read ------------------------------------------------------------------------------------
 
     def park(self, watcher: Watcher) -> None:
-        """Notify a consumer of newly visible data."""
+        """Return where consumers park, to be notified of visible data."""
         if self._parked is None:
             self._parked = Watchers()
         self._parked.park(watcher)
@@ -294,9 +295,9 @@ class Replica:
     # --- as leader -------------------------------------------------------------------------------
 
     def on_fetch(self, fetch: FollowerFetch, now_ms: int) -> None:
-        """Record that a follower has everything below its fetch offset (RE-5).
+        """Record a follower's fetch, which acknowledges everything below its fetch offset (RE-5).
 
-        Raises NotLeaderOrFollower, FencedLeaderEpoch or UnknownLeaderEpoch, as the machine does.
+        Raises NotLeaderOrFollower, FencedLeaderEpoch or UnknownLeaderEpoch.
         """
         self.carry_out(self.partition.on_fetch(fetch, now_ms))
         if self._moved is not None:
@@ -304,7 +305,7 @@ class Replica:
             self._moved.set()
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
-        """Carry out the machine's decisions."""
+        """Apply the machine's decisions."""
         for effect in effects:
             if effect.__class__ is Advance:
                 self._high_watermark_rose()
@@ -312,14 +313,13 @@ class Replica:
                 self._propose(effect.proposal)
 
     def _propose(self, proposal: IsrProposal) -> None:
-        """Submit an ISR to the controller; its answer arrives in a later turn of the loop."""
+        """Submit an ISR to the controller; its response arrives in a later turn of the loop."""
         answer = self._proposal = self._host.proposals.submit(self.partition, proposal)
         answer.add_done_callback(partial(self._on_isr_answer, proposal))
 
     def _on_isr_answer(self, proposal: IsrProposal, future: asyncio.Future[IsrAnswer]) -> None:
         partition, counts = self.partition, self._host.proposals
-        # The proposal belongs to a leadership that has ended; the new leader makes its own
-        # proposals.
+        # This broker is no longer the leader; the new leader makes its own proposals.
         if future.cancelled() or not partition.is_leader:
             return
         answer = future.result()
@@ -356,7 +356,9 @@ class Replica:
         return future
 
     def _sweep(self) -> None:
-        """Forget abandoned requests: while the watermark is stuck, nothing else removes them."""
+        """Remove abandoned requests: while the high watermark is stuck, nothing else removes
+        them.
+        """
         self._waiting = [each for each in self._waiting or () if not each[3].done()]
         heapq.heapify(self._waiting)
         self._sweep_at = max(_FEW_WAITING, 2 * len(self._waiting))
@@ -377,16 +379,16 @@ class Replica:
         self.wake_watchers()
 
     def fail(self, error: OSError) -> None:
-        """Take the log directory whose disk failed offline, and this replica with it."""
+        """Take the failed log directory offline, and this replica with it."""
         self._host.log_dirs.on_replica_error(self, error)
 
     # --- as follower -----------------------------------------------------------------------------
 
     def on_copied(self, size_bytes: int, before: int, effects: Sequence[Effect]) -> None:
-        """Show consumers here what was copied from the leader.
+        """Process records that were copied from the leader.
 
-        `size_bytes` were written where the log ended at `before`; `effects` come from the leader's
-        watermark.
+        `size_bytes` were written at `before`, the previous log end; `effects` result from the
+        leader's high watermark.
         """
         self._unseen_bytes += size_bytes
         self.traffic.replication_bytes_in += size_bytes
@@ -398,7 +400,7 @@ class Replica:
     # --- roles -----------------------------------------------------------------------------------
 
     def leads(self) -> None:
-        """Begin to serve as the leader of the partition, in a new epoch."""
+        """Become the leader of the partition, in a new leader epoch."""
         self._stopped_by = None
         self._unseen_bytes = self._notified_bytes = 0
         self.count_traffic()
@@ -431,7 +433,9 @@ class Replica:
                 future.set_exception(error)
 
     def on_stopped(self, reason: KafkaError | None = None) -> None:
-        """Fail all waiting requests: this broker no longer leads, hosts or reaches the log."""
+        """Fail all waiting requests, because this broker no longer leads or hosts the partition, or
+        its log is offline.
+        """
         error = self._stopped_by = reason or NotLeaderOrFollower(
             f"{self.topic_partition} is no longer led by this broker"
         )
@@ -461,19 +465,19 @@ class Replica:
             future = heapq.heappop(self._waiting)[3]
             if not future.done():
                 future.set_result(None)
-        visible_bytes = self._unseen_bytes or 1  # appended before counting began: there is some
+        visible_bytes = self._unseen_bytes or 1  # appended before the metric existed
         if high_watermark >= self.log.log_end_offset:
             self._unseen_bytes = self._notified_bytes = 0
         if self._parked is not None:
             self._parked.notify(visible_bytes)
-        # Their sessions check this partition again although no byte is new: the answer carries a
-        # higher watermark. This wakes no session (RE-7, KAFKA-9952).
+        # Sessions check this partition again although there is no new data, because the high
+        # watermark is higher. This wakes no session (RE-7, KAFKA-9952).
         if self._followers is not None:
             self._followers.notify(0)
 
 
 class ReplicaClasses(NamedTuple):
-    """The classes of hosted partitions; a simulation watches its own, and plants bugs in them."""
+    """The classes used for hosted partitions; the simulator substitutes its own."""
 
     partition: Callable[..., Partition] = Partition
     replica: Callable[[Log, Partition, ReplicaHost], Replica] = Replica

@@ -1,4 +1,6 @@
-"""The interface for parts that follow a replica's role: coordinators load, fetchers follow."""
+"""The interface for parts that react to a replica's role changes, such as coordinators and
+fetchers.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,29 @@ if TYPE_CHECKING:
 
 
 class ReplicaListener:
-    """Is notified of role changes on this broker; the methods do nothing unless overridden."""
+    """Receives role changes of replicas on this broker; the methods do nothing unless
+    overridden.
+    """
 
     __slots__ = ()
 
     def on_leading(self, replica: Replica) -> None:
-        """Act on this broker leading the partition, in a new epoch."""
+        """Called when this broker leads the partition in a new leader epoch."""
 
     def on_left(self, replica: Replica) -> None:
-        """Act on this broker no longer leading or no longer hosting the partition."""
+        """Called when this broker no longer leads or hosts the partition."""
 
     def on_following(self, replica: Replica, leader_id: int) -> None:
-        """Act on this broker following that leader, for the first time or in a new epoch."""
+        """Called when this broker follows this leader, for the first time or in a new leader
+        epoch.
+        """
 
     def on_moved(self, replica: Replica) -> None:
-        """Act on the log being in another directory: the content is the same, the object is new."""
+        """Called when the log has moved to another directory: the content is the same, but the
+        object is new.
+        """
 
     def on_unfollowing(self, replica: Replica) -> None:
-        """Act on the replica leading, having no leader to follow, or no longer being hosted."""
+        """Called when the replica becomes the leader, has no leader to follow, or is no longer
+        hosted.
+        """

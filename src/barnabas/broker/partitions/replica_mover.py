@@ -1,11 +1,11 @@
 """Moves one replica to another log directory; a move may have begun before a restart.
 
-It carries out the decisions of `replication.directory_move` in turns of 64 KiB: reads and flushes
-run in threads, appends work as on a follower.
+It executes the decisions of `replication.directory_move` in steps of 64 KiB: reads and flushes run
+in threads, and appends work as on a follower.
 
-The switch happens in one turn of the event loop, so that requests find the replica unchanged:
-staged data is copied too, and requests wait for offsets, which stay valid. The log becomes a new
-object: code that awaits something must read `replica.log` again afterwards.
+The switch happens in one turn of the event loop and is invisible to requests: staged data is copied
+too, and waiting requests wait for offsets, which stay valid. But the log is a new object, so code
+must read `replica.log` again after an await.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ReplicaMover:
         self._move = DirectoryMove()
 
     async def run(self) -> None:
-        """Return when the move has ended, was given up, or must restart with a new mover."""
+        """Run until the move is complete, is given up, or must restart with a new mover."""
         name, future = self._name, self._future
         home = self._store.futures.home(name)
         if home is None:
@@ -121,14 +121,13 @@ class ReplicaMover:
     async def _on_target_error(self, target: Path, error: OSError) -> None:
         """Take the target offline after a disk error, unless only descriptors are short."""
         self._failures.on_error(target, error)
-        # The error means that the target has failed; if only descriptors are short, the move is
-        # retried.
+        # The target has failed, unless only file descriptors are short; then retry the move.
         if self._future.health.is_failed and self._store.futures.get(self._name) is self._future:
             self._drop()
         await self._pause(_AGAIN_AFTER_S)
 
     def _current(self) -> Replica | None:
-        """Return the replica while it moves to this future replica and the broker is running."""
+        """Return the replica if it still moves to this future replica and the broker is running."""
         if self._stopping.is_set() or self._store.futures.get(self._name) is not self._future:
             return None
         return self._replicas.get(self._name)
@@ -193,11 +192,12 @@ class ReplicaMover:
     async def _prepare(self, replica: Replica) -> None:
         """Flush the future replica and add it to the checkpoints.
 
-        If records are acknowledged only when they are on disk, from now on they must be on this
-        disk too, so that the switch need not wait for it; earlier records must be as well.
+        If the topic acknowledges records only once they are flushed, from now on they must be
+        flushed on the target disk too, including earlier records, so that the switch need not wait
+        for it.
         """
         future, config, acknowledged_to = self._future, replica.log.config, 0
-        # Only topics that ask for flushes promise that acknowledged records are on disk.
+        # Only topics with flush settings guarantee that acknowledged records are on disk.
         if min(config.flush_messages, config.flush_ms) < LONG_MAX and replica.successor is None:
             replica.successor = future
             acknowledged_to = replica.log.log_end_offset
@@ -215,7 +215,7 @@ class ReplicaMover:
         throttle, clock = self._throttles.moves, self._replicas.clock
         wait_ms = throttle.wait_ms(clock.monotonic_ms())
         if wait_ms > 0 and replica.successor is None:  # otherwise acknowledgements would wait, too
-            await self._pause(min(wait_ms / 1000, _AGAIN_AFTER_S))  # the configured rate may change
+            await self._pause(min(wait_ms / 1000, _AGAIN_AFTER_S))  # the configured rate can change
             return
         future, log, truncations = self._future, replica.log, replica.log.truncations
         if log.is_cold(offset, TURN_BYTES):
@@ -230,14 +230,13 @@ class ReplicaMover:
         except (OSError, CorruptData, OffsetOutOfRange) as error:
             failure = error
         if (
-            # The read took a turn of the loop; the replica may have been truncated, deleted or
-            # moved.
+            # During the read, the replica may have been truncated, deleted or moved.
             log.truncations != truncations
             or log.log_start_offset > offset
             or future.log_end_offset != offset
             or self._current() is not replica
         ):
-            return  # it has changed in the meantime: the next step handles that
+            return  # the replica has changed in the meantime; the next step handles that
         if isinstance(failure, OSError):
             # The source's disk failed: the replica goes offline, and the move ends.
             replica.fail(failure)
@@ -299,8 +298,8 @@ class ReplicaMover:
         source = self._store.directory_of(name)
         begin_offset = log.log_start_offset
         future.config = log.config
-        # From here on the other log is the replica's log. On disk that is true only after `_leave`;
-        # after a crash in between, startup finds both and continues the move.
+        # From here on, the replica uses the new log. On disk, the switch is complete only after
+        # `_leave`; after a crash in between, startup finds both logs and continues the move.
         replica.log = self._store.moves.promote(name)
         self._release(replica)
         for listener in self._listeners:
@@ -341,7 +340,7 @@ class ReplicaMover:
 
 
 def _rest(log: Log, offset: int) -> bytes:
-    """Read as much from `offset` on as one turn allows; return nothing at the log's end."""
+    """Read one step's worth of records from `offset` on; return nothing at the log end."""
     slices = log.read(offset, TURN_BYTES, log.log_end_offset)
     try:
         return _bytes_of(slices)

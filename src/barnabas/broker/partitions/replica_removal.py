@@ -1,4 +1,4 @@
-"""Removes the replicas that the controller stopped or moved, and those lost with a disk."""
+"""Removes replicas that the controller has stopped or moved, or that were lost with a disk."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def follows(replica: Replica) -> bool:
-    """Return whether the replica has a leader to fetch from."""
+    """Return whether the replica is a follower with a leader to fetch from."""
     return not replica.partition.is_leader and replica.partition.leader != NO_LEADER
 
 
 class ReplicaRemoval:
-    """Removes a replica and notifies its listeners; no other code ends its hosting."""
+    """Removes replicas and notifies their listeners; no other code removes replicas."""
 
     __slots__ = ("_listeners", "replicas")
 

@@ -1,7 +1,7 @@
-"""The replicas that this broker hosts: they are looked up by name, written to and configured.
+"""Holds the replicas that this broker hosts, by partition.
 
-The controller decides which replicas there are and in which role: see `role_changes`. Replicas are
-removed by `replica_removal`.
+`role_changes` adds replicas and changes their roles as the controller decides. Replicas are removed
+by `replica_removal`.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ _MINUTE_MS: Final = 60_000
 
 
 class ReadFailures:
-    """Logs failed reads, at most once a minute per partition, however often it is read.
+    """Logs failed reads, at most once a minute per partition.
 
-    A client that meets a damaged batch retries immediately, and so do all others at that offset.
+    A client that reads a damaged batch retries immediately, and so does every other client at that
+    offset.
     """
 
     __slots__ = ("_clock", "_last")
@@ -180,10 +181,10 @@ class Replicas:
     # --- finding one -----------------------------------------------------------------------------
 
     def leader_of(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
-        """Return the replica if this broker leads the partition; otherwise raise the error to
-        answer.
+        """Return the replica if this broker leads the partition; otherwise raise the error for the
+        client.
 
-        `leader_epoch` is the client's epoch; a mismatch is refused first, as in Kafka.
+        `leader_epoch` is the client's leader epoch; as in Kafka, a mismatch is detected first.
         """
         replica = self.replica_of(topic_partition, leader_epoch)
         if not replica.partition.is_leader:
@@ -191,13 +192,13 @@ class Replicas:
         return replica
 
     def replica_of(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
-        """Return the replica, leader or follower; otherwise raise the error to answer."""
+        """Return the replica, leader or follower; otherwise raise the error for the client."""
         # A plain tuple is enough: it equals the TopicPartition, and takes a tenth of the time to
         # build.
         replica = self._replicas.get(topic_partition)
         if replica is None:
             raise self._missing(topic_partition)
-        # The client's epoch tells which side has the older view: FENCED_LEADER_EPOCH or
+        # The leader epochs show which side is outdated: FENCED_LEADER_EPOCH or
         # UNKNOWN_LEADER_EPOCH (KIP-320).
         if leader_epoch != NO_EPOCH:
             replica.partition.check_leader_epoch(leader_epoch)
@@ -208,15 +209,17 @@ class Replicas:
         return self._replicas.get(topic_partition)
 
     def hosts(self, replica: Replica) -> bool:
-        """Return whether it is still hosted: an `await` may see it removed or replaced."""
+        """Return whether this replica object is still hosted; during an `await`, it may have been
+        replaced.
+        """
         return self._replicas.get(replica.topic_partition) is replica
 
     def _missing(self, topic_partition: tuple[str, int]) -> KafkaError:
         name = TopicPartition(*topic_partition)
         if name in self._offline:
             return KafkaStorageError(f"the log directory of {name} is offline")
-        # A known partition has moved: a client that refreshes its metadata will find it. An unknown
-        # partition may have been deleted.
+        # A known partition is on another broker, and clients find it by refreshing their
+        # metadata. An unknown partition may have been deleted.
         kind = NotLeaderOrFollower if self.view.is_known(name) else UnknownTopicOrPartition
         return kind(f"{name} is not hosted by this broker")
 
@@ -224,7 +227,7 @@ class Replicas:
         """Return the last leader epoch in a log on this broker, hosted or not; -1 if there is no
         log.
 
-        For a controller whose metadata has lost the epoch (ZK-6).
+        Used by a controller whose metadata has lost the leader epoch (ZK-6).
         """
         log = self._store.logs.get(name)
         return -1 if log is None else log.epochs.latest
@@ -242,7 +245,7 @@ class Replicas:
 
     def add(self, replica: Replica) -> None:
         """Start hosting the replica."""
-        # Initialise it with the live brokers: its watermark must not wait for a replica on a dead
+        # Pass the live brokers, because the high watermark must not wait for a replica on a dead
         # broker.
         replica.partition.brokers_changed(self._live)
         replica.partition.on_registered(self.view.broker_epoch)
@@ -259,7 +262,7 @@ class Replicas:
 
     def role_changed(self, replica: Replica) -> None:
         """Update the sets of replicas after a replica's role or its set of replicas has changed."""
-        # Only these have followers to check; most brokers lead only some of their replicas.
+        # Only leaders with followers need ISR checks.
         if replica.partition.is_leader and len(replica.partition.replicas) > 1:
             self._replicated[replica] = None
         else:
@@ -284,7 +287,7 @@ class Replicas:
     # --- other brokers ---------------------------------------------------------------------------
 
     def brokers_changed(self) -> None:
-        """Read the live brokers from the view, so that no high watermark waits for dead brokers."""
+        """Update the live brokers, so that no high watermark waits for dead ones."""
         live = self.view.live_brokers()
         if live == self._live:
             return
@@ -306,7 +309,7 @@ class Replicas:
     # --- configuration ---------------------------------------------------------------------------
 
     def log_config(self, topic: str, overrides: Mapping[str, str]) -> LogConfig:
-        """Remember a topic's own settings and return the config of its logs."""
+        """Store a topic's own settings, and return its log config."""
         self._overrides[topic] = overrides
         return self.config.value.log_config(overrides)
 

@@ -1,7 +1,7 @@
-"""Carries out the controller's decisions about partitions here: which to host and in which role.
+"""Applies the controller's decisions: which partitions to host, and in which role.
 
-LeaderAndIsr, UpdateMetadata and StopReplica arrive as values and become directories, logs and roles
-here. This is the only way to change them, on a single node and in a cluster.
+LeaderAndIsr, UpdateMetadata and StopReplica arrive as values. Only this module changes log
+directories and roles, on a standalone broker and in a cluster.
 """
 
 from __future__ import annotations
@@ -46,16 +46,15 @@ _PARTITIONS_PER_TURN = 16  # each may cost file operations; other tasks run in b
 
 
 class _Unhosted(Exception):
-    """Raised when no descriptor is left to create or change a replica's files."""
+    """Raised when no file descriptor is left to create or change a replica's files."""
 
 
 class DeferredStates:
-    """States of partitions that could not be applied for want of file descriptors.
+    """Partition states that could not be applied because no file descriptor was available.
 
-    No disk has failed then, so nothing goes offline: the controller gets a success answer, and each
-    state is retried every second, between other tasks, in the same way as the controller's
-    requests. Until it succeeds, clients are refused because this broker does not lead. Only the
-    last state of each partition is kept.
+    No disk has failed in this case, so nothing goes offline: the controller gets a success
+    response, and each state is retried every second. Until a retry succeeds, clients get
+    NOT_LEADER_OR_FOLLOWER. Only the last state of each partition is kept.
     """
 
     __slots__ = ("_is_closed", "_retry", "_states", "_task", "_timer")
@@ -113,7 +112,7 @@ class DeferredStates:
 
 
 class RoleChanges:
-    """Carries out `leader_and_isr` and `stop_replica` in steps, one request at a time."""
+    """Applies LeaderAndIsr and StopReplica in steps, one request at a time."""
 
     __slots__ = (
         "_changes",
@@ -149,7 +148,7 @@ class RoleChanges:
         self._listeners = listeners
         self._unplaced = unplaced
         self._changes = LogChanges(replicas, failures, keep_objects)
-        # The contents of a directory that failed before it was read are unknown.
+        # If a directory failed before it was read, its contents are unknown.
         self._has_unread = bool(replicas.store.directories.failed)
         self.deferred = DeferredStates(self._retry)
         """The states waiting for file descriptors; forgotten when a partition is stopped."""
@@ -159,18 +158,18 @@ class RoleChanges:
     # --- LeaderAndIsr ----------------------------------------------------------------------------
 
     def apply_leader_and_isr(self, request: LeaderAndIsr) -> Codes:
-        """Carry out `leader_and_isr` without a pause."""
+        """Run `leader_and_isr` without yielding to other tasks."""
         return at_once(self.leader_and_isr(request))
 
     def leader_and_isr(self, request: LeaderAndIsr) -> Steps[Codes]:
         """Host, lead or follow as the controller decides; return an error code for each partition.
 
-        A request with an older leader epoch or an older ISR than the known one changes nothing.
+        A request with an older leader epoch or partition epoch than the known one changes nothing.
         """
         codes: Codes = {}
         role_changes: list[RoleChange] = []
         view = self._replicas.view
-        # A log of another topic with this name must be set aside before a log is created for this
+        # Set aside the log of another topic with the same name before creating a log for this
         # topic.
         yield from self._changes.set_strays_aside(request, view.broker_epoch)
         yield from self._changes.set_damaged_aside(request)
@@ -189,8 +188,8 @@ class RoleChanges:
     def _make_logs(self, request: LeaderAndIsr) -> Steps[None]:
         """Create the missing logs, with one wait for the disk, before any of them is written to.
 
-        They are then hosted without a leader. A log that cannot be created is retried with its
-        role.
+        They are hosted without a leader at first. A log that cannot be created is retried when the
+        role is assigned.
         """
         replicas, logs = self._replicas, self._replicas.store.logs
         places = ((each, each.topic_partition) for each in request.partitions)
@@ -233,14 +232,13 @@ class RoleChanges:
             return InvalidTopic.code
         if replica is None:
             return KafkaStorageError.code
-        # The request concerns another topic with that name, see `set_strays_aside` (KIP-516).
+        # The request is for another topic with the same name: see `set_strays_aside` (KIP-516).
         if replica.partition.topic_id != state.topic_id:
             return InconsistentTopicId.code
         if state.partition.leader != NO_LEADER:
             self._unplaced.on_placed([name])
         partition, image = replica.partition, state.partition
-        # The state is older than the known state, or repeats it: a controller resends unanswered
-        # requests.
+        # The state is outdated or a repetition: a controller resends unanswered requests.
         if (image.leader_epoch, image.partition_epoch) <= (
             partition.leader_epoch,
             partition.partition_epoch,
@@ -261,7 +259,9 @@ class RoleChanges:
         return NONE
 
     def _take_role(self, replica: Replica, image: PartitionImage) -> None:
-        """Lead or follow in a new epoch, or apply another ISR in the current epoch."""
+        """Become leader or follower in a new leader epoch, or apply another ISR in the current
+        one.
+        """
         if image.leader == self._replicas.view.broker_id:
             self._lead(replica, image)
         else:
@@ -273,13 +273,12 @@ class RoleChanges:
         was_following = follows(replica)
         partition.become_follower(image)
         self._replicas.role_changed(replica)
-        # In the same epoch only the ISR or the set of replicas changes: the leader to fetch from
-        # stays.
+        # Within a leader epoch, only the ISR or the replicas change, not the leader.
         if not is_new:
             return
         for listener in self._listeners:
             listener.on_left(replica)
-        # Producers and readers waiting here have to look for the new leader.
+        # Waiting producers and readers must find the new leader.
         replica.on_stopped()
         for listener in self._listeners:
             if image.leader != NO_LEADER:
@@ -291,8 +290,8 @@ class RoleChanges:
         log, partition = replica.log, replica.partition
         is_new = image.leader_epoch > partition.leader_epoch
         if follows(replica):
-            # The fetcher stops before the epoch is assigned, so that no record from the old leader
-            # follows it.
+            # Stop the fetcher before assigning the leader epoch, so that no record from the old
+            # leader is appended afterwards.
             for listener in self._listeners:
                 listener.on_unfollowing(replica)
         if is_new:
@@ -300,7 +299,7 @@ class RoleChanges:
             log.assign_leader_epoch(image.leader_epoch)
         replica.adding = image.adding
         now_ms = self._replicas.clock.monotonic_ms()
-        # The watermark may rise immediately, as with an ISR of one (RE-5).
+        # The high watermark can advance immediately, for example with an ISR of one (RE-5).
         effects = partition.become_leader(image, log.log_end_offset, now_ms)
         self._replicas.role_changed(replica)
         if is_new:
@@ -335,7 +334,7 @@ class RoleChanges:
         config = replicas.log_config(name.topic, self._overrides(state))
         log = store.logs.get(name)
         try:
-            # Loaded with the first partition; that, too, needs a file descriptor.
+            # Imported with the first partition, which also needs a file descriptor.
             from barnabas.broker.partitions.replica import OWN_CLASSES, ReplicaHost
 
             if log is None:
@@ -349,8 +348,8 @@ class RoleChanges:
             raise
         else:
             log.config = config  # opened before its settings were known
-        # The checkpoint may be older than a deletion at the log's start, or newer than an end lost
-        # in a crash; between the two, the watermark cannot rise too far (RE-12).
+        # The checkpoint may be below the log start after a deletion, or above the log end after
+        # a crash. Clamp the high watermark between the two (RE-12).
         checkpointed = store.high_watermarks.get(name, 0)
         classes = self._classes or OWN_CLASSES
         partition = classes.partition(
@@ -379,22 +378,22 @@ class RoleChanges:
     # --- StopReplica and UpdateMetadata ----------------------------------------------------------
 
     def apply_stop_replica(self, request: StopReplica) -> Codes:
-        """Carry out `stop_replica` without a pause."""
+        """Run `stop_replica` without yielding to other tasks."""
         return at_once(self.stop_replica(request))
 
     def stop_replica(self, request: StopReplica) -> Steps[Codes]:
         """Stop hosting the partitions and delete their data if asked; return an error code for
         each.
 
-        A log in an offline directory stays as it is, and the code says so: it would return with the
-        disk. A reported deletion is durable; otherwise the old log could return after a power cut,
-        when the name may already belong to another topic.
+        A log in an offline directory is not deleted, and the error code says so, because the log
+        would reappear with the disk. A reported deletion is durable; otherwise, the old log could
+        reappear after a power failure, when the name may already belong to another topic.
         """
         codes: Codes = {}
         deleted: dict[TopicPartition, Path] = {}
         replicas, store = self._replicas, self._replicas.store
         for done, name in enumerate(request.partitions, 1):
-            # Not reported as deleted: the log would return with its disk, under a name that may
+            # Do not report the log as deleted: it would reappear with its disk, and the name may
             # belong to another topic by then.
             if self._is_out_of_reach(name, request.delete):
                 codes[name] = KafkaStorageError.code
@@ -414,7 +413,7 @@ class RoleChanges:
                 yield None
         yield from self._changes.sync_names(dict.fromkeys(deleted.values()))
         for name, home in deleted.items():
-            # The sync failed: a power cut could undo the deletion.
+            # The sync failed, so a power failure could undo the deletion.
             if home not in store.directories.online:
                 replicas.mark_offline(name)
                 codes[name] = KafkaStorageError.code
@@ -425,9 +424,9 @@ class RoleChanges:
     def stop_what_moved(self, topics: Iterable[TopicImage]) -> None:
         """Stop hosting the partitions of these topics that have moved to other brokers.
 
-        A broker that was unreachable at that time does not receive StopReplica: it would go on
+        A broker that was unreachable at the time does not receive StopReplica. It would go on
         serving partitions that it led, and acknowledge records that no other replica gets. The log
-        stays.
+        is kept.
         """
         broker_id = self._replicas.view.broker_id
         for topic in topics:
@@ -440,8 +439,8 @@ class RoleChanges:
                 if replica is None:
                     continue
                 known = replica.partition
-                # Unless a newer LeaderAndIsr has placed it here: images and roles arrive in
-                # separate requests.
+                # Keep the partition if a newer LeaderAndIsr has assigned it here: images and
+                # roles arrive in separate requests.
                 if known.topic_id != topic.topic_id or known.leader_epoch < partition.leader_epoch:
                     _log.warning(
                         "%s was reassigned to other brokers; removing its replica",
@@ -450,7 +449,7 @@ class RoleChanges:
                     self._removal.remove(replica)
 
     def _is_out_of_reach(self, name: TopicPartition, delete: bool) -> bool:
-        """Return whether a replica to be stopped is, or may be, in an offline directory."""
+        """Return whether a replica to be stopped may be in an offline directory."""
         if delete and name in self._replicas.store.damaged:
             return False
         may_be_unread = delete and self._has_unread

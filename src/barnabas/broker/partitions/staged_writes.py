@@ -1,12 +1,11 @@
-"""Writes the appends of one loop wake-up, partition by partition, and lets them count.
+"""Writes the staged appends of one event loop wake-up, partition by partition.
 
     append --> dirty --> write --+-- no flush asked for --> it counts
                                  +-- a flush is due     --> sync in a thread --> it counts
 
 A flush required by `flush.messages` or `flush.ms` (ST-10) runs while appends continue; each log has
-at most one flush at a time. It lasts until nothing is left to flush. Each of its syncs counts the
-records that it covered, however much was appended meanwhile, so a steady stream of other records
-delays no acknowledgement.
+at most one flush at a time, which syncs until nothing is left to flush. After each sync, the
+records that it covered count, so a steady stream of appends does not delay acknowledgements.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.runtime.disk_threads import DiskThreads
 
-_AGAIN_AFTER_S = 0.1  # without a descriptor for the sync
+_AGAIN_AFTER_S = 0.1  # until the next attempt, without a descriptor for the sync
 
 
 class Hosted(Protocol):
@@ -46,10 +45,9 @@ class StagedWrites:
         self.dirty: list[Replica] = []
 
     def write(self) -> None:
-        """Write the appends of this wake-up and count them for the watermark.
+        """Write the appends of this wake-up, and count them for the high watermark.
 
-        A partition whose write fails goes offline with its directory; the request that appended to
-        it finds that its log has failed.
+        If a write fails, the partition goes offline with its directory, and its requests fail.
         """
         dirty = self.dirty[:]
         self.dirty.clear()
@@ -57,7 +55,7 @@ class StagedWrites:
         replicas = self._replicas
         for replica in dirty:
             if not replicas.hosts(replica):
-                continue  # deleted since, or lost with its directory: no request is waiting for it
+                continue  # deleted or lost with its directory: no request is waiting for it
             try:
                 replica.write_staged()
             except OSError as error:
@@ -67,14 +65,15 @@ class StagedWrites:
                 continue  # records appended during a flush count after the next flush
             if replica.log.due_flush(now_ms):
                 self.start_flush(replica)
-            # A follower counts nothing: its watermark arrives in its leader's answer (RE-6).
+            # A follower counts nothing: its high watermark arrives in the leader's response
+            # (RE-6).
             elif replica.partition.is_leader:
                 replica.count_up_to(now_ms, replica.log.log_end_offset)
 
     def write_soon(self) -> None:
-        """Schedule a write of appends made outside of a request, before the loop waits again."""
+        """Schedule a write for appends outside of a request, before the event loop waits again."""
         if self.dirty and self._soon is None:
-            # Write after the callbacks that are already due, as they may append more.
+            # Write after the callbacks that are already due, because they may append more.
             self._soon = asyncio.get_running_loop().call_soon(self._write_now)
 
     def _write_now(self) -> None:
@@ -97,8 +96,8 @@ async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
                 continue
             if not replica.log.due_flush(clock.monotonic_ms()):
                 break
-            # Count to the recovery point, not to the end that the sync was meant to cover: the log
-            # may have been truncated meanwhile.
+            # Count up to the recovery point, not to the log end before the sync: the log may
+            # have been truncated in the meantime.
             _count(replica, replicas, clock, replica.log.recovery_point)
             replica.sync_ended()
     except OSError as error:
@@ -106,7 +105,7 @@ async def _flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
         replica.fail(error)
     else:
         replica.flush = None
-        # Records appended since then need not be on disk.
+        # Records appended later need not be on disk yet.
         _count(replica, replicas, clock, replica.log.log_end_offset)
     replica.sync_ended()
 

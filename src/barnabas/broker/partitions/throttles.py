@@ -1,7 +1,7 @@
 """The replication throttles from the broker's settings (KIP-73, RE-13).
 
-    leader.replication.throttled.rate       a leader leaves a partition out of a follower's answer
-    follower.replication.throttled.rate     a follower leaves it out of its requests
+    leader.replication.throttled.rate       the leader omits a partition from a follower's response
+    follower.replication.throttled.rate     the follower omits it from its requests
 
 These throttles apply to replicas that their topic lists (`leader.replication.throttled.replicas`
 and `follower....`) and that are out of sync, once the rate is used up. Bytes copied to in-sync
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Throttles:
-    """Holds a broker's throttles; `configure` applies changed settings."""
+    """A broker's replication throttles; `configure` applies changed settings."""
 
     __slots__ = ("_follower", "_leader", "moves")
 
@@ -52,8 +52,8 @@ class Throttles:
 
     def of_leader(self, replica: Replica) -> Throttle | None:
         """Return the throttle for followers of this replica; None for most replicas."""
-        # The list is a topic config that names partitions and brokers, or all of them by an
-        # asterisk (KIP-73).
+        # The list is a topic config with partitions and brokers, or an asterisk for all
+        # (KIP-73).
         listed = replica.log.config.leader_replication_throttled_replicas
         if listed and self._leader.covers(listed, replica.topic_partition.partition):
             return self._leader

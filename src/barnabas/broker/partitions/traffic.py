@@ -59,7 +59,7 @@ class Traffic:
         metrics.declare(self._families)
 
     def join(self, topic: str) -> TopicTraffic:
-        """Return the topic's counters for one more replica."""
+        """Add a replica, and return its topic's counters."""
         found = self._topics.get(topic)
         if found is None:
             found = self._topics[topic] = TopicTraffic()
@@ -67,7 +67,7 @@ class Traffic:
         return found
 
     def leave(self, topic: str) -> None:
-        """Count one replica less; the name of a topic without replicas is forgotten."""
+        """Remove one replica; forget a topic without replicas."""
         found = self._topics[topic]
         found.replicas -= 1
         if not found.replicas:

@@ -1,4 +1,4 @@
-"""Tracks logs found at startup that may have lost their ends, until a broker leads them.
+"""Tracks logs found at startup that may have lost records, until their partitions have a leader.
 
 A broker that did not stop cleanly warns the controller about them (`may_have_lost` in its
 registration). The warning ends when each of these partitions has a leader that was elected after
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class UnplacedLogs:
-    """Holds the names of these logs; empty unless startup found some."""
+    """The names of these logs; usually empty."""
 
     __slots__ = ("_are_placed", "_names")
 
@@ -33,12 +33,12 @@ class UnplacedLogs:
 
     def on_placed(self, names: Iterable[TopicPartition]) -> None:
         """Remove partitions that have a leader or are deleted."""
-        # Roles may be taken before startup has added the logs it found: nothing has ended then.
+        # Roles may be assigned before startup has added the logs that it found.
         if self._names:
             self._names.difference_update(names)
             if not self._names:
                 self._are_placed.set()
 
     async def until_placed(self) -> None:
-        """Return when every log that was found has been placed."""
+        """Wait until every log that was found has been placed."""
         await self._are_placed.wait()

@@ -1,10 +1,10 @@
-"""Client quotas: what each client may do, what it has done, and how long it must wait (SE-5).
+"""Client quotas: limits, measured usage and throttle times of clients (SE-5).
 
     limits by entity --(user, client id)--> ClientLimits --> one meter per limit and who shares it
 
-While there is no quota, nothing is measured, and a request only pays for checking `is_active`. With
-quotas, only clients that have a quota are measured. A meter lasts an hour after its last use; above
-a maximum, the earliest entries are dropped, because invented client ids must not cost memory.
+Without quotas, nothing is measured, and a request only pays for checking `is_active`. With quotas,
+only clients that have a quota are measured. A meter is kept for an hour after its last use. Above a
+maximum, the oldest entries are dropped, so that invented client ids cannot use up memory.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
 KINDS = (PRODUCE, FETCH, REQUEST, MUTATION)
 
 _INACTIVE_MS = 60 * 60 * 1_000
-_MOST_CLIENTS = 20_000  # looked up, and meters: about 2 KB each
+_MOST_CLIENTS = 20_000  # cached lookups and meters: about 2 KB each
 _PERCENT_PER_NS = 100 / 1e9
 
 
 class Limits:
-    """Limits of one kind by entity; the most specific applies, a user's before a client id's."""
+    """Limits of one kind by entity; the most specific one applies, users before client ids."""
 
     __slots__ = ("_limits",)
 
@@ -51,7 +51,7 @@ class Limits:
             self._limits[entity] = limit
 
     def of(self, user: str, client_id: str) -> tuple[Entity, float] | None:
-        """Return the limit for a client, by encoded names, and who shares it, or None.
+        """Return the limit that applies to a client and the entity that shares it, or None.
 
         A limit for a user, or for all users, is shared by all clients of each user; a limit with a
         client id by all connections of that user with that id; a limit for client ids by all
@@ -65,9 +65,11 @@ class Limits:
 
 
 def _places(user: str, client_id: str) -> Iterator[tuple[Entity, Entity]]:
-    """Yield the places where a limit may be set, strongest first, and who shares it."""
-    # The order is Kafka's: user and id, user and any id, user; then the same for any user; ids
-    # alone are last.
+    """Yield the entities whose limit could apply, most specific first, and the entity that shares
+    it.
+    """
+    # Kafka's order: user and id, user and any id, user; then the same for any user; ids alone
+    # come last.
     for name in (user, DEFAULT):
         if client_id:
             yield Entity(name, client_id), Entity(user, client_id)
@@ -94,7 +96,7 @@ class RateMeter:
 
     @property
     def most_at_once(self) -> int:
-        """Return the most that an idle client may use without being throttled."""
+        """Return how much an idle client can use without being throttled."""
         return int(min(max(0.0, self.limit) * self._windows.sure_s, 2**31 - 1))
 
     def record(self, value: float, now_ms: int) -> int:
@@ -119,7 +121,7 @@ class RateMeter:
         return self._rate.per_second(now_ms)
 
     def record_ns(self, spent_ns: int, now_ms: int) -> int:
-        """Count time, of which the limit is a percentage; return the throttle time in ms."""
+        """Count time used; the limit is a percentage. Return the throttle time in ms."""
         return self.record(spent_ns * _PERCENT_PER_NS, now_ms)
 
     def count_ns(self, spent_ns: int, now_ms: int) -> None:
@@ -226,7 +228,7 @@ class ClientQuotas:
         return any(entity in table for table in self._limits.values())
 
     def meters(self) -> Iterator[tuple[str, Entity, RateMeter | MutationMeter]]:
-        """Yield all meters, each with its kind of limit and who shares it."""
+        """Yield all meters, each with its kind of limit and the entity that shares it."""
         return ((kind, sharing, meter) for (kind, sharing), meter in self._meters.items())
 
     def of(self, user: str, client_id: str | None) -> ClientLimits | None:
@@ -236,13 +238,14 @@ class ClientQuotas:
         """
         key = user, client_id
         now_ms = self._clock.monotonic_ms()
-        # Clean up occasionally, with a request: without quotas a task would be wasted.
+        # Clean up occasionally as part of a request; a separate task would be wasteful without
+        # quotas.
         if now_ms >= self._sweep_at_ms:
             self._forget_inactive(now_ms)
         try:
             return self._known[key]
         except KeyError:
-            # Client ids can be invented freely, and each costs memory.
+            # Clients can invent any number of client ids, and each uses memory.
             if len(self._known) >= _MOST_CLIENTS:
                 del self._known[next(iter(self._known))]
             found = self._known[key] = self._look_up(
@@ -252,7 +255,7 @@ class ClientQuotas:
 
     def _look_up(self, user: str, client_id: str) -> ClientLimits | None:
         found = [self._meter(kind, user, client_id) for kind in KINDS]
-        # Remember that a client has no quota, or it would be looked up with each request.
+        # Cache the fact that a client has no quota, to avoid a lookup with each request.
         if not any(found):
             return None
         produce, fetch, request, mutation = found
@@ -275,7 +278,7 @@ class ClientQuotas:
                 del self._meters[next(iter(self._meters))]
             meter = self._meters[key] = self._new_meter(kind)
             meter.last_used_ms = self._clock.monotonic_ms()
-        # The limit may have changed since; the measured values stay.
+        # The limit may have changed; keep the measured values.
         meter.limit = limit
         return meter
 

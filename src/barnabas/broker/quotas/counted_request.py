@@ -1,13 +1,13 @@
-"""Counts one request from a client with a quota, from its arrival to its answer.
+"""Counts one request from a client with a quota, from its arrival to its response.
 
     arrival --> bytes of Produce are counted, and its connection is muted if they are too many
-            --> stage one, and each step of what waits for it: their time is counted
-            --> the answer gets the longest throttle time, and the connection is muted for as long
+            --> stage one and each later step: their time is counted
+            --> the response gets the longest throttle time, and the connection is muted for as long
 
-The answer is never held back: a client that respects the throttle time waits by itself, and any
-other client's next request is not read until then (KIP-219). Only event loop time is counted: stage
-one, the steps of coroutines, and the encoding of an immediate answer. Work in threads (decoding and
-encoding long messages, reading the disk) is not counted.
+The response is never delayed: a client that respects the throttle time waits before its next
+request, and the next request of any other client is not read until then (KIP-219). Only event loop
+time is counted: stage one, the steps of coroutines, and the encoding of an immediate response. Work
+in threads (decoding and encoding long messages, reading the disk) is not counted.
 
 Requests between brokers are exempt, as in Kafka: requests that need CLUSTER_ACTION, and followers'
 fetches.
@@ -75,7 +75,7 @@ class CountedRequest:
         self._clock_ms = clock_ms
         self._mute = mute
         self._spent_ns = 0
-        self._answered_ns = 0  # when the answer was complete
+        self._answered_ns = 0  # when the response was complete
         self._throttle_ms = 0
 
     def begin(self, context: Context, request: Any, stage_one: Callable[[], Outcome]) -> Outcome:
@@ -83,12 +83,12 @@ class CountedRequest:
         if is_exempt(context, request):
             return stage_one()
         if context.api is PRODUCE and self._limits.produce is not None:
-            # Mute on arrival: later requests from the client are not read before their time.
+            # Mute on arrival, so that later requests of the client are not read too early.
             self._throttle(self._limits.produce.record(self._size_bytes, self._clock_ms()))
         began_ns = spent_ns()
         outcome = stage_one()
         self.spend_since(began_ns)
-        # It holds back the connection's next request; its steps count like any others.
+        # A Hold holds back the connection's next request; its steps are counted like any others.
         if isinstance(outcome, Hold):
             return Hold(CountedLater(self, outcome.until))
         return cast(Outcome, self.settle(outcome))
@@ -97,14 +97,14 @@ class CountedRequest:
         self._spent_ns += spent_ns() - began_ns
 
     def settle(self, outcome: Settled) -> Settled:
-        """Complete the answer if the step returned one; otherwise go on counting."""
+        """Complete the response if the step returned one; otherwise continue counting."""
         if isinstance(outcome, Message):
             self._complete(outcome)
             return outcome
         if isinstance(outcome, Staged):
             return CountedStaged(self, outcome)
         if outcome is None:
-            self._count_time()  # there is no answer: the time counts, but no client waits for it
+            self._count_time()  # no response: count the time anyway
             return None
         return CountedLater(self, cast(LaterOutcome, outcome))
 
@@ -126,7 +126,7 @@ class CountedRequest:
         return self._limits.request.record_ns(time_ns, self._clock_ms())
 
     def end(self) -> None:
-        """Count the encoding of an immediate answer, which ends the arrival."""
+        """Count the encoding of an immediate response."""
         if self._answered_ns and self._limits.request is not None:
             self._limits.request.count_ns(spent_ns() - self._answered_ns, self._clock_ms())
 
@@ -137,7 +137,7 @@ class CountedRequest:
 
 
 class CountedStaged(Staged):
-    """A staged request whose answer is counted."""
+    """A staged request whose response is counted."""
 
     __slots__ = ("_request", "_staged")
 

@@ -28,7 +28,7 @@ class Entity(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Return its path below `/config`."""
+        """Return the entity's path below `/config`."""
         if not self.user:
             return f"{CLIENTS}/{self.client_id}"
         if not self.client_id:

@@ -1,7 +1,7 @@
 """Limits how fast each address may open connections (KIP-612); the tree holds the limits.
 
-A connection over its address's rate is accepted and closed, unread, after the throttle time, and is
-not counted: so the client's next attempt comes late, and no other client waits for it.
+A connection above its address's rate is accepted and closed after the throttle time without being
+read or counted. This delays the client's next attempt without affecting other clients.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.cluster.config_changes import DEFAULT
 
 CONNECTION_RATE = "connection_creation_rate"
 
-_MOST_ADDRESSES = 20_000  # measured at the same time
+_MOST_ADDRESSES = 20_000  # addresses measured at the same time
 _INACTIVE_MS = 60 * 60 * 1_000
 
 

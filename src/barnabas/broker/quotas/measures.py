@@ -24,7 +24,7 @@ from math import floor
 from barnabas.named_tuple import NamedTuple
 
 MAX_THROTTLE_MS = 2**31 - 1
-"""The longest throttle time that an answer can carry."""
+"""The longest throttle time that a response can carry."""
 
 
 class Windows(NamedTuple):

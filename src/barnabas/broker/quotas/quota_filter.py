@@ -1,4 +1,4 @@
-"""The filter in a DescribeClientQuotas: parts of an entity and how each has to match.
+"""Implements the filter of DescribeClientQuotas: entity types and how each must match.
 
 exact      the part has this name            default    it is the default
 any        the part exists, whatever its name

@@ -45,7 +45,7 @@ class StoredQuotas:
             self._apply(path, node)
 
     async def on_changed(self, path: str) -> None:
-        """Reread the quotas of one entity."""
+        """Read the quotas of one entity again."""
         self._apply(path, await self._store.read(config_path(path)))
 
     def _apply(self, path: str, node: Znode | None) -> None:

@@ -1,12 +1,12 @@
 """Sends the ISR changes that leaders on this broker propose to the controller (KIP-497).
 
-Below inter.broker.protocol.version 2.7 no controller is asked: the leader writes the ISR itself
-(`zk_alter_partition`).
+Below inter.broker.protocol.version 2.7, the leader writes the ISR itself instead of asking the
+controller (`zk_alter_partition`).
 
-The proposals of one turn of the loop go in one request, and one request at a time is in progress;
-proposals that come meanwhile go with the next. A proposal lasts until it is answered: if the
-controller cannot be reached or has resigned, the proposal is resent, unless the partition has
-another leader or epoch by then.
+All proposals of one turn of the event loop go into one request, and only one request is in flight;
+later proposals go into the next one. If the controller cannot be reached or has resigned, a
+proposal is resent until it is answered, unless the partition has another leader or leader epoch by
+then.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ Answers = Mapping["TopicPartition", "IsrAnswer"]
 
 
 class IsrApproval(Protocol):
-    """Agrees to ISRs; raises BarnabasError if all of them are refused or not answered."""
+    """Approves ISR changes; raises BarnabasError if the whole request is rejected or not
+    answered.
+    """
 
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers: ...
 
@@ -99,14 +101,14 @@ class ControllerApproval:
 
 
 class AlterPartition:
-    """Sends proposals from `start` to `close`."""
+    """Sends proposals between `start` and `close`."""
 
     __slots__ = ("_approval", "_logged", "_queue", "_task")
 
     def __init__(self, queue: AlterPartitionQueue, approval: IsrApproval) -> None:
         self._queue = queue
         self._approval = approval
-        self._logged: dict[TopicPartition, IsrProposal] = {}  # shrinks, until they are answered
+        self._logged: dict[TopicPartition, IsrProposal] = {}  # shrinks that are not answered yet
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -134,14 +136,16 @@ class AlterPartition:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
 
     async def _settle(self, pending: Sequence[PendingProposal]) -> bool:
-        """Ask once; returns whether all were agreed to. Unanswered proposals are asked again."""
+        """Send a request once; return whether all proposals were accepted. Unanswered proposals are
+        requeued.
+        """
         try:
             answers = await self._approval(pending)
         except BarnabasError as error:
             _log.info("%d ISR changes are delayed: %s", len(pending), error)
         except Exception:
-            # A bug of ours, or an address that cannot even be looked up. Their partitions wait for
-            # the answer: without it their ISRs would never change again.
+            # This is a bug in Barnabas, or an address that cannot be resolved. Retry, because
+            # without a response the ISRs of these partitions could never change again.
             _log.exception("%d ISR changes are delayed", len(pending))
         else:
             return await self._hand_out(pending, answers)
@@ -150,22 +154,22 @@ class AlterPartition:
         return False
 
     async def _hand_out(self, pending: Sequence[PendingProposal], answers: Answers) -> bool:
-        """Give each proposal its answer; returns whether all were agreed to."""
+        """Pass each proposal its response; return whether all were accepted."""
         updates = []
         for each in pending:
             answer = answers[each.proposal.topic_partition]
-            # A partition that another broker now leads has nothing to log.
+            # Do not log partitions that another broker leads by now.
             if answer.error_code == NONE and each.is_led:
                 updates.append((each.partition, answer))
             if not each.answer.done():
                 each.answer.set_result(answer)
-        await asyncio.sleep(0)  # the leaders take over their answers, so the log lines are true
+        await asyncio.sleep(0)  # let the leaders process the responses before logging
         for line in update_lines(updates):
             _log.info("%s", line)
         return all(answers[each.proposal.topic_partition].error_code == NONE for each in pending)
 
     def _log_shrinks(self, pending: Sequence[PendingProposal]) -> None:
-        """Log each shrink once, however often the controller has to be asked."""
+        """Log each shrink once, even if the request is retried."""
         shrinks = []
         for partition, proposal, _ in pending:
             if self._logged.get(proposal.topic_partition) != proposal:

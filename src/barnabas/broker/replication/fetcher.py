@@ -1,10 +1,11 @@
-"""Copies partitions from one leader, on one connection, from the receive buffer to the logs.
+"""Replicates partitions from one leader over one connection.
 
     ask -> append, write, partition by partition -> (flush, where required) -> ask
 
-One request is on its way at a time, and it acknowledges what is written here: everything below the
-offsets that it fetches. A partition in trouble is left out for `replica.fetch.backoff.ms` and
-delays no other; a leader that cannot be reached is retried until the controller names another one.
+One request is in flight at a time; it acknowledges all records below its fetch offsets, which are
+already written here. A failing partition is left out for `replica.fetch.backoff.ms` and does not
+delay the others. If the leader cannot be reached, the fetcher retries until the controller names
+another leader.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_BYTES_PER_TURN = 1 << 20  # appended, before others get their turn of the loop
+_BYTES_PER_TURN = 1 << 20  # appended before other tasks get a turn
 _CUTS_PER_TURN = 4
 _FIRST_RECONNECT_MS = 50
-_LONGEST_THROTTLE_MS = 1_000  # before the rate is reread: it may have been raised
+_LONGEST_THROTTLE_MS = 1_000  # before the rate, which may have been raised, is read again
 
-# The leader has dropped the session or never had it: the next request immediately starts another.
+# The leader has dropped the fetch session; the next request starts a new one immediately.
 _SESSION_LOST = (FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError)
 
 
 class Fetcher:
-    """One of a leader's fetchers; `close` ends it."""
+    """Fetches some partitions of one leader until `close`."""
 
     __slots__ = (
         "_backoff_ms",
@@ -77,11 +78,11 @@ class Fetcher:
         )
         self._requests = FetchRequests(_limits(parts.config))
         self._followed: dict[TopicPartition, Followed] = {}
-        self._resting: list[tuple[int, int, Followed]] = []  # a heap by the time when they are due
-        self._tickets = 0  # distinguishes equal times in the heap
+        self._resting: list[tuple[int, int, Followed]] = []  # a heap ordered by due time
+        self._tickets = 0  # breaks ties in the heap
         self._backoff_ms = _FIRST_RECONNECT_MS
-        self._is_lost = False  # and the loss has been logged
-        self._work = asyncio.Event()  # set when there may be something to ask for
+        self._is_lost = False  # True once the lost connection has been logged
+        self._work = asyncio.Event()  # set when there may be something to fetch
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._ended = asyncio.Event()
         self._task.add_done_callback(lambda _: self._ended.set())
@@ -92,18 +93,18 @@ class Fetcher:
 
     @property
     def partitions(self) -> dict[TopicPartition, Followed]:
-        """The partitions that this fetcher copies."""
+        """The partitions that this fetcher replicates."""
         return self._followed
 
     def configure(self, config: BrokerConfig) -> None:
-        """Take over the broker's changed settings."""
+        """Apply changed broker settings."""
         self._requests.limit(_limits(config))
 
     def follow(self, replica: Replica) -> None:
-        """Copy the partition from now on; call it again in a new epoch of its leader."""
+        """Start to replicate the partition; call this again in each new leader epoch."""
         name = replica.topic_partition
         before = self._followed.get(name)
-        # Another replica object has its own log, which may end elsewhere.
+        # A new replica object has its own log, which may end at another offset.
         if before is not None and before.replica is not replica:
             self._requests.forget(name)
         followed = Followed(replica, self._parts)
@@ -112,16 +113,16 @@ class Fetcher:
         self._work.set()
 
     def unfollow(self, name: TopicPartition) -> None:
-        """Stop copying the partition; data that still arrives for it is dropped."""
+        """Stop replicating the partition; drop data that still arrives for it."""
         if self._followed.pop(name, None) is not None:
             self._requests.forget(name)
 
     def close(self) -> None:
-        """Append nothing after this; the connection closes in the next turn of the loop."""
+        """Stop appending; the connection closes in the next turn of the event loop."""
         self._task.cancel()
 
     async def wait_closed(self) -> None:
-        """Return when the connection is closed, after `close`."""
+        """Wait until the connection is closed, after `close`."""
         await self._ended.wait()
 
     # --- the loop --------------------------------------------------------------------------------
@@ -138,7 +139,7 @@ class Fetcher:
             self._connection.close()
 
     async def _replicate(self) -> None:
-        """Connect and copy until the connection or the leader fails."""
+        """Connect and fetch until the connection or the leader fails."""
         try:
             await self._connection.open()
             while True:
@@ -147,8 +148,8 @@ class Fetcher:
         except BarnabasError as error:
             self._lost(error)
         except Exception:
-            # This is our own bug; but a broker that does not fetch leaves the ISRs of all
-            # partitions.
+            # This is a bug in Barnabas, but keep fetching, or this broker would fall out of all
+            # ISRs.
             _log.exception("fetching from broker %d failed; restarting the fetcher", self.leader_id)
         finally:
             self._connection.close()
@@ -160,7 +161,7 @@ class Fetcher:
             _log.info("fetching from broker %d again", self.leader_id)
 
     def _lost(self, error: BarnabasError) -> None:
-        """Log the loss once, not with every attempt."""
+        """Log the lost connection once, not at every attempt."""
         is_news = not (self._is_lost or self._parts.view.is_cluster_stopping)
         level = logging.WARNING if is_news else logging.DEBUG
         self._is_lost = True
@@ -174,9 +175,9 @@ class Fetcher:
         )
 
     async def _round(self) -> None:
-        """Send one request and process its answer."""
+        """Send one request and process its response."""
         self._end_rests()
-        # Every partition is resting, or none is left.
+        # Every partition is backing off, or none is left.
         if not len(self._requests):
             await self._wait_for_work()
             return
@@ -191,7 +192,7 @@ class Fetcher:
 
     def _ask_for(self, followed: Followed) -> None:
         throttled_ms = followed.throttled_ms(self._parts.replicas.clock.monotonic_ms())
-        # RE-13: a replica that lags and is throttled is left out and delays no other.
+        # RE-13: leave out a lagging, throttled replica, so that it does not delay the others.
         if throttled_ms:
             self._rest(followed, min(throttled_ms, _LONGEST_THROTTLE_MS))
             return
@@ -199,10 +200,10 @@ class Fetcher:
             followed.replica.topic_partition, followed.topic_id, followed.fetch_from()
         )
 
-    # --- an answer -------------------------------------------------------------------------------
+    # --- a response -------------------------------------------------------------------------------
 
     async def _carry_out(self, response: FetchResponse) -> None:
-        """Append the data that has arrived, and ask for the data after it."""
+        """Append the fetched records and advance the fetch offsets."""
         now_ms = self._parts.replicas.clock.monotonic_ms()
         taken_bytes = 0
         cut: list[TopicPartition] = []
@@ -210,17 +211,18 @@ class Fetcher:
         lost: dict[TopicPartition, Followed] = {}
         for answered in self._requests.on_answer(response):
             followed = self._followed.get(answered.topic_partition)
-            # Another leader was named while the request was on its way.
+            # The partition got another leader while the request was in flight.
             if followed is None:
                 continue
-            if followed.is_cut:  # cut earlier, when there was no descriptor to settle it with
+            if followed.is_cut:  # truncated earlier, without a file descriptor for the sync
                 cut.append(answered.topic_partition)
                 self._ask_for(followed)
                 continue
             self._take(followed, answered, now_ms, lost)
             if followed.is_cut:
                 cut.append(answered.topic_partition)
-                # A cut reads and removes files on the loop: others get their turn in between.
+                # Truncation reads and removes files on the event loop, so let other tasks run in
+                # between.
                 if len(cut) % _CUTS_PER_TURN == 0:
                     await asyncio.sleep(0)
             records = answered.data.records
@@ -234,7 +236,7 @@ class Fetcher:
         if cut:
             await self._settle(cut)
         for replica in flushing:
-            # Records that need a flush are not acknowledged before it.
+            # Do not acknowledge records that need a flush before they are flushed.
             await replica.wait_for_flush(replica.log.log_end_offset)
         if lost:
             await self._find_bounds(lost)
@@ -246,7 +248,9 @@ class Fetcher:
         now_ms: int,
         lost: dict[TopicPartition, Followed],
     ) -> None:
-        """Apply one partition's part of a response; if it is out of range, add it to `lost`."""
+        """Apply one partition's part of a response; add the partition to `lost` if its offset is
+        out of range.
+        """
         try:
             step = followed.take(answered.sent, answered.data, now_ms)
         except OSError as error:
@@ -261,7 +265,7 @@ class Fetcher:
             )
             self._rest(followed, self._parts.config.int("replica.fetch.backoff.ms"))
         except Exception:
-            # This is our own bug. It stops only this partition, as in Kafka.
+            # This is a bug in Barnabas. As in Kafka, it stops only this partition.
             _log.exception(
                 "%s is no longer fetched until the controller names its leader again",
                 answered.topic_partition,
@@ -281,7 +285,9 @@ class Fetcher:
             self._ask_for(followed)
 
     async def _find_bounds(self, lost: dict[TopicPartition, Followed]) -> None:
-        """Ask where the leader's logs begin and end, for partitions that are out of range."""
+        """Get the start and end offsets of the leader's logs, for partitions that are out of
+        range.
+        """
         backoff_ms = self._parts.config.int("replica.fetch.backoff.ms")
         try:
             found = await self._connection.bounds(
@@ -308,7 +314,7 @@ class Fetcher:
                 await self._settle([name])
 
     async def _settle(self, cut: Sequence[TopicPartition]) -> None:
-        """Wait until these cuts are on disk: until then nothing above them is requested."""
+        """Wait until these truncations are on disk; nothing above them is fetched before that."""
         replicas = self._parts.replicas
         followed_now = [self._followed[name] for name in cut if name in self._followed]
         await in_turns(settling(replicas.store, followed_now), replicas.threads.background)
@@ -318,7 +324,7 @@ class Fetcher:
                 self._rest(followed, self._parts.config.int("replica.fetch.backoff.ms"))
 
     def _disk_failed(self, followed: Followed, error: OSError) -> None:
-        if is_out_of_descriptors(error):  # not a fault of the disk: it is requested again
+        if is_out_of_descriptors(error):  # not a disk failure: retry
             self._rest(followed, self._parts.config.int("replica.fetch.backoff.ms"))
         else:
             self.unfollow(followed.replica.topic_partition)
@@ -327,7 +333,9 @@ class Fetcher:
     # --- partitions in trouble -------------------------------------------------------------------
 
     def _rest(self, followed: Followed, wait_ms: int) -> None:
-        """Leave the partition out for a while: a request would only return its error again."""
+        """Leave the partition out for a while, because the next fetch would fail in the same
+        way.
+        """
         name = followed.replica.topic_partition
         if self._followed.get(name) is not followed:
             return
@@ -352,7 +360,7 @@ class Fetcher:
             async with asyncio.timeout(due_s):
                 await self._work.wait()
         except TimeoutError:
-            return  # when a rest is over
+            return  # when a backoff ends
 
 
 def _limits(config: BrokerConfig | CurrentConfig) -> Limits:

@@ -1,4 +1,4 @@
-"""The parts of a broker that its fetchers use, passed on to all of them."""
+"""The parts of a broker that its fetchers use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FetcherParts(NamedTuple):
-    """The parts that all fetchers of a broker share; use them by name."""
+    """The parts that all fetchers of a broker share."""
 
     view: ClusterView
     config: CurrentConfig

@@ -1,8 +1,8 @@
-"""Spreads the partitions that this broker copies over connections to their leaders (RE-3).
+"""Distributes the partitions that this broker follows among fetchers (RE-3).
 
-Each leader has `num.replica.fetchers` fetchers here; its partitions are spread over them by their
-names. A fetcher starts with its first partition and ends with its last. Invariant: a partition is
-copied by at most one fetcher, a fetcher of the leader that the controller named last.
+There are up to `num.replica.fetchers` fetchers per leader, and a hash of the partition's name
+selects one. A fetcher starts with its first partition and ends with its last. Invariant: at most
+one fetcher replicates a partition, and it fetches from the leader that the controller named last.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Fetchers(ReplicaListener):
     def __init__(self, parts: FetcherParts) -> None:
         self._parts = parts
         self._count = _count_in(parts.config)
-        self._by_leader: dict[tuple[int, int], Fetcher] = {}  # by leader's id, and number
+        self._by_leader: dict[tuple[int, int], Fetcher] = {}  # by leader id and fetcher number
         self._homes: dict[TopicPartition, Fetcher] = {}
         self._is_stopped = False
 
@@ -45,17 +45,17 @@ class Fetchers(ReplicaListener):
         return len(self._by_leader)
 
     def on_following(self, replica: Replica, leader_id: int) -> None:
-        """Copy the partition from this leader, in the leader epoch that its machine now has.
+        """Replicate the partition from this leader, in its current leader epoch.
 
-        The leader's address is looked up in the image, now or later. -1 means that there is no
-        leader.
+        A leader of -1 means that there is none. The leader's address is looked up in the image when
+        needed.
         """
         name = replica.topic_partition
         fetcher = None
         if leader_id not in (_NO_LEADER, self._parts.view.broker_id) and not self._is_stopped:
             fetcher = self._fetcher(leader_id, _spread(name) % self._count)
         before = self._homes.get(name)
-        # First leave the former leader's fetcher: two fetchers must not append to one log.
+        # Leave the previous leader's fetcher first: two fetchers must not append to one log.
         if before is not None and before is not fetcher:
             self._leave(name, before)
         if fetcher is not None:
@@ -76,13 +76,15 @@ class Fetchers(ReplicaListener):
             followed.on_log_moved()
 
     def lag(self, topic_partition: TopicPartition) -> Lag | None:
-        """Return how far a partition is behind its leader; None: it is not copied here."""
+        """Return the lag of a partition behind its leader; None if this broker does not follow
+        it.
+        """
         fetcher = self._homes.get(topic_partition)
         followed = None if fetcher is None else fetcher.partitions.get(topic_partition)
         return None if followed is None else followed.lag(self._parts.replicas.clock.monotonic_ms())
 
     def families(self) -> Iterator[Family]:
-        """Yield the lag of each partition that is copied here (RE-14)."""
+        """Yield the lag of each followed partition (RE-14)."""
         # The client id is that of Kafka's fetcher thread: the fetcher's number and the leader's id.
         now_ms = self._parts.replicas.clock.monotonic_ms()
         yield gauge(
@@ -103,11 +105,11 @@ class Fetchers(ReplicaListener):
         )
 
     def configure(self, config: BrokerConfig) -> None:
-        """Take over the broker's changed settings."""
+        """Apply changed broker settings."""
         for fetcher in self._by_leader.values():
             fetcher.configure(config)
         count = _count_in(config)
-        # Partitions move to the fetchers that their names now belong to.
+        # Move partitions to the fetchers that their names now hash to.
         if count != self._count:
             self._count = count
             for fetcher in list(self._by_leader.values()):
@@ -115,7 +117,7 @@ class Fetchers(ReplicaListener):
                     self.on_following(followed.replica, fetcher.leader_id)
 
     async def stop(self) -> None:
-        """Stop copying for good; returns when all fetchers have stopped."""
+        """Stop replication; return when all fetchers have stopped."""
         self._is_stopped = True
         fetchers = list(self._by_leader.values())
         self._by_leader.clear()
@@ -152,5 +154,5 @@ def _spread(name: TopicPartition) -> int:
 
 
 def _count_in(config: BrokerConfig | CurrentConfig) -> int:
-    """Return num.replica.fetchers, which has no lower bound in Kafka."""
+    """Return the number of fetchers, at least one; Kafka has no lower bound."""
     return max(1, config.int("num.replica.fetchers"))

@@ -1,7 +1,7 @@
-"""One followed partition: the machine that decides, and the log on which it acts.
+"""One followed partition: its state machine and its log.
 
-Owns the order "append, write, then ask for more": a follower's next request acknowledges everything
-before it, so its machine only learns of records that are in the file.
+It enforces the order "append, write, fetch": the next fetch acknowledges all records below its
+offset, so the machine is only told about records that have been written.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _NO_EPOCH = -1
 
 
 class Lag(NamedTuple):
-    """How far a follower is behind, according to its leader's last answer."""
+    """How far a follower is behind, according to its leader's last response."""
 
     records: int
-    """Records below the leader's high watermark that are not here yet."""
+    """The number of records below the leader's high watermark that are missing here."""
     ms: int
-    """How long there have been such records."""
+    """How long records have been missing."""
 
 
 class Followed:
@@ -67,13 +67,13 @@ class Followed:
         parts: FetcherParts,
         new_follower: Callable[..., Follower] = Follower,
     ) -> None:
-        """`new_follower` creates its machine; a simulation plants bugs in it."""
+        """`new_follower` creates the machine; the simulator can create mutants."""
         self.replica = replica
         self.topic_id = replica.log.topic_id or NO_TOPIC_ID
         self.lag_records = 0
         self._clock = parts.replicas.clock
         self._behind_since_ms = self._clock.monotonic_ms()
-        self._has_been_level = parts.view.broker_id in replica.partition.isr  # at the last answer
+        self._has_been_level = parts.view.broker_id in replica.partition.isr  # at the last response
         self._replicas = parts.replicas
         self._throttles = parts.throttles
         self._follower = new_follower(
@@ -86,7 +86,7 @@ class Followed:
         return self._follower.fetch_from()
 
     def take(self, sent: FetchFrom, data: PartitionData, now_ms: int) -> Step:
-        """Do what an answer requires, as far as that is possible here; returns the step.
+        """Apply the machine's decision on a response, and return the step taken.
 
         `Wait` and `FetchBounds` are left to the fetcher. Raises CorruptData or KafkaError if
         records cannot be appended, and OSError if the log has failed.
@@ -100,12 +100,12 @@ class Followed:
         return self.on_answer(sent, got, records, now_ms)
 
     def on_answer(self, sent: FetchFrom, got: Fetched, records: memoryview, now_ms: int) -> Step:
-        """Do what a decoded answer and its records require; otherwise like `take`."""
+        """Apply a decoded response and its records, like `take`."""
         step = self._follower.on_answer(sent, got)
-        # The only step that needs bytes; other steps only concern the log's end.
+        # This is the only step that uses the records.
         if type(step) is Append:
             before = self.replica.log.log_end_offset
-            # An empty answer also counts: it may bring a higher watermark (RE-6).
+            # An empty response counts too: it can raise the high watermark (RE-6).
             if records:
                 self._append(records, got.high_watermark, now_ms)
             self.replica.on_copied(got.size_bytes, before, self._follower.on_appended(got))
@@ -115,7 +115,7 @@ class Followed:
         return step
 
     def bounds(self, earliest: int, latest: int) -> Step:
-        """Align with the start and end of the leader's log: start again there, or truncate.
+        """Align with the bounds of the leader's log: restart at its log start, or truncate.
 
         Raises OSError.
         """
@@ -124,14 +124,16 @@ class Followed:
         return step
 
     def on_log_moved(self) -> None:
-        """Follow in another directory from now on."""
+        """Use the log in another directory from now on."""
         self._follower.on_log_moved(self.replica.log)
 
     def lag(self, now_ms: int) -> Lag:
         return Lag(self.lag_records, now_ms - self._behind_since_ms if self.lag_records else 0)
 
     def throttled_ms(self, now_ms: int) -> int:
-        """Return how long not to ask for it: it lags, and its rate is used up (RE-13)."""
+        """Return how long to leave out the partition: it lags, and its replication quota is used up
+        (RE-13).
+        """
         # As in Kafka, only a lagging replica is throttled: a throttle must not push a replica out
         # of the ISR.
         if self._has_been_level:
@@ -150,9 +152,9 @@ class Followed:
             self._replicas.start_flush(replica)
 
     def _level(self, got: Fetched, now_ms: int) -> None:
-        """Delete the records that the leader has deleted, and note how far behind this log is."""
+        """Adopt the leader's log start offset, and update the lag."""
         log = self.replica.log
-        # Never above the own watermark: records not known to be committed are not removed
+        # Never go above this replica's high watermark: uncommitted records must not be deleted
         # (KIP-107).
         begin = min(got.log_start_offset, self.replica.high_watermark)
         if begin > log.log_start_offset:
@@ -169,7 +171,7 @@ class Followed:
 
     @property
     def is_cut(self) -> bool:
-        """True while a cut of the log is not yet on disk: see `settling`."""
+        """True while a truncation of the log is not on disk yet: see `settling`."""
         return self.replica.log.unsettled is not None
 
     def _cut(self, step: Step) -> None:
@@ -178,11 +180,12 @@ class Followed:
             replica.log.segments[-1].need_descriptors()
         if type(step) is Truncate:
             _say_lost(replica, step)
-            # Through the store: the recovery point may move back, and must be on disk before
-            # anything is appended. The fetcher does that for all partitions of an answer.
+            # Truncate through the store: if the recovery point moves back, it must be on disk
+            # before the next append. The fetcher syncs it for all partitions of a response
+            # together.
             self._replicas.store.truncations.begin(replica.topic_partition, step.offset)
             if step.lost_committed:
-                replica.wake_watchers()  # records that consumers have seen are gone
+                replica.wake_watchers()  # consumers have seen records that are gone now
         elif type(step) is StartAt:
             _say_lost(replica, step)
             self._replicas.store.truncations.begin_start_at(replica.topic_partition, step.offset)
@@ -190,9 +193,10 @@ class Followed:
 
 
 def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
-    """Get the cuts of these logs to disk: one wait for all of them.
+    """Sync the truncations of these logs, with one wait for the disk.
 
-    Without a file descriptor some stay cut, until they are written to or this is repeated.
+    Without a free file descriptor, some stay unsynced until they are written to or this is
+    repeated.
     """
     replicas = {each.replica.topic_partition: each.replica for each in cut}
     for name, replica in replicas.items():

@@ -1,6 +1,6 @@
-"""A fetcher's connection to a leader: Fetch, and ListOffsets if it lost its place.
+"""A fetcher's connection to a leader, for Fetch and ListOffsets.
 
-One request is on its way at a time. `open` replaces a lost connection and looks up the leader's
+One request is in flight at a time. `open` replaces a lost connection and looks up the leader's
 address again, because the leader may have returned elsewhere.
 """
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 _EARLIEST, _LATEST = -2, -1
 _BUFFERS = 2
 _ROOM_BYTES = 4096
-"""Added to the size asked for: a read that does not fill its buffer is known to be the last."""
+"""Extra buffer space: a read that does not fill the buffer is known to be the last."""
 
 
 class Bounds(NamedTuple):
-    """The start and the end of a leader's log, or an error instead."""
+    """The start and end offsets of a leader's log, or an error."""
 
     error_code: int
     earliest: int
@@ -49,12 +49,12 @@ class Bounds(NamedTuple):
 
 
 class ReceiveMemory(MemoryPool):
-    """The buffers that receive a leader's answers: each as large as the largest, used alternately.
+    """Two buffers, used alternately, that receive a leader's responses.
 
-    One answer is on its way at a time, and its records are views of the buffer until they are
-    written; meanwhile the loop may ask for the next buffer. So two buffers are enough for good, and
-    an answer stays where it arrives: no buffer has to grow under it, and the kernel need not clear
-    a fresh page for each page of records. The fetch has a limit, so this pool needs none.
+    One response is in flight at a time, and its records are views of the buffer until they are
+    written; in the meantime, the event loop may need the next buffer. So two buffers are enough.
+    Each grows to the size of the largest response, so no response has to be copied, and the kernel
+    need not clear new pages. The fetch size is limited, so this pool needs no limit.
     """
 
     __slots__ = ("_buffers", "_largest_bytes")
@@ -65,7 +65,7 @@ class ReceiveMemory(MemoryPool):
         self._largest_bytes = 0
 
     def take(self, size_bytes: int) -> bytearray:
-        """Return a buffer without views, at least as large as the largest ever asked for."""
+        """Return an unused buffer, at least as large as the largest ever requested."""
         if size_bytes > self._largest_bytes:
             self._largest_bytes = size_bytes + _ROOM_BYTES
             self._buffers.clear()
@@ -78,11 +78,11 @@ class ReceiveMemory(MemoryPool):
         return buffer
 
     def give(self, buffer: bytearray) -> None:
-        """Do nothing: the views on a buffer show whether it is in use."""
+        """Do nothing: a buffer is in use as long as there are views of it."""
 
 
 class LeaderConnection:
-    """A connection to one leader, by its id."""
+    """A connection to one leader, identified by its broker id."""
 
     __slots__ = (
         "_channel",
@@ -103,7 +103,7 @@ class LeaderConnection:
         leader_id: int,
         number: int,
     ) -> None:
-        """`number` distinguishes the fetchers of a leader in their client ids."""
+        """`number` is the fetcher's number, which is part of its client id."""
         self._view = view
         self._config = config
         self._peers = peers
@@ -144,9 +144,9 @@ class LeaderConnection:
             channel.close()
 
     async def fetch(self, request: FetchRequest, version: int) -> FetchResponse:
-        """Return the answer; its records are views of the buffer that received them.
+        """Send a fetch and return the response; its records are views of the receive buffer.
 
-        The buffer is reused once no such view exists. Raises ConnectionLost, NoAnswer or
+        The buffer is reused once there are no views of it. Raises ConnectionLost, NoAnswer or
         CorruptData.
         """
         assert self._channel is not None
@@ -155,7 +155,9 @@ class LeaderConnection:
         return response
 
     async def bounds(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Bounds]:
-        """Ask where the leader's logs begin and end in these epochs. Raises as `fetch` does."""
+        """Return the start and end offsets of the leader's logs in these leader epochs. Raises the
+        same errors as `fetch`.
+        """
         earliest, latest = await asyncio.gather(
             self._list_offsets(epochs, _EARLIEST), self._list_offsets(epochs, _LATEST)
         )

@@ -1,8 +1,8 @@
 """Writes ISR changes to the metadata store, below inter.broker.protocol.version 2.7 (RE-9).
 
-A leader writes the partition's state node, conditional on the version that it knows. If another
-broker wrote the node, the leader's change is lost, and the controller sends the valid state
-instead. As in Kafka, the controller is notified a while later, of many changes together.
+A leader writes the partition's state node with the version that it knows. If another broker has
+written the node, the write fails, and the controller sends the current state. As in Kafka, the
+controller is notified later, of many changes at once.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _Answers = dict[TopicPartition, IsrAnswer]
 
 
 class Pace(NamedTuple):
-    """When the controller is notified of changes: Kafka's values, which cannot be configured."""
+    """When the controller is notified of changes, with Kafka's fixed values."""
 
     check_every_ms: int = 2_500
     linger_ms: int = 5_000  # after the last change: another one may follow
-    max_delay_ms: int = 60_000  # after the last notification, if changes never stop
+    max_delay_ms: int = 60_000  # after the last notification, if changes keep coming
 
 
 class ZkAlterPartition:
-    """Agrees to ISRs by writing them; notifies the controller until `close`."""
+    """Approves ISR changes by writing them, and notifies the controller, until `close`."""
 
     __slots__ = (
         "_changed",
@@ -74,7 +74,7 @@ class ZkAlterPartition:
             self._task.cancel()
 
     async def __call__(self, pending: Sequence[PendingProposal]) -> _Answers:
-        """Return an answer for each, as a controller would give it. Raises MetadataError."""
+        """Return a response to each proposal, as a controller would. Raises MetadataError."""
         answers: _Answers = {}
         for first in range(0, len(pending), _AT_ONCE):
             left = {
@@ -88,25 +88,29 @@ class ZkAlterPartition:
         return answers
 
     def _state(self, partition: Partition, proposal: IsrProposal) -> StateNode:
-        """Return the node; as in Kafka, with the epoch of the controller that made it leader."""
+        """Return the state node's content; as in Kafka, it has the epoch of the controller that
+        elected the leader.
+        """
         isr = tuple(member.broker_id for member in proposal.isr)
         return StateNode(
             self._view.broker_id, proposal.leader_epoch, isr, partition.controller_epoch
         )
 
     async def _write(self, wanted: dict[TopicPartition, _Wanted]) -> _Answers:
-        """Write all in one commit, or return answers to the proposals that prevent it."""
+        """Write all state nodes in one commit, or return the errors of the proposals that
+        conflict.
+        """
         sets = [
             Set(layout.state_path(*name), layout.encode_state(state), each.partition_epoch)
             for name, (each, state) in wanted.items()
         ]
         try:
             await self._store.commit(sets)
-        # If one of many in a commit conflicts, only that one is refused; the rest is retried.
+        # If one of many proposals conflicts, reject only that one and retry the rest.
         except (BadVersion, NoNode) as error:
             answers = await self._conflicts(wanted)
             if not answers:
-                raise  # there is no conflict now: as if the store had not answered
+                raise  # the conflict is gone: treat the outcome as unknown
             _log.info("%d ISRs were changed by other brokers: %s", len(answers), error)
         else:
             answers = {
@@ -117,14 +121,14 @@ class ZkAlterPartition:
         return answers
 
     async def _conflicts(self, wanted: dict[TopicPartition, _Wanted]) -> _Answers:
-        """Return answers to those whose state node does not have the version that they expect."""
+        """Return the errors of proposals whose state node has an unexpected version."""
         nodes = await self._store.read_many([layout.state_path(*name) for name in wanted])
         answers: _Answers = {}
         for (name, (each, state)), node in zip(wanted.items(), nodes, strict=True):
             if node is None:
                 answers[name] = IsrAnswer(UnknownTopicOrPartition.code)
             elif node.version != each.partition_epoch:
-                # An earlier attempt that got no answer may already have written it.
+                # An earlier attempt without a response may already have written the node.
                 is_done = _holds(node, name, state)
                 answers[name] = (
                     _agreement(state, node.version)

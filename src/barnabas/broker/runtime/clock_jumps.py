@@ -1,14 +1,14 @@
 """Decides whether the wall clock can be trusted for the age of a record (ST-6). Pure.
 
-Data removed by age is lost permanently, and the wall clock is set by others: an operator, NTP, a
-virtual machine that resumes. So at each look, wall time is compared with monotonic time. If the two
-differ by more than a minute between two looks, the wall clock has jumped: from then on nothing is
-removed by age until the new time has lasted long enough. A jump back before that restores the state
-before the jump. Clocks that drift apart slowly never jump.
+Data removed by age is lost permanently, and the wall clock can be changed by an operator, by NTP,
+or when a virtual machine resumes. So each check compares wall time with monotonic time. If they
+diverge by more than a minute between two checks, the wall clock has jumped, and nothing is removed
+by age until the new time has lasted long enough. A jump back before that restores the previous
+state. Slow drift is not a jump.
 
-The first look is compared with the newest wall time that an earlier run of the broker trusted. The
-broker may have been stopped for long, so a clock that is ahead may well be right; waiting costs
-nothing. Without such a time, a clock that is wrong at startup is believed.
+The first check compares the clock with the latest wall time that an earlier run of the broker
+trusted. The broker may have been stopped for a long time, so a clock that is ahead may well be
+right; waiting does no harm. Without a stored time, the clock at startup is trusted.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from enum import Enum
 from barnabas.named_tuple import NamedTuple
 
 JUMP_MS = 60_000
-"""How far the wall clock may deviate from the monotonic clock between two looks."""
+"""How far the wall clock may deviate from the monotonic clock between two checks."""
 LASTING_MS = 300_000
-"""How long the new time has to last, on the monotonic clock. It is the default interval of the
-retention check, so that NTP has time to correct the clock of a machine that resumes."""
+"""How long the new time must last, on the monotonic clock. It is the default interval of the
+retention check, so that NTP has time to correct the clock of a machine that resumes.
+"""
 
 
 START_LEAP_MS = LASTING_MS
@@ -30,7 +31,7 @@ occasionally, and a broker may be down for a while."""
 
 
 class Turn(Enum):
-    """Events of a wall clock."""
+    """Kinds of wall clock events."""
 
     STARTED = "started"
 
@@ -44,42 +45,43 @@ class Finding(NamedTuple):
 
     turn: Turn
     by_ms: int
-    """How far the wall clock moved against the monotonic clock since the last look, or at startup
-    since the newest time seen; negative: backwards."""
+    """How far the wall clock moved relative to the monotonic clock since the last check or, at
+    startup, since the latest stored time; negative means backwards.
+    """
 
 
 class ClockJumps:
-    """The last look at one machine's two clocks, and the time before a jump."""
+    """The last check of a machine's two clocks, and the time before a jump."""
 
     __slots__ = ("_ahead_ms", "_jumped_at_ms", "_trusted_ahead_ms")
 
     def __init__(self) -> None:
-        self._ahead_ms: int | None = None  # wall time minus monotonic time, at the last look
+        self._ahead_ms: int | None = None  # wall time minus monotonic time at the last check
         self._trusted_ahead_ms = 0  # the same before the first jump that is not yet accepted
         self._jumped_at_ms: int | None = None  # when the last such jump was seen, monotonic
 
     @property
     def are_over(self) -> bool:
-        """Return whether no jump is pending: the wall clock could be trusted at the last look."""
+        """Return whether the wall clock could be trusted at the last check."""
         return self._jumped_at_ms is None
 
     def latest_ms(self, now_ms: int, wall_ms: int) -> int:
         """Return the wall time, or the time without the jump if the jump is pending and that is
         later.
 
-        An age counted from this time is never too great, whichever clock is right.
+        An age computed from this time is never too large, whichever time is right.
         """
         return wall_ms if self.are_over else max(wall_ms, now_ms + self._trusted_ahead_ms)
 
     def earliest_ms(self, now_ms: int, wall_ms: int) -> int:
         """Return the earlier of the two times of `latest_ms`.
 
-        Data that is too old by this time is too old whichever clock is right.
+        Data that has expired by this time has expired whichever time is right.
         """
         return wall_ms if self.are_over else min(wall_ms, now_ms + self._trusted_ahead_ms)
 
     def begin(self, now_ms: int, wall_ms: int, seen_ms: int) -> Finding | None:
-        """Look for the first time; `seen_ms` is the newest wall time trusted before."""
+        """Do the first check; `seen_ms` is the latest wall time trusted before."""
         self._ahead_ms = wall_ms - now_ms
         by_ms = wall_ms - seen_ms
         if abs(by_ms) <= START_LEAP_MS:
@@ -89,15 +91,15 @@ class ClockJumps:
         return Finding(Turn.STARTED, by_ms)
 
     def look(self, now_ms: int, wall_ms: int) -> Finding | None:
-        """Compare the two clocks, read together. Returns the event to be logged, if any."""
+        """Compare the two clocks, and return the event to log, if any."""
         ahead_ms = wall_ms - now_ms
         by_ms = 0 if self._ahead_ms is None else ahead_ms - self._ahead_ms
         self._ahead_ms = ahead_ms
-        # Drift or slewing stays far below this between two looks; a step does not.
+        # Drift and slewing stay far below this between two checks; a step does not.
         if abs(by_ms) > JUMP_MS:
             return self._on_jump(now_ms, ahead_ms, by_ms)
-        # The new time has lasted long enough to be accepted, right or wrong: otherwise a corrected
-        # clock would stop retention permanently.
+        # Accept the new time once it has lasted long enough; otherwise, correcting the clock
+        # would stop retention permanently.
         if self._jumped_at_ms is not None and now_ms - self._jumped_at_ms >= LASTING_MS:
             self._jumped_at_ms = None
             return Finding(Turn.LASTED, by_ms)
@@ -105,10 +107,9 @@ class ClockJumps:
 
     def _on_jump(self, now_ms: int, ahead_ms: int, by_ms: int) -> Finding:
         if self._jumped_at_ms is None:
-            # Of several consecutive jumps, only the time before the first was trusted.
+            # After several consecutive jumps, only the time before the first one is trusted.
             self._trusted_ahead_ms = ahead_ms - by_ms
-        # The clock is back where it was before the first jump: nothing was removed by the wrong
-        # time.
+        # The clock is back where it was before the first jump.
         elif abs(ahead_ms - self._trusted_ahead_ms) <= JUMP_MS:
             self._jumped_at_ms = None
             return Finding(Turn.CORRECTED, by_ms)

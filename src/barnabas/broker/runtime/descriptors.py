@@ -1,10 +1,9 @@
-"""File descriptors: how many are left, how many are reserved for files, and a log line for
-shortages.
+"""Tracks how many file descriptors are left, and logs shortages.
 
-A log opens its files when it is used, so a broker that has given all of its descriptors to
-connections can neither write nor read. To avoid that, connections wait in the kernel's backlog
-while fewer descriptors are left than the reserve: an eighth of the limit. If they run out anyway,
-no disk has failed: operations that need one are refused or deferred, and that is logged once.
+A log opens its files when it is used, so a broker that has used all descriptors for connections can
+neither read nor write. To avoid that, an eighth of the limit is reserved: connections wait in the
+kernel's backlog while fewer descriptors are left. If descriptors run out anyway, no disk has
+failed: operations that need one are rejected or deferred, and this is logged once.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _ENOUGH = 1_000_000
 _MACOS_LIMIT = 10_240  # macOS's OPEN_MAX
 _PLENTY = 1 << 30  # where there is no limit or it is unknown
 _SMALLEST_RESERVE = 16
-_AN_EPISODE_MS = 60_000  # without the error; a later error starts a new episode
+_AN_EPISODE_MS = 60_000  # without an error; a later error starts a new episode
 
 
 class Descriptors(NamedTuple):
@@ -33,7 +32,7 @@ class Descriptors(NamedTuple):
 
     @property
     def reserve(self) -> int:
-        """Return how many are reserved for files."""
+        """Return how many descriptors are reserved for files."""
         return max(self.limit // 8, _SMALLEST_RESERVE)
 
     @property
@@ -50,7 +49,7 @@ def plenty() -> Descriptors:
 
 
 def of_this_process(listing: Path = _LISTING) -> Descriptors:
-    """Count open descriptors, with a system call or two. `listing` is Linux's list of them."""
+    """Count the open descriptors of this process; `listing` is Linux's directory of them."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -74,7 +73,7 @@ def allow_many() -> None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     is_limited = hard != resource.RLIM_INFINITY
-    # Without a hard limit it is raised to a sufficient number: some systems refuse an unlimited
+    # Without a hard limit, use a sufficiently large number: some systems reject an unlimited
     # one.
     for wanted in (hard,) if is_limited else (max(soft, _ENOUGH), max(soft, _MACOS_LIMIT)):
         try:
@@ -85,14 +84,14 @@ def allow_many() -> None:
 
 
 def _count_open(listing: Path) -> int:
-    # Since Linux 6.2 the size of that directory is their number.
+    # Since Linux 6.2, the size of this directory is the number of open descriptors.
     if listing.is_dir():
         return listing.stat().st_size or len(list(listing.iterdir()))
     return len(list(_FALLBACK.iterdir()))
 
 
 class Shortage:
-    """Logs a shortage of descriptors once, not for each call that failed."""
+    """Logs a shortage of descriptors once, not for each failed call."""
 
     __slots__ = ("_clock", "_met_at_ms")
 
@@ -101,9 +100,9 @@ class Shortage:
         self._met_at_ms = -_AN_EPISODE_MS
 
     def on_error(self, error: OSError) -> None:
-        """Log the error of a call for which no descriptor was left."""
+        """Log a call that failed because no descriptor was left."""
         now_ms = self._clock.monotonic_ms()
-        # Log the first error of an episode; the later ones say the same.
+        # Log only the first error of an episode.
         level = logging.ERROR if now_ms - self._met_at_ms >= _AN_EPISODE_MS else logging.DEBUG
         self._met_at_ms = now_ms
         _log.log(

@@ -1,13 +1,13 @@
-"""Detects a log directory whose disk hangs: a write neither ends nor fails.
+"""Detects a log directory whose disk hangs, so that a write neither completes nor fails.
 
 An error takes a directory offline (ST-10). A hang does not: the call blocks in the kernel, perhaps
 with the event loop, while the metadata store's client keeps the session alive from its own thread,
-so no other broker may lead. So a small file is written and synced in each directory periodically,
-and if that takes longer than `log.dir.failure.timeout.ms`, the session is given up.
+so no other broker may lead. So a small file is written and synced in each directory periodically.
+If that takes longer than `log.dir.failure.timeout.ms`, the broker closes the session.
 
-    writer     a thread that may wait for the disk as long as it likes
-    watcher    a thread that never touches it; it counts its own ticks while a write is under way,
-               so that a machine which stood still for a while does not count as a disk that hangs
+    writer     a thread that can block on the disk
+    watcher    a thread that never accesses the disk; it counts its own ticks during a write,
+               so that a paused machine is not mistaken for a hanging disk
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from barnabas.storage.files import Files
 
 FILE_NAME = ".barnabas_pulse"
 
-_TICKS = 4  # per longest write time
+_TICKS = 4  # ticks per maximum write time
 _SHORTEST_TICK_MS = 10
 
 
 class DiskPulse:
-    """Writes its small files from `start` to `stop`, and watches how long the writes take."""
+    """Writes the small files between `start` and `stop`, and checks how long the writes take."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class DiskPulse:
         """`directories` returns the directories that are online.
 
         `on_hang` is called once with the directory that hangs, in the watcher's thread. `tick_ms`
-        is the time between two writes; by default a quarter of the longest time for a write.
+        is the time between two writes, by default a quarter of the maximum write time.
         """
         self._files = files
         self._directories = directories
@@ -47,7 +47,7 @@ class DiskPulse:
         self._tick_ms = tick_ms or max(timeout_ms // _TICKS, _SHORTEST_TICK_MS)
         self._on_hang = on_hang
         self._stopped = threading.Event()
-        self._writes = 0  # begun; each thread writes only its own fields
+        self._writes = 0  # number of writes started; each thread writes only its own fields
         self._ended = 0
         self._path = Path()
         self._seen = self._ticks = 0
@@ -58,13 +58,13 @@ class DiskPulse:
             threading.Thread(target=run, name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Stop writing; does not wait for a write under way."""
+        """Stop writing, without waiting for a write in progress."""
         self._stopped.set()
 
     def tick(self) -> bool:
         """Check whether the current write takes too long; if so, call `on_hang` once."""
         writes = self._writes
-        # No write is under way, or a different write from the one at the last tick.
+        # No write is in progress, or a different one from that at the last tick.
         if writes == self._ended or writes != self._seen:
             self._seen, self._ticks = writes, 0
             return False
@@ -77,7 +77,7 @@ class DiskPulse:
     def _beat(self) -> None:
         while not self._stopped.wait(self._tick_ms / 1000):
             for path in self._directories():
-                # It may have been stopped while the previous directory was slow.
+                # `stop` may have been called while the previous directory was slow.
                 if self._stopped.is_set():
                     return
                 self._path = path

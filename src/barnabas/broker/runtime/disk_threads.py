@@ -1,7 +1,7 @@
-"""A broker's threads for disk access, so that its event loop need not wait: one pool per duty.
+"""A broker's thread pools for disk access, one per duty, so that its event loop never waits.
 
     flushes       fsyncs for which acknowledgements wait (`flush.messages`)
-    reads         what is not in the page cache, for consumers that are far behind
+    reads         reads outside the page cache, for consumers that are far behind
     background    checkpoints, rolled segments, removals, the cleaner's syncs, coordinators' loads
 
 A busy pool delays only its own duty: six consumers reading from a slow disk must not keep a
@@ -22,29 +22,29 @@ T = TypeVar("T")
 
 _FLUSHES = 8  # few disks handle more at once
 _READS = 8  # Kafka's num.io.threads
-_BACKGROUND = 8  # more than the duties that use the disk, so none waits for another
+_BACKGROUND = 8  # more than the duties that use the disk, so that none waits for another
 
 
 class DiskThreads(NamedTuple):
-    """A pool for each duty; None stands for the loop's default threads."""
+    """A thread pool for each duty; None means the event loop's default threads."""
 
     flushes: Executor | None = None
     reads: Executor | None = None
     background: Executor | None = None
 
     def close(self) -> None:
-        """Let the threads end when they have no work left."""
+        """Let the threads end once they have no work left."""
         for pool in self:
             if pool is not None:
                 pool.shutdown(wait=False)
 
 
 LOOP_THREADS = DiskThreads()
-"""Uses the loop's default threads for all duties: in tools and tests, and under virtual time."""
+"""Uses the event loop's default threads for all duties, in tools, tests and the simulator."""
 
 
 def new_disk_threads() -> DiskThreads:
-    """Return a broker's own pools, whose threads start when they are needed."""
+    """Create a broker's own pools, whose threads start when needed."""
     from concurrent.futures import ThreadPoolExecutor
 
     return DiskThreads(
@@ -55,5 +55,5 @@ def new_disk_threads() -> DiskThreads:
 
 
 async def run_in(pool: Executor | None, action: Callable[[], T]) -> T:
-    """Call a function that may wait for the disk in a pool thread, and return its result."""
+    """Call a blocking function in a thread of the pool, and return its result."""
     return await asyncio.get_running_loop().run_in_executor(pool, action)

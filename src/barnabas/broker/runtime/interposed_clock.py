@@ -1,4 +1,4 @@
-"""The machine's clocks, with a wall clock that a test may move or stop."""
+"""The machine's clocks, with a wall clock that a test can shift or stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine's disk, with a function that a test may set to run before each write and sync.
+"""The machine's disk; a test can set a function that runs before each write and sync.
 
 It also applies to files that are already open. While no function is set, a write costs one extra
 check.

@@ -1,5 +1,4 @@
-"""The log of a broker's process: text lines for people or JSON for programs
-(`barnabas.log.format`).
+"""Formats a broker's log: text for people or JSON for programs (`barnabas.log.format`).
 
 In both formats one record is one line; a traceback adds lines, except in JSON.
 """
@@ -23,8 +22,8 @@ _OLD_LOG_FILES = 9
 class LineFormatter(logging.Formatter):
     """Formats a record as one line: `time level logger message`, in UTC with milliseconds.
 
-    Text from outside stays within its line: a line end in a name would forge a line, and an escape
-    sequence would control the terminal that shows the log.
+    Untrusted text is escaped: a newline in a name could forge a line, and an escape sequence could
+    control the terminal that displays the log.
     """
 
     converter = staticmethod(time.gmtime)
@@ -35,7 +34,7 @@ class LineFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        # After the arguments are inserted: a name from outside may contain a line end.
+        # Escape after inserting the arguments, which may contain newlines.
         return printable(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:
@@ -46,7 +45,7 @@ class JsonFormatter(LineFormatter):
     """Formats a record as one JSON object per line: time, level, logger, message, broker and, if
     any, exception.
 
-    The output is ASCII with everything else escaped, so no text from outside ends a line.
+    The output is ASCII with everything else escaped, so untrusted text cannot end a line.
     """
 
     def __init__(self, broker_id: int) -> None:
@@ -61,7 +60,7 @@ class JsonFormatter(LineFormatter):
             "message": record.getMessage(),
             "broker": self._broker_id,
         }
-        # A separate field, so that one record stays one line for programs.
+        # Use a separate field, so that each record stays on one line.
         if record.exc_info:
             fields["exception"] = logging.Formatter.formatException(self, record.exc_info)
         return json.dumps(fields)
@@ -87,7 +86,7 @@ def log_handler(log_file: str | None, most_bytes: int = _LOG_FILE_BYTES) -> logg
 
 
 def final_line(reason: object, log_format: str, broker_id: int) -> str:
-    """Return the line for standard error that says why this process ends."""
+    """Return the line for standard error that says why the process ends."""
     if log_format != "json":
         return f"barnabas: {reason}\n"
     record = logging.LogRecord("barnabas", logging.ERROR, "", 0, str(reason), None, None)

@@ -1,10 +1,9 @@
-"""Long requests run in slices: between two slices the event loop serves other connections.
+"""Runs long requests in slices, so that the event loop can serve other connections in between.
 
 A handler that works through a list is a generator: it yields when `Pace` says that a slice is over,
 and returns its outcome. Most lists are short: one slice, answered immediately.
 
-Data that a handler has read may have changed by its next slice; a handler that depends on it must
-reread it.
+Data may change between two slices, so a handler must read it again if it matters.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Pace:
         self._done = 0
 
     def begin(self) -> None:
-        """Begin a slice: earlier counts belong to an earlier slice."""
+        """Start a new slice, and reset the count."""
         self._done = 0
 
     def is_over(self, entries: int = 1) -> bool:
@@ -48,7 +47,7 @@ class Pace:
 async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
     """Yield the entries one by one, letting other connections run in between.
 
-    It suits handlers that await, or may await, each entry.
+    Use this in handlers that may await something for each entry.
     """
     pace = Pace()
     for entry in entries:

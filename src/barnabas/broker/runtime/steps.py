@@ -1,8 +1,8 @@
-"""Long work in steps: the same steps can run without a pause or between other tasks.
+"""Runs long work in steps, either without a pause or interleaved with other tasks.
 
-A generator yields None where other tasks may run, and a call where it needs the disk; the call's
-result or exception is the outcome of that `yield`. It may also yield several calls together, which
-then have no outcome.
+A generator yields None where other tasks can run, and a call where it needs the disk; the call's
+result or exception is the outcome of that `yield`. It can also yield several calls at once, which
+have no outcome.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
         while True:
             try:
                 outcome = None
-                # Other tasks may run here; there is nothing to wait for.
+                # Only let other tasks run; there is nothing to wait for.
                 if step is None:
                     await asyncio.sleep(0)
                 # One call, whose outcome the generator waits for.
@@ -66,6 +66,6 @@ async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
-    # A cancelled generator must clean up now, not when the collector finds it.
+    # A cancelled generator must clean up now, not when it is garbage-collected.
     finally:
         steps.close()

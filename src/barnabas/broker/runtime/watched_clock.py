@@ -1,4 +1,4 @@
-"""Watches a broker's clock for jumps of the wall clock, which determines the age of records.
+"""Watches for jumps of the wall clock, which determines the age of records.
 
 It is read every second and before anything is removed by age, so that a jump is seen in time.
 `clock_jumps` decides; this class reads the clock and logs jumps.
@@ -23,15 +23,15 @@ class WatchedClock:
     __slots__ = ("_jumps", "_timer", "monotonic_ms", "wall_ms")
 
     def __init__(self, clock: Clock) -> None:
-        # Use the methods themselves: a produce request must not pay for the watching.
+        # Use the clock's methods directly, because produce requests must not pay for watching.
         self.monotonic_ms = clock.monotonic_ms
         self.wall_ms = clock.wall_ms
         self._jumps = ClockJumps()
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, seen_ms: int | None) -> None:
-        """Look for the first time; `seen_ms` is the newest wall time trusted before."""
-        # Without a recorded time, as on a new disk, the clock is believed.
+        """Do the first check; `seen_ms` is the latest wall time trusted before."""
+        # Without a recorded time, as on a new disk, the clock is trusted.
         if seen_ms is not None:
             finding = self._jumps.begin(self.monotonic_ms(), self.wall_ms(), seen_ms)
             if finding is not None:
@@ -74,7 +74,7 @@ def _report(finding: Finding) -> None:
         # Only a clock that is behind the recorded time is certainly wrong.
         is_late = finding.by_ms > 0
         _log.log(
-            # The same happens on a broker that was stopped for long: no reason to worry.
+            # This also happens on a broker that was stopped for a long time, so do not warn.
             logging.INFO if is_late else logging.WARNING,
             "the wall clock is %s %s the latest time recorded by this broker%s: nothing is "
             "removed by age until the clock has been stable for %d minutes",

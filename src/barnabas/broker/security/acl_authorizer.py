@@ -1,9 +1,9 @@
-"""AclAuthorizer: decides by the ACLs in the metadata tree (SE-4), and keeps its decisions.
+"""Authorizes requests by the ACLs in the metadata tree (SE-4), and caches its decisions.
 
-A decision depends only on the rules, the principal, its host, the operation and the resource, so it
-is kept until a rule changes; a request like the previous one costs a look-up. A separate logger
-writes denials at INFO and grants at DEBUG, in Kafka's wording; many decisions of one kind for one
-client become a few lines and a count.
+A decision depends only on the ACLs, the principal, its host, the operation and the resource, so it
+is cached until an ACL changes, and a repeated request costs one lookup. A separate logger writes
+denials at INFO and grants at DEBUG, in Kafka's wording; many decisions of one kind for one client
+become a few lines and a count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AUDIT_LOG: Final = "barnabas.authorizer"
 _audit = logging.getLogger(AUDIT_LOG)
 
 _MOST_DECISIONS = 20_000
-_LONGEST_NAME = 249  # of a topic; decisions about longer names of groups are not kept
+_LONGEST_NAME = 249  # of a topic; decisions about longer group names are not cached
 
 
 class AclAuthorizer:
@@ -57,7 +57,7 @@ class AclAuthorizer:
         client = context.client
         question = (client.principal, client.address, needs, resource_name)
         answer = self._decisions.get(question)
-        # Checked each time: the level may be changed while the broker runs (KIP-412).
+        # Check the log level each time: it can change while the broker runs (KIP-412).
         logs_grants = _audit.isEnabledFor(logging.DEBUG)
         if answer and not logs_grants:
             return True  # almost every time
@@ -65,10 +65,11 @@ class AclAuthorizer:
             answer = self._rules.allows(
                 str(client.principal), java_host(client.address), *needs, resource_name
             )
-            # A group or transactional id may have 32 KiB, and up to twenty thousand would be kept.
+            # A group id or transactional id can have 32 KiB, and up to twenty thousand decisions
+            # are cached.
             if len(resource_name) <= _LONGEST_NAME:
                 self._keep(question, answer)
-        # While grants are logged, connections do not keep them.
+        # While allowed requests are logged, connections must not cache grants.
         self.grants = None if logs_grants else self.grants or object()
         level = _level(audit, answer)
         if level and _audit.isEnabledFor(level):
@@ -94,16 +95,16 @@ class AclAuthorizer:
         return answer
 
     def _keep(self, question: object, answer: bool) -> None:
-        # Drop all of them, not the oldest: the table is full only if clients keep asking about new
-        # names, and then tracking the order of the decisions is not worth its cost.
+        # Drop all of them, not the oldest: the cache is full only if clients keep asking about
+        # new names, and tracking the order of decisions would not be worth the cost.
         if len(self._decisions) >= _MOST_DECISIONS:
             self._decisions.clear()
         self._decisions[question] = answer
 
 
 def super_users(text: str) -> list[str]:
-    """Return the principals in `User:alice;User:CN=broker,O=x`. Raises ConfigError for other
-    texts.
+    """Parse principals such as `User:alice;User:CN=broker,O=x`. Raises ConfigError for anything
+    else.
     """
     from barnabas.errors import ConfigError
 

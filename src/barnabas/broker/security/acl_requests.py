@@ -1,7 +1,7 @@
-"""Builds the rules and filters in requests about ACLs from the codes on the wire.
+"""Builds ACLs and filters from the codes in requests.
 
-A request with the code 0 (unknown) closes its connection, since Kafka cannot parse it either. An
-undefined code is accepted in a filter and matches nothing.
+A request with the code 0 (unknown) closes its connection, because Kafka cannot parse it either. An
+undefined code in a filter is valid and matches nothing.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def filter_of(message: FilterMessage) -> AclFilter | None:
 
 
 def check_creations(creations: list[AclCreation]) -> None:
-    """Raises CorruptData for a code 0, or UnknownServerError for a code that only filters may have:
-    both fail the whole request, as in Kafka.
+    """Raise CorruptData for a code 0, or UnknownServerError for a code that only filters may have.
+    As in Kafka, both fail the whole request.
     """
     for each in creations:
         codes = (
@@ -83,8 +83,9 @@ def check_creations(creations: list[AclCreation]) -> None:
 
 
 def binding_of(creation: AclCreation) -> AclBinding:
-    """Return the rule to create. Raises InvalidRequest if the rule is not allowed."""
-    # The only cluster is named `kafka-cluster`; a rule about another name would never apply.
+    """Return the ACL to create. Raises InvalidRequest if the ACL is invalid."""
+    # The only cluster resource is named `kafka-cluster`; an ACL with another name would never
+    # apply.
     if creation.resource_type == ResourceType.CLUSTER and creation.resource_name != CLUSTER_NAME:
         raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not creation.resource_name:

@@ -1,15 +1,15 @@
-"""AclStore: ACLs in the metadata tree, which are read at the start, kept up to date, and changed
-(SE-4).
+"""Reads, follows and changes the ACLs in the metadata tree (SE-4).
 
     request -> read -> compare and set, with a change node -> rules here -> answer
     watch on the change nodes -> read the patterns again that they name -> rules here
 
-Invariant: the rules here never allow more than the tree does. If part of the tree cannot be read,
-the broker does not start; a node that can no longer be understood denies everything on its pattern.
+Invariant: the ACLs in memory never allow more than the tree does. If part of the tree cannot be
+read, the broker does not start; a node that becomes unreadable denies everything for its resource
+pattern.
 
-Any broker may write. A node is set only if it still has the version that was read, and the change
-node is part of the same commit: after a lost answer the work restarts, and finds nothing to do if
-the commit succeeded.
+Any broker can write. A node is written only if it still has the version that was read, and the
+change node is part of the same commit. After a lost response, the update is retried, and finds
+nothing to do if the first commit succeeded.
 """
 
 from __future__ import annotations
@@ -74,21 +74,21 @@ Entries = frozenset[AclEntry]
 
 
 class _Known(NamedTuple):
-    """A pattern's node as it was read; the version is None if the node does not exist."""
+    """A resource pattern's node as it was read; the version is None if the node does not exist."""
 
     entries: Entries
     version: int | None
 
 
 class Deleted(NamedTuple):
-    """A rule that a filter matched, with the error that kept it from being deleted, or None."""
+    """An ACL that a filter matched, with the error that prevented its deletion, or None."""
 
     binding: AclBinding
     error: KafkaError | None
 
 
 class AclStore:
-    """Keeps a broker's rules as they are in the tree. Call `open` and `close` once each."""
+    """Keeps a broker's ACLs in sync with the tree. Call `open` and `close` once each."""
 
     __slots__ = (
         "_changed",
@@ -111,9 +111,7 @@ class AclStore:
         clock: Clock,
         random: Random,
     ) -> None:
-        """`rules` is kept as it is in the tree; `changed` is called after each change of the
-        rules.
-        """
+        """`rules` is kept in sync with the tree; `changed` is called after each change."""
         self._store = store
         self._rules = rules
         self._changed = changed
@@ -122,13 +120,13 @@ class AclStore:
         self._seen_at_ms: dict[str, int] = {}
         self._lock = asyncio.Lock()  # of the rules, while the tree is read
         self._due = asyncio.Event()
-        self._is_stale = False  # changes may have been missed: read all
+        self._is_stale = False  # changes may have been missed: read everything
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Create missing base nodes, read all rules, and follow their changes from then on.
+        """Create missing base nodes, read all ACLs, and start to follow changes.
 
-        Raises MetadataError or CorruptData if they cannot be read whole.
+        Raises MetadataError or CorruptData if they cannot be read completely.
         """
         missing = [
             path
@@ -143,7 +141,7 @@ class AclStore:
             with suppress(NodeExists):
                 await self._store.commit([Create(path)])
         self._watch()
-        # Changes up to this point are included in what is read below.
+        # Changes up to this point are included in the reads below.
         for path in await self._change_paths():
             self._seen_at_ms[path] = self._clock.monotonic_ms()
         for pattern, node in await self._read_all():
@@ -165,12 +163,11 @@ class AclStore:
         return by_pattern(self._rules.bindings(wanted))
 
     async def create(self, bindings: Sequence[AclBinding]) -> list[KafkaError | None]:
-        """Add rules; return an error or None for each."""
+        """Add ACLs; return an error or None for each."""
         errors: dict[AclBinding, KafkaError] = {}
         valid = []
         for binding in bindings:
-            # The name is the last part of a node's path, so a slash in it would make a different
-            # node.
+            # The name is the last part of a node's path, so it must not contain a slash.
             if "/" in binding.pattern.name:
                 errors[binding] = InvalidRequest(
                     f"{binding.pattern.name!r}: the resource name of an ACL must not contain a "
@@ -188,15 +185,15 @@ class AclStore:
         return [errors.get(binding) for binding in bindings]
 
     async def delete(self, filters: Sequence[AclFilter]) -> list[list[Deleted]]:
-        """Remove the rules that filters match; each is listed under the first filter that matches
+        """Remove the ACLs that filters match; each is reported for the first filter that matches
         it.
         """
         results: list[list[Deleted]] = [[] for _ in filters]
         async with self._lock:
             patterns = dict.fromkeys(self._rules.patterns())
             for each in filters:
-                # A rule added just now may not have arrived through a watch yet, so the patterns
-                # that a filter names are read even if they are not known here.
+                # A recent ACL may not have arrived through a watch yet, so read the resource
+                # patterns in a filter even if they are not known here.
                 patterns.update(dict.fromkeys(each.named_patterns()))
             for pattern in patterns:
                 matching = [
@@ -234,7 +231,7 @@ class AclStore:
             results[number].append(Deleted(AclBinding(pattern, entry), failure))
 
     async def _update(self, pattern: Pattern, edit: Callable[[Entries], Entries]) -> None:
-        """Replace a pattern's rules with what `edit` makes of them. The caller holds the lock.
+        """Replace a resource pattern's ACLs with the result of `edit`. The caller holds the lock.
 
         Raises UnknownServerError if the tree cannot be read or written.
         """
@@ -247,8 +244,8 @@ class AclStore:
                     return
                 try:
                     await self._commit(pattern, known.version, after)
-                # Another broker was faster, or the answer was lost. The node as it is now decides:
-                # if the commit succeeded, `edit` finds nothing to do.
+                # Another broker was faster, or the response was lost. Read the node again: if
+                # the commit succeeded, `edit` finds nothing to do.
                 except (BadVersion, NoNode, NodeExists, OutcomeUnknown):
                     await asyncio.sleep((_BACKOFF_MS + self._random.below(_JITTER_MS)) / 1000)
                     known = await self._load(pattern)
@@ -267,7 +264,7 @@ class AclStore:
         operation: Operation
         if not after:
             assert version is not None, f"{pattern} without a node had rules"
-            # Kafka deletes a pattern's node together with its last rule.
+            # As in Kafka, delete a resource pattern's node together with its last ACL.
             operation = Delete(path, version)
         elif version is None:
             operation = Create(path, acl_nodes.encode_entries(after))
@@ -294,9 +291,10 @@ class AclStore:
         while True:
             await self._due.wait()
             self._due.clear()
-            # A watch also fires when its session ends. Reads would fail until the next session.
+            # A watch also fires when its session ends; reads would then fail until the next
+            # session.
             if self._store.session_state is SessionState.EXPIRED:
-                continue  # the next session begins with reading all
+                continue  # the next session starts by reading everything
             try:
                 self._watch()
                 if self._is_stale:
@@ -305,7 +303,7 @@ class AclStore:
             except Exception as error:
                 _log_failure(error)
                 self._is_stale = True
-                # The next attempt reads everything, since it is unknown how far this one got.
+                # The next attempt reads everything, because it is unknown how far this one got.
                 await asyncio.sleep(_RETRY_S)
                 self._due.set()
 
@@ -315,7 +313,7 @@ class AclStore:
         self._due.set()
 
     def _watch(self) -> None:
-        """Set the watch before reading, so that a change in between causes another round."""
+        """Set the watch before reading, so that a change in between triggers another round."""
         for path in acl_nodes.CHANGES.values():
             self._store.watch(path, self._due.set)
 
@@ -352,7 +350,7 @@ class AclStore:
             _log.error(
                 "denying everyone access to %s because its ACLs cannot be read: %s", pattern, error
             )
-            # A deny rule that cannot be read must still deny (SE-4).
+            # A DENY rule that cannot be read must still deny (SE-4).
             entries = frozenset({_DENY_ALL})
         self._apply(pattern, entries)
 
@@ -360,7 +358,8 @@ class AclStore:
         async with self._lock:
             self._is_stale = False
             found = await self._read_all()
-            # A pattern whose node was deleted while no watch was set no longer has a change node.
+            # Forget patterns whose nodes were deleted while no watch was set and whose change
+            # nodes are gone.
             gone = set(self._rules.patterns()) - {pattern for pattern, _ in found}
             for pattern, node in found:
                 self._take_up(pattern, node)

@@ -1,8 +1,8 @@
-"""AuditTrail: the log lines of an authorizer's decisions, in a readable number.
+"""Logs an authorizer's decisions, with a limit on the number of lines.
 
-One request may name a hundred thousand resources, and each line is written before the next
-decision. So for each kind of decision (client, operation, type of resource, API) only the first few
-in a second are logged; the rest are counted, and a final line gives their number.
+One request can name a hundred thousand resources, and each line is written before the next
+decision. So for each kind of decision (client, operation, resource type, API), only the first few
+per second are logged; the rest are counted, and a final line gives their number.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from barnabas.clock import Clock
 
 LINES: Final = 1_000
-"""Limits the lines for one kind within a second: more than separate requests cause, since an
-auditor wants to see each of those, and a hundredth of what one request may name.
+"""Limits the lines per kind and second: high enough for separate requests, each of which an auditor
+wants to see, but a hundredth of the resources that one request can name.
 """
 
 _SECOND_MS = 1000
@@ -41,14 +41,14 @@ class AuditTrail:
     def log(
         self, level: int, context: Asking, needs: Needs, resource: str, references: int
     ) -> None:
-        """Log a decision, or count it: a denial at INFO, a grant at DEBUG."""
+        """Log or count a decision: denials at INFO, allowed operations at DEBUG."""
         client = context.client
-        # The resource is not part of the kind: a stranger can choose any number of names.
+        # The resource is not part of the kind, because a client can invent any number of names.
         key = (level, client.principal, client.address, needs, context.api.key)
         now_ms = self._clock.monotonic_ms()
         kind = self._kinds.get(key)
         if kind is None or (not kind.rest and now_ms - kind.began_at_ms >= _SECOND_MS):
-            # Kinds whose count has not been logged yet must stay.
+            # Keep kinds whose count has not been logged yet.
             if len(self._kinds) >= _MOST_KINDS:
                 self._kinds = {one: each for one, each in self._kinds.items() if each.rest}
             kind = self._kinds[key] = _Kind(now_ms)
@@ -57,7 +57,7 @@ class AuditTrail:
             line = _decision(level, context, needs, printable(resource), references)
             self._log.log(level, "%s", line)
             return
-        if not kind.rest:  # the first without a line
+        if not kind.rest:  # the first one not logged
             line = _decision(level, context, needs, "{} more", 0)
             delay_s = max(0, kind.began_at_ms + _SECOND_MS - now_ms) / 1000
             loop = asyncio.get_running_loop()

@@ -1,7 +1,7 @@
-"""Authorization: THE table of the operation and resource that each API needs, and the authorizer.
+"""Defines the authorizer interface, and the operation and resource that each API needs.
 
-Every handler checks before it touches a resource (SE-1). Without `authorizer.class.name` everything
-is allowed, as in Kafka; with it `acl_authorizer`, which is only then loaded, decides.
+Every handler checks authorization before it accesses a resource (SE-1). As in Kafka, everything is
+allowed without `authorizer.class.name`; with it, `acl_authorizer` is loaded and decides.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Needs(NamedTuple):
     resource_type: ResourceType
 
 
-# By the API's stem; None: every client may send it.
+# By the API's stem; None means that every client may send the request.
 REQUIRED: dict[str, Needs | None] = {
     "add_offsets_to_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     "add_partitions_to_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     "allocate_producer_ids": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "alter_client_quotas": Needs(Operation.ALTER_CONFIGS, ResourceType.CLUSTER),
-    # For brokers and their loggers the handlers require the same operation on the cluster.
+    # For brokers and their loggers, the handlers require the same operation on the cluster.
     "alter_configs": Needs(Operation.ALTER_CONFIGS, ResourceType.TOPIC),
     "alter_partition": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "alter_partition_reassignments": Needs(Operation.ALTER, ResourceType.CLUSTER),
@@ -39,7 +39,7 @@ REQUIRED: dict[str, Needs | None] = {
     "api_versions": None,
     "controlled_shutdown": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "create_acls": Needs(Operation.ALTER, ResourceType.CLUSTER),
-    # KIP-48: any client that has authenticated, except by a token, may have its own token.
+    # KIP-48: any client may create its own token, unless it authenticated with a token.
     "create_delegation_token": None,
     "create_partitions": Needs(Operation.ALTER, ResourceType.TOPIC),
     # Or CREATE on the cluster, which covers every topic.
@@ -55,7 +55,8 @@ REQUIRED: dict[str, Needs | None] = {
     "describe_delegation_token": None,
     "describe_groups": Needs(Operation.DESCRIBE, ResourceType.GROUP),
     "describe_log_dirs": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
-    # KIP-664 requires READ, as for a fetch, because the answer reveals something about records.
+    # KIP-664 requires READ, as for a fetch, because the response reveals information about
+    # records.
     "describe_producers": Needs(Operation.READ, ResourceType.TOPIC),
     "describe_transactions": Needs(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
     "describe_user_scram_credentials": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
@@ -63,7 +64,7 @@ REQUIRED: dict[str, Needs | None] = {
     "end_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     "expire_delegation_token": None,
     "fetch": Needs(Operation.READ, ResourceType.TOPIC),
-    # For a transactional id the handler requires DESCRIBE on that id.
+    # For a transactional id, the handler requires DESCRIBE on that id.
     "find_coordinator": Needs(Operation.DESCRIBE, ResourceType.GROUP),
     "heartbeat": Needs(Operation.READ, ResourceType.GROUP),
     "incremental_alter_configs": Needs(Operation.ALTER_CONFIGS, ResourceType.TOPIC),
@@ -72,7 +73,7 @@ REQUIRED: dict[str, Needs | None] = {
     "join_group": Needs(Operation.READ, ResourceType.GROUP),
     "leader_and_isr": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "leave_group": Needs(Operation.READ, ResourceType.GROUP),
-    # Or DESCRIBE on single groups; then only those groups are listed.
+    # Or DESCRIBE on individual groups; then only those groups are listed.
     "list_groups": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
     "list_offsets": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "list_partition_reassignments": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
@@ -85,7 +86,7 @@ REQUIRED: dict[str, Needs | None] = {
     "offset_for_leader_epoch": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "produce": Needs(Operation.WRITE, ResourceType.TOPIC),
     "renew_delegation_token": None,
-    # A client authenticates with these two, so no rule can apply to it yet.
+    # Clients send these two requests to authenticate, so no ACL can apply yet.
     "sasl_authenticate": None,
     "sasl_handshake": None,
     "stop_replica": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
@@ -100,11 +101,11 @@ BETWEEN_BROKERS: frozenset[str] = frozenset(
     for stem, needs in REQUIRED.items()
     if needs == Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 )
-"""The stems of the APIs that only brokers and controllers send, to each other."""
+"""The stems of the APIs that only brokers and controllers send."""
 
 
 class Audit(NamedTuple):
-    """Says which outcomes of a decision are logged."""
+    """Selects which decisions are logged."""
 
     logs_grant: bool = True
     logs_denial: bool = True
@@ -118,7 +119,7 @@ SHOWN = Audit(logs_grant=False, logs_denial=False)
 
 
 class Asking(Protocol):
-    """The parts of a request that an authorizer looks at."""
+    """The parts of a request that an authorizer uses."""
 
     @property
     def client(self) -> ClientConnection: ...
@@ -132,13 +133,13 @@ class Authorizer(Protocol):
 
     @property
     def acls(self) -> AclStore | None:
-        """The rules by which it decides; None if it decides without rules."""
+        """The ACLs that decide; None if the authorizer has no ACLs."""
         ...
 
     @property
     def grants(self) -> object | None:
-        """An object that stays the same as long as every grant stays valid and needs no log line. A
-        connection may keep its grants until the object changes; with None it must not keep any.
+        """An object that is replaced when allowed operations may have changed. A connection can
+        cache its grants until then; if this is None, it must not cache any.
         """
         ...
 

@@ -1,7 +1,6 @@
-"""Returns the operations that a client may do on a topic, a group or the cluster, as one number
-(KIP-430).
+"""Computes the operations that a client is authorized for, as a bit field (KIP-430).
 
-Bit n stands for the ACL operation with code n. Clients display the number; it decides nothing.
+Bit n is the ACL operation with code n. The bit field is only for clients to display.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:
-    """Return the bits of the operations that the client may do on this topic, group or cluster."""
+    """Return the operations that the client is authorized for, as bits."""
     return sum(
         1 << operation
         for operation in SUPPORTED_OPERATIONS[resource_type]

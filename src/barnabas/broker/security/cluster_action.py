@@ -1,7 +1,7 @@
 """Checks requests that brokers or the controller send to a broker: the sender must be a broker of
 the cluster, and the request must be meant for this registration.
 
-A broker without peers refuses all of them: the controller needs no connection to its own broker.
+A standalone broker rejects all of them: a controller needs no connection to its own broker.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ def is_broker(context: Context) -> bool:
 
 
 def _comes_by_their_listener(context: Context) -> bool:
-    # If brokers have a separate listener, a client must not pose as a broker on the listener for
-    # clients, which may be open to many.
+    # If brokers have a separate listener, do not accept brokers on the client listener, which
+    # may be open to many.
     config = context.node.config
     theirs = (inter_broker_listener(config)[0], control_plane_listener(config))
     return context.client.listener in theirs
 
 
 def check_order(context: Context, broker_epoch: int) -> None:
-    """Check that a request of the controller may be carried out here.
+    """Check that a controller's request is valid for this broker.
 
-    `broker_epoch` is that of the registration for which the request is meant. An epoch higher than
-    this broker's own is accepted: the controller may see a registration before the broker does.
-    Raises ClusterAuthorizationFailed or StaleBrokerEpoch.
+    `broker_epoch` identifies the registration that the request is for. An epoch higher than this
+    broker's own is accepted: the controller may see a registration before the broker does. Raises
+    ClusterAuthorizationFailed or StaleBrokerEpoch.
     """
     node = context.node
     if not is_broker(context):
         raise ClusterAuthorizationFailed(
             f"only brokers of this cluster may send {context.api.name}"
         )
-    # KIP-380: the request was meant for this broker's previous registration.
+    # KIP-380: the request was for this broker's previous registration.
     if broker_epoch != _ANY_EPOCH and broker_epoch < node.view.broker_epoch:
         raise StaleBrokerEpoch(
             f"{context.api.name} is meant for broker {node.broker_id} in epoch {broker_epoch}; "
@@ -67,8 +67,8 @@ def check_order(context: Context, broker_epoch: int) -> None:
 async def check_order_once_registered(context: Context, broker_epoch: int) -> None:
     """Wait until this broker knows its own epoch, then `check_order`.
 
-    Requests can arrive earlier: a request for the previous registration must not pass, and a
-    request for this registration would be lost if it were refused.
+    Requests can arrive earlier: a request for the previous registration must be rejected, and a
+    request for this one must not be.
     """
     await context.node.view.until_registered()
     check_order(context, broker_epoch)
@@ -80,14 +80,14 @@ async def configs_of(
     """Return the topic configs that the controller's requests do not carry (`topics`: ids by name),
     as this broker knows them. A topic is left out if the broker knows another topic by that name.
 
-    Raises BrokerNotAvailable if the metadata store cannot be read: the request then gets no answer,
-    so that the controller sends it again.
+    Raises BrokerNotAvailable if the metadata store cannot be read: the request then gets no
+    response, so that the controller sends it again.
     """
     configs: dict[str, Mapping[str, str]] = {}
     unknown = []
     for name, topic_id in topics.items():
         known = context.node.image.topics.get(name)
-        # Another topic may have had this name; its configs would be those of a deleted topic.
+        # An earlier topic may have had this name; do not use its configs.
         if known is not None and known.topic_id == topic_id:
             configs[name] = known.config
         else:

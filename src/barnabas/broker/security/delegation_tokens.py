@@ -1,12 +1,10 @@
-"""DelegationTokens: secrets with which clients authenticate as the user who requested them
-(KIP-48).
+"""Delegation tokens: secrets that let a client authenticate as the token's owner (KIP-48).
 
     HMAC-SHA-512(delegation.token.secret.key, token id)  = the secret, a password for SCRAM
 
 A token is read from the metadata tree whenever it is needed, so creating, renewing or expiring it
-at any broker takes effect at every broker immediately. Expired tokens prove nothing; they are
-removed when the next token is created, which reads only the tokens that the broker does not know
-yet.
+at any broker takes effect at every broker immediately. Expired tokens are invalid; they are removed
+when the next token is created, which reads only tokens that the broker does not know yet.
 """
 
 from __future__ import annotations
@@ -61,13 +59,13 @@ if TYPE_CHECKING:
 
 
 _CHANGES_KEPT: Final = 1000
-_ATTEMPTS: Final = 5  # for writing a node that other brokers also write
+_ATTEMPTS: Final = 5  # for writing a node that other brokers write too
 _KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
 
 
 def token_key(config: BrokerConfig) -> bytes | None:
     """Return the key from which secrets are derived; None if tokens are disabled."""
-    # The first name is the newer name; Kafka prefers it if both are set.
+    # The first name is the newer one, which Kafka prefers if both are set.
     return next((config.str(name).encode() for name in _KEYS if config.str(name)), None)
 
 
@@ -101,18 +99,15 @@ class DelegationTokens:
     # --- authentication --------------------------------------------------------------------------
 
     async def account(self, mechanism: str, token_id: str) -> ScramAccount | None:
-        """Return the account that a token proves; None if the token is invalid. Raises
-        MetadataError.
-        """
-        # The id becomes the end of a node's path and comes from a client that has not
-        # authenticated.
+        """Return the account for a token; None if the token is invalid. Raises MetadataError."""
+        # The id becomes part of a node's path, and the client has not authenticated yet.
         if self._key is None or "/" in token_id or not token_id:
             return None
         token = await self._read(token_id)
         if token is None or self._has_ended(token):
             return None
         password = b64encode(self.secret(token.token_id)).decode()
-        # Thousands of rounds of a hash take milliseconds, in which the loop serves other clients.
+        # Use a thread: thousands of hash iterations take milliseconds.
         making = asyncio.get_running_loop().run_in_executor(
             None, new_credential, mechanism, password
         )
@@ -137,7 +132,8 @@ class DelegationTokens:
         self.check_enabled()
         now_ms = self._clock.wall_ms()
         longest_ms = self._config.int("delegation.token.max.lifetime.ms")
-        # The end of life is fixed; a renewal moves the expiry, at most to that end (KIP-48).
+        # The maximum lifetime is fixed; a renewal moves the expiry time up to that limit
+        # (KIP-48).
         ends_at_ms = now_ms + (min(lifetime_ms, longest_ms) if lifetime_ms > 0 else longest_ms)
         token = TokenNode(
             urlsafe_b64encode(random.uuid()).rstrip(b"=").decode(),
@@ -168,7 +164,7 @@ class DelegationTokens:
             )
 
     async def renew(self, who: Principal, secret: bytes, period_ms: int) -> int:
-        """Extend a token's life and return when it now expires. Raises like `_change`."""
+        """Extend a token's expiry time, and return the new one. Raises like `_change`."""
         if period_ms < 0:
             period_ms = self._config.int("delegation.token.expiry.time.ms")
         return await self._change(who, secret, period_ms)
@@ -198,7 +194,7 @@ class DelegationTokens:
         self.check_enabled()
         try:
             for _ in range(_ATTEMPTS):
-                with suppress(BadVersion, NoNode):  # it has since been changed
+                with suppress(BadVersion, NoNode):  # the token has been changed in the meantime
                     return await self._try_change(who, secret, period_ms)
         except MetadataError as error:
             raise _no_answer(error) from error
@@ -225,7 +221,7 @@ class DelegationTokens:
         return expires_at_ms
 
     async def _with_secret(self, secret: bytes) -> TokenNode | None:
-        """Return the token with this secret. Only that token's node is read."""
+        """Return the token with this secret."""
         async for token_id in in_slices(await children(self._store, TOKENS)):
             # Kafka also finds a token by its HMAC. Every secret is derived from the token's id, so
             # none is stored.
@@ -249,8 +245,8 @@ class DelegationTokens:
 
     async def _commit(self, operation: Operation, token: TokenNode) -> None:
         """Change a token's node, and notify Kafka's brokers, which cache tokens."""
-        # Two commits, as in Kafka: without the second, Kafka's brokers would learn of the change
-        # only when they read all tokens again.
+        # Use two commits, as in Kafka: without the second, Kafka's brokers would not be notified
+        # of the change.
         await self._store.commit([operation])
         change = Create(CHANGE_PREFIX, token.token_id.encode(), sequential=True)
         await self._store.commit([change])
@@ -268,7 +264,7 @@ class DelegationTokens:
         for ended in self._known.ended_before(self._clock.wall_ms()):
             token = await self._read(ended.token_id)
             if token is not None and not self._has_ended(token):
-                self._known.learn(token.token_id, token)  # it was renewed
+                self._known.learn(token.token_id, token)  # the token was renewed
                 continue
             with suppress(NoNode):
                 await self._commit(Delete(token_path(ended.token_id)), ended)
@@ -281,8 +277,8 @@ def principal(text: str) -> Principal:
 
 
 def is_owner_or_renewer(token: TokenNode, who: Principal) -> bool:
-    """Return whether this is the token's owner, requester or one of its renewers: only they may
-    renew or expire it.
+    """Return whether this user is the token's owner, requester or a renewer, and so may renew or
+    expire the token.
     """
     return str(who) in (token.owner, token.requester, *token.renewers)
 

@@ -1,4 +1,4 @@
-"""The first users of a cluster, without which no client could authenticate."""
+"""Creates the first users of a cluster, so that clients can authenticate."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ async def ensure_users(
     """Give each user a SCRAM credential for its password, unless it already has a credential.
     Return the users that were given one.
 
-    A user's other settings in the tree stay. Raises MetadataError or CorruptData.
+    A user's other settings in the tree are kept. Raises MetadataError or CorruptData.
     """
     given = []
     for user, password in passwords.items():
-        # Several brokers start at the same time and give the same users the same passwords.
+        # Several brokers may start at the same time and create the same users.
         while not await _has(store, user, mechanism, password):
             if await _try_give(store, user, mechanism, password):
                 given.append(user)
@@ -41,7 +41,7 @@ async def _has(store: MetadataStore, user: str, mechanism: str, password: str) -
     try:
         return is_of_password(mechanism, parse_credential(mechanism, text), password)
     except CorruptData:
-        return False  # no password matches it
+        return False  # matches no password
 
 
 async def _try_give(store: MetadataStore, user: str, mechanism: str, password: str) -> bool:
@@ -50,7 +50,7 @@ async def _try_give(store: MetadataStore, user: str, mechanism: str, password: s
     settings = {} if node is None else layout.decode_config(path, node.data)
     settings[mechanism] = new_credential(mechanism, password).text()
     data = layout.encode_config(settings)
-    # In ZooKeeper these may be missing until the first broker has registered.
+    # In ZooKeeper, these nodes may be missing until the first broker has registered.
     missing = [Create(parent) for parent in _PARENTS if await store.read(parent) is None]
     entity = config_changes.entity(config_changes.USERS, encoded_user(user))
     try:

@@ -1,7 +1,8 @@
-"""KnownTokens: the cluster's delegation tokens that a broker has read, each of them once.
+"""Caches the delegation tokens that a broker has read.
 
-A token's owner never changes but its expiry does, so nothing here proves anything: it only says how
-many tokens a user has, and which tokens to read again because they may have expired.
+A token's owner never changes, but its expiry time does, so the cache is not used for
+authentication. It only says how many tokens a user has, and which tokens may have expired and must
+be read again.
 """
 
 from __future__ import annotations
@@ -60,9 +61,7 @@ class KnownTokens:
                 del self._owned[token.owner]
 
     async def refresh(self, store: MetadataStore) -> None:
-        """Read the tokens that have been added since, and forget those that are gone. Raises
-        MetadataError.
-        """
+        """Read tokens that were added, and forget those that were removed. Raises MetadataError."""
         from barnabas.cluster.token_nodes import TOKENS  # loaded with the first token
 
         names = await children(store, TOKENS)

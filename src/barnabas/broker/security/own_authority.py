@@ -1,11 +1,10 @@
-"""The certificates in a directory of `--secure`: the authority's, the brokers', and others it
-issued.
+"""Manages the certificates in a `--secure` directory: the authority's, the brokers' and others.
 
     ca.pem, ca.key    the authority; its key is needed to issue, not to run
     server.pem        the brokers' key and certificate
 
-The authority's key may therefore be kept elsewhere: a broker without it runs until its certificate
-expires, and warns.
+The authority's key can be stored elsewhere; without it, a broker runs until its certificate
+expires, and logs a warning.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def ensure_certificates(directory: Path, names: Collection[str]) -> None:
     known = certificate_in(path) if path.exists() else None
     now = datetime.now(UTC)
     missing = sorted(set(names) - known.names) if known is not None else []
-    # Nothing to do, as at nearly every start: the authority's key is not even read.
+    # As at nearly every start, there is nothing to do, and the authority's key is not read.
     if known is not None and not missing and known.ends_at > now + RENEW_BEFORE:
         return
     if (directory / AUTHORITY_KEY).exists():
@@ -66,7 +65,7 @@ def ensure_certificates(directory: Path, names: Collection[str]) -> None:
 
 
 def renew(directory: Path, names: Collection[str] = (), days: int = LIFE_DAYS) -> Described:
-    """Reissue the brokers' certificate, with its previous names and these.
+    """Reissue the brokers' certificate, with these names in addition to its previous ones.
 
     Raises ConfigError or OSError.
     """

@@ -1,4 +1,4 @@
-"""Says how this broker itself connects to the others and authenticates there.
+"""Determines how this broker authenticates to other brokers.
 
 listener.name.inner.scram-sha-256.sasl.jaas.config=
     org.apache.kafka.common.security.scram.ScramLoginModule required
@@ -40,7 +40,7 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
     mechanism = str(config.for_listener(listener, _MECHANISM))
     jaas = str(config.for_listener(listener, _JAAS, mechanism) or "")
     login = options._replace(sasl_mechanism=mechanism, sasl_jaas_config=jaas)
-    # The broker's settings for tokens have the same names as the client's options.
+    # The broker's OAuth settings have the same names as the client's options.
     if mechanism == OAUTHBEARER:
         tokens: dict[str, Any] = {
             name.replace(".", "_"): config.for_listener(listener, name, mechanism)
@@ -58,7 +58,7 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
 
 
 def is_between_brokers(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -> bool:
-    """Return whether brokers or controllers reach each other through this listener."""
+    """Return whether brokers or controllers use this listener to reach each other."""
     name = config.str("inter.broker.listener.name").upper()
     return listener in (name, config.str("control.plane.listener.name").upper()) or (
         not name and protocol.value == config.str("security.inter.broker.protocol")

@@ -1,4 +1,4 @@
-"""SaslListener: a session for each connection of a listener, with settings that may change.
+"""Creates a SASL session for each connection of a listener.
 
 A change made by IncrementalAlterConfigs applies to every authentication that starts afterwards: on
 a new connection, or again on an open one. Open connections stay until their session ends.
@@ -43,7 +43,8 @@ class SaslListener:
         self._credentials = credentials
         self._settings = self._build(config)
         self._seen = self._relevant(config)
-        # Shared by all sessions: an entry taken out of it cannot be used to authenticate again.
+        # All sessions share this dictionary, so a removed mechanism cannot be used for
+        # re-authentication.
         self._mechanisms = dict(self._settings.mechanisms)
 
     @property
@@ -59,7 +60,7 @@ class SaslListener:
         return SaslSession(self._mechanisms, self._clock)
 
     def check(self, config: BrokerConfig) -> None:
-        """Raises ConfigError if these settings cannot replace the current ones."""
+        """Raise ConfigError if these settings cannot replace the current ones."""
         if self._relevant(config) != self._seen:
             self._build(config)
 
@@ -74,8 +75,7 @@ class SaslListener:
         except ConfigError as error:
             _log.error("keeping the previous SASL mechanisms at %s: %s", self._listener, error)
             return
-        # Update the same dictionary: open sessions hold it, and re-authenticate with its new
-        # contents.
+        # Update the dictionary in place, because open sessions use it to re-authenticate.
         self._mechanisms.clear()
         self._mechanisms.update(self._settings.mechanisms)
         _log.info("SASL mechanisms of %s: %s", self._listener, ", ".join(self._mechanisms))

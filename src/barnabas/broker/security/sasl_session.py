@@ -1,14 +1,14 @@
-"""SaslSession: the state of one connection's authentication, and the requests allowed next. Pure.
+"""The state machine for the SASL authentication of one connection.
 
     versions or handshake --ApiVersions--> handshake --SaslHandshake--> authenticate --> open
     open --SaslHandshake, if sessions end--> authenticate --> open, as the same user (KIP-368)
 
-The rules and texts are those of Kafka's SaslServerAuthenticator. A request that is not allowed
-raises IllegalSaslState, which closes the connection; a failed authentication is a reply that closes
-it.
+The rules and messages are those of Kafka's SaslServerAuthenticator. An unexpected request raises
+IllegalSaslState, which closes the connection; a failed authentication returns a reply that closes
+the connection.
 
-Invariant: once a user is authenticated, the connection never gets another one. A session does not
-end by itself: the connection checks it before each request.
+Invariant: once authenticated, a connection never changes its user. A session does not expire by
+itself: the connection checks it before each request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HAS_REQUESTS: Final = 1  # from this version of SaslHandshake on, messages come
 
 
 class Stage(Enum):
-    """The message for which the connection is waiting."""
+    """The message that the connection is waiting for."""
 
     VERSIONS_OR_HANDSHAKE = "versions or handshake"
     HANDSHAKE = "handshake"
@@ -46,19 +46,20 @@ class Stage(Enum):
 
 
 class EnabledMechanism(NamedTuple):
-    """A mechanism of a listener: creates the server's end of an exchange."""
+    """A mechanism of a listener, which creates the server side of an exchange."""
 
     make_server: Callable[[], SaslServer]
     max_reauth_ms: int
-    """The longest time that a session lasts; 0: indefinitely."""
+    """The maximum duration of a session; 0 means unlimited."""
 
 
 class Reply(NamedTuple):
-    """The answer to a message in the exchange: a response, or bytes without a header."""
+    """The reply to a message in the exchange: a response, or bytes without a header."""
 
     answer: Message | bytes
     refusal: str = ""
-    """The reason, for the log, to close the connection after the answer; empty if it stays open."""
+    """The reason, for the log, to close the connection after the response; empty if it stays open.
+    """
 
 
 class SaslSession:
@@ -78,7 +79,7 @@ class SaslSession:
     )
 
     def __init__(self, mechanisms: Mapping[str, EnabledMechanism], clock: WatchedClock) -> None:
-        self._mechanisms = mechanisms  # which may change while this is open
+        self._mechanisms = mechanisms  # which can change during the session
         self._clock = clock
         self._max_reauth_ms = 0  # as it was when the authentication began
         self.mechanism = ""
@@ -105,7 +106,9 @@ class SaslSession:
         return self.expires_at_ms is not None and self._clock.monotonic_ms() >= self.expires_at_ms
 
     def on_api_versions(self) -> None:
-        """Note that ApiVersions came: once, and before the handshake. Raises IllegalSaslState."""
+        """Record ApiVersions, which is allowed once before the handshake. Raises
+        IllegalSaslState.
+        """
         if self.stage is not Stage.VERSIONS_OR_HANDSHAKE:
             raise IllegalSaslState(
                 f"Unexpected ApiVersions request received during SASL authentication state "
@@ -114,13 +117,13 @@ class SaslSession:
         self.stage = Stage.HANDSHAKE
 
     def try_begin_again(self) -> bool:
-        """Start a re-authentication, if a SaslHandshake may do so on the open session.
+        """Start a re-authentication if the open session allows a SaslHandshake.
 
-        If it may not (False), the handshake gets an error, like any that comes at the wrong time.
+        If this returns False, the handshake gets an error.
         """
         now_ms = self._clock.monotonic_ms()
-        # KIP-368: only a session with an end can re-authenticate, and at most once a second, as in
-        # Kafka.
+        # KIP-368: only a session that expires can re-authenticate; as in Kafka, at most once a
+        # second.
         if self.expires_at_ms is None or (
             self._began_at_ms is not None and now_ms - self._began_at_ms < _MIN_AGAIN_MS
         ):
@@ -139,7 +142,7 @@ class SaslSession:
             )
         names = list(self._mechanisms)
         enabled = self._mechanisms.get(mechanism)
-        # The answer lists the available mechanisms, then the connection is closed.
+        # The response lists the available mechanisms, then the connection is closed.
         if enabled is None:
             self.stage = Stage.REFUSED
             answer = SaslHandshakeResponse(
@@ -153,13 +156,13 @@ class SaslSession:
             self._max_reauth_ms = enabled.max_reauth_ms
             self._server = enabled.make_server()
         else:
-            # KIP-368: the handshake also succeeds in Kafka; the refusal follows, with the text
+            # KIP-368: as in Kafka, the handshake succeeds, and the next message gets the error
             # below.
             self._server = _OtherMechanism(mechanism, self.mechanism)
         return Reply(SaslHandshakeResponse(mechanisms=names))
 
     def authenticate(self, message: bytes) -> Reply | Awaitable[Reply]:
-        """Answer a message of the mechanism, in a request or without one."""
+        """Process a message of the mechanism, with or without a request header."""
         server = self._server
         if self.stage is not Stage.AUTHENTICATE or server is None:
             raise IllegalSaslState(
@@ -191,12 +194,12 @@ class SaslSession:
         return Reply(SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms))
 
     def _complete(self, identity: Identity) -> int:
-        """Open the session and return how long it lasts, 0 for indefinitely."""
+        """Open the session, and return its duration; 0 means unlimited."""
         if has_control_characters(identity.principal.name):
-            # Such a name could forge lines in the log and in the output of tools.
+            # Such a name could forge lines in the log or in the output of tools.
             raise SaslAuthenticationFailed("the user name contains control characters")
         before = self.identity
-        # KIP-368: requests running on the connection were allowed for the first user.
+        # KIP-368: requests in progress were authorized for the first user.
         if before is not None and before.principal != identity.principal:
             raise SaslAuthenticationFailed(
                 "Cannot change principals during re-authentication from "
@@ -218,7 +221,7 @@ class SaslSession:
     def _refuse(self, error: SaslAuthenticationFailed) -> Reply:
         self.stage, self._server = Stage.REFUSED, None
         text = str(error)
-        # The reason is only logged: it could reveal whether the user exists (KIP-152).
+        # Only log the reason, which could reveal whether the user exists (KIP-152).
         if isinstance(error, InvalidCredentials):
             which = "authentication" if self.identity is None else "re-authentication"
             text = (
@@ -226,8 +229,8 @@ class SaslSession:
                 f"mechanism {self.mechanism}"
             )
         if not self._has_requests:
-            # Without request headers there is no field for an error: the connection is closed, as
-            # in Kafka.
+            # Without request headers, there is no error field; close the connection, as in
+            # Kafka.
             return Reply(b"", str(error))
         answer = SaslAuthenticateResponse(
             error_code=SaslAuthenticationFailed.code, error_message=text
@@ -236,7 +239,7 @@ class SaslSession:
 
 
 class _OtherMechanism:
-    """The server's end after a handshake with a mechanism other than the first."""
+    """The server side after a handshake with a different mechanism than the first."""
 
     identity: Identity | None = None
 

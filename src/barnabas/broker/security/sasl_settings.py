@@ -1,7 +1,6 @@
-"""SaslSettings: how clients authenticate at one listener, a snapshot of the configuration.
+"""A snapshot of one listener's SASL configuration.
 
-Everything is checked on creation: a listener does not serve if its settings would lock its users
-out or let others in.
+Everything is validated on creation, so that a listener with wrong settings never serves clients.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class SaslSettings:
         if not names:
             raise ConfigError(f"{_ENABLED} is empty, but {self._listener} needs a mechanism")
         for name in names:
-            # GSSAPI is Kafka's default, so a listener with SASL must name its mechanisms (SE-6).
+            # Kafka's default is GSSAPI, so a SASL listener must list its mechanisms (SE-6).
             if name not in MECHANISMS:
                 hint = "Kerberos" if name == "GSSAPI" else "it"
                 raise ConfigError(
@@ -88,8 +87,8 @@ class SaslSettings:
         module = self._module(mechanism)
         if module is not None:
             check_mechanism(self._setting(mechanism), module, mechanism)
-        # SCRAM users are in the metadata tree. A login module is only for the broker's own client
-        # end.
+        # SCRAM users are in the metadata tree; a login module only configures the broker as a
+        # client.
         return partial(self._credentials.server, mechanism)
 
     def _plain_users(self) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
-"""The changes to each user's credentials in an AlterUserScramCredentials request. Pure.
+"""Parses the credential changes in AlterUserScramCredentials, by user.
 
 A user's changes are applied together or not at all, and one user's error does not affect the
-others. The rules and texts are Kafka's.
+others. The rules and messages are Kafka's.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def changes_of(
 
     def note(user: str, mechanism: str, text: str | None) -> None:
         of_user = wanted.setdefault(user, {})
-        # KIP-554: then none of the user's changes is applied.
+        # KIP-554: apply none of the user's changes.
         if mechanism in of_user:
             duplicates[user] = DuplicateResource(
                 "A user credential cannot be altered twice in the same request"
@@ -76,7 +76,7 @@ def changes_of(
     for upsertion in request.upsertions:
         try:
             mechanism = _mechanism(upsertion.name, upsertion.mechanism)
-            if has_control_characters(upsertion.name):  # no one authenticates by such a name
+            if has_control_characters(upsertion.name):  # no user can have such a name
                 raise UnacceptableCredential(_UNPRINTABLE)
             note(upsertion.name, mechanism, _text(mechanism, upsertion))
         except KafkaError as error:

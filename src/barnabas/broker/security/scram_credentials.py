@@ -1,7 +1,7 @@
-"""ScramCredentials: the SCRAM credentials of all users, as they are in the metadata tree.
+"""Caches the SCRAM credentials of all users from the metadata tree.
 
-They are loaded when first needed, then kept up to date by notifications of config changes. All are
-kept, so that an authentication takes as long for an unknown user as for an existing one.
+They are loaded when first needed, then kept up to date by notifications of config changes. All
+credentials are cached, so that authentication takes the same time for unknown and existing users.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Users = dict[str, Mapping[str, ScramCredential]]
 
 
 class ScramCredentials:
-    """The credentials that one broker knows, shared by its listeners."""
+    """The SCRAM credentials of a broker, shared by its listeners."""
 
     def __init__(self, store: MetadataStore, tokens: DelegationTokens | None = None) -> None:
         """`tokens` are the delegation tokens, if there are any."""
@@ -70,7 +70,7 @@ class ScramCredentials:
     # --- authentication --------------------------------------------------------------------------
 
     def server(self, mechanism: str) -> SaslServer:
-        """Return the server's end of a new exchange."""
+        """Return the server side of a new exchange."""
         return _Exchange(self, mechanism)
 
     @property
@@ -88,15 +88,16 @@ class ScramCredentials:
     def find(self, mechanism: str, user: str) -> ScramAccount | None:
         """Return a user's account for a mechanism; None if there is none."""
         assert self._accounts is not None, "not loaded"
-        # Accounts are built in advance: building one here would take longer than finding none.
+        # Accounts are built in advance, so that the lookup takes the same time for unknown
+        # users.
         return self._accounts.get(user, _NONE).get(mechanism)
 
     async def token(self, mechanism: str, token_id: str) -> ScramAccount | None:
-        """Return the account that a delegation token proves. Raises MetadataError."""
+        """Return the account for a delegation token. Raises MetadataError."""
         return None if self._tokens is None else await self._tokens.account(mechanism, token_id)
 
     def decoy(self, user: ScramUser) -> ScramCredential:
-        """Return a credential that nothing can prove, always the same for the same name."""
+        """Return a fake credential for an unknown user, always the same for the same name."""
         usual = self._iterations.most_common(1)  # the most common number among the credentials
         iterations = usual[0][0] if usual and not user.is_token else MIN_ITERATIONS
         return decoy_credential(self._decoy_key, user.name, iterations)
@@ -113,7 +114,7 @@ class ScramCredentials:
         self, before: Mapping[str, ScramAccount], after: Mapping[str, object]
     ) -> None:
         if self._on_deleted is not None:
-            # Not called for a new password: such a session lasts until it must re-authenticate
+            # Do not call it for a new password: the session lasts until it must re-authenticate
             # (KIP-368).
             for mechanism in before.keys() - after.keys():
                 self._on_deleted(before[mechanism].identity.principal, mechanism)
@@ -132,8 +133,8 @@ class ScramCredentials:
         """Read one user's credentials again. Raises MetadataError."""
         name = path.removeprefix(f"{USERS}/")
         user = decoded_user(name)
-        # Before the first use everything will be read anyway. The default user has only quotas, and
-        # so do the nodes of a user's clients.
+        # Before the first use, there is nothing to update. The nodes of the default user and of
+        # users' clients contain only quotas.
         if self._accounts is None or user is None or "/" in name:
             return
         found = _credentials(user, await self._store.read(user_path(user)))
@@ -155,7 +156,7 @@ class ScramCredentials:
 
 
 class _Exchange:
-    """An exchange that waits until the credentials are loaded and a token is read."""
+    """An exchange that first waits for the credentials and the token to be loaded."""
 
     __slots__ = ("_credentials", "_mechanism", "_server", "_token")
 
@@ -182,7 +183,7 @@ class _Exchange:
             if wanted is not None and wanted.is_token:
                 self._token = await self._credentials.token(self._mechanism, wanted.name)
         except MetadataError as error:
-            # Do not answer: a refusal would be final for the client.
+            # Do not respond: the client would treat an error as final.
             raise BrokerNotAvailable(f"cannot read the credentials of users: {error}") from error
         return self._server.respond(message)
 
@@ -207,7 +208,7 @@ async def _decoy_key(store: MetadataStore) -> bytes | None:
             made = new_salt()
             await store.commit([Set(USER_CONFIGS, encode_decoy_key(made), node.version)])
         except BadVersion:
-            continue  # another broker was first
+            continue  # another broker was faster
         except (MetadataError, CorruptData) as error:
             _log.warning(
                 "the brokers do not share a key for decoy credentials, so clients can find out "

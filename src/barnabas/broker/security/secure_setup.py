@@ -1,14 +1,17 @@
-"""The directory of `--secure`: an authority, a server certificate, two users and their settings.
+"""Creates the `--secure` directory: an authority, a server certificate, two users and their
+settings.
 
-ca.pem the authority's certificate: clients need it, and it is not secret ca.key its key: its holder
-can pose as this cluster. Needed to issue, not to run server.pem the brokers' certificate and key
-users.json the passwords of `admin` and of the brokers zookeeper.properties how brokers own their
-tree, where it is in a ZooKeeper client.properties how `admin` connects, for our commands and for
-Kafka's tools librdkafka.properties the same for kcat and confluent-kafka
+    ca.pem                  the authority's certificate, which clients need; it is not secret
+    ca.key                  its key, needed to issue certificates but not to run brokers
+    server.pem              the brokers' certificate and key
+    users.json              the passwords of `admin` and of the brokers
+    zookeeper.properties    how brokers own their tree, if it is in a ZooKeeper
+    client.properties       how `admin` connects, for our commands and for Kafka's tools
+    librdkafka.properties   the same for kcat and confluent-kafka
 
-All files but ca.pem are readable only by their owner, and a directory to which others may write is
-refused. Existing files are reused; the server certificate is reissued when it expires soon or lacks
-a name. Brokers on other machines share a copy.
+All files but ca.pem are readable only by their owner, and a directory that others can write to is
+rejected. Existing files are reused; the server certificate is reissued when it expires soon or
+lacks a name. Brokers on other machines share a copy.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ MECHANISM: Final = "SCRAM-SHA-512"
 PROTOCOL: Final = "SASL_SSL"
 
 _PASSWORD_BYTES = 24
-_MAX_REAUTH_MS = "3600000"  # limits a session after its user's deletion
+_MAX_REAUTH_MS = "3600000"  # limits how long a session outlives its user
 _SECRETS: Final = (
     "ca.key",
     "server.pem",
@@ -81,7 +84,7 @@ class SecureSetup(NamedTuple):
         return {
             "connections.max.reauth.ms": _MAX_REAUTH_MS,
             "barnabas.connections.end.with.user": "true",
-            # Its page needs no authentication and shows topics and users.
+            # The metrics page needs no authentication and shows topics and users.
             "barnabas.metrics.host": "localhost",
         }
 
@@ -99,7 +102,7 @@ class SecureSetup(NamedTuple):
         return self.directory / "zookeeper.properties"
 
     def client_settings(self, user: str = ADMIN, password: str | None = None) -> dict[str, str]:
-        """Return how a user connects, in Kafka's names."""
+        """Return the settings for a user's connections, in Kafka's names."""
         return {
             "security.protocol": PROTOCOL,
             "ssl.truststore.type": "PEM",
@@ -119,7 +122,7 @@ class SecureSetup(NamedTuple):
         }
 
     def settings_for(self, library: str) -> dict[str, Any]:
-        """Return how `admin` connects with a client of this library, in that library's names."""
+        """Return the settings for `admin` to connect with this library's clients."""
         if library == "confluent-kafka":
             return dict(self.librdkafka_settings())
         if library not in ("kafka-python", "aiokafka"):
@@ -138,9 +141,7 @@ class SecureSetup(NamedTuple):
         }
 
     def write_client_files(self, bootstrap_servers: str) -> None:
-        """Write how `admin` connects to these addresses, unless the files already name these and
-        more.
-        """
+        """Write the client files for `admin`, unless they already contain these addresses."""
         if self._names(bootstrap_servers):
             return
         servers = {"bootstrap.servers": bootstrap_servers}
@@ -152,7 +153,7 @@ class SecureSetup(NamedTuple):
             write_secret(path, "".join(lines).encode())
 
     def _names(self, bootstrap_servers: str) -> bool:
-        """Return whether the client's file is from this setup and names these servers."""
+        """Return whether the client file is from this setup and contains these servers."""
         if not self.client_file.exists():
             return False
         lines = self.client_file.read_text().splitlines()

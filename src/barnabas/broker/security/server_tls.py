@@ -1,10 +1,10 @@
-"""TLS of one listener: its certificate, which may be renewed while it serves, and its handshakes.
+"""Handles TLS for one listener, whose certificate can be renewed at run time.
 
     connection --> accept --> TlsTransport --> the name of its certificate --> the router
 
 A new certificate comes from IncrementalAlterConfigs on `listener.name.<listener>.ssl.*`, or from a
 file that has changed; new connections use it, and open connections continue unchanged. An unusable
-certificate is refused with the reason, and the old certificate stays.
+certificate is rejected with the reason, and the old one stays in use.
 """
 
 from __future__ import annotations
@@ -110,13 +110,15 @@ class ServerTls:
 
     @property
     def days_left(self) -> float:
-        """Return how many days its certificate is still valid; negative once it has expired."""
+        """Return how many days are left until the certificate expires; negative if it has
+        expired.
+        """
         return (self._state.end.at_s - self._clock.wall_ms() / 1000) / _DAY_S
 
     # ---- its settings ----
 
     def check(self, config: BrokerConfig) -> None:
-        """Raises ConfigError if these settings cannot replace the current ones."""
+        """Raise ConfigError if these settings cannot replace the current ones."""
         if self._differs(config):
             self._check_successor(config, self._build(config))
 
@@ -199,7 +201,7 @@ class ServerTls:
 
     def _build(self, config: BrokerConfig) -> _State:
         settings = _settings_of(config, self._listener)
-        stamps = stamps_of(settings.files)  # first, so that a later change is seen the next time
+        stamps = stamps_of(settings.files)  # first, so that later changes are seen next time
         try:
             context = server_context(settings)
             store = load_key_store(settings)
@@ -215,7 +217,8 @@ class ServerTls:
         suites = allowed_suites(settings)
         state = _State(settings, context, names, suites, subject, hosts, end, stamps)
         if self._is_inter_broker:
-            # Checked at the start: brokers that refuse each other would look like a broken network.
+            # Check this at startup: brokers that reject each other's certificates would look
+            # like a network failure.
             self._check_trust(state)
         return state
 

@@ -71,14 +71,10 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
     if kind not in (ACCESS, "system"):
         raise ConfigError(f"{where}: {kind!r} is not a kind; there are access and system")
     try:
-        return own_format(
-            entry["name"],
-            pattern=entry.get("pattern"),
-            json=entry.get("json"),
-            w3c=entry.get("w3c"),
-            zone=entry.get("zone", "UTC"),
-            kind=kind,
-        )
+        ways = {way: entry.get(way) for way in ("pattern", *_WAYS)}
+        found = own_format(entry["name"], kind=kind, **ways)
+        zone = zone_named(entry.get("zone", "UTC"))
+        return found if found.zone == _ALWAYS_UTC else found._replace(zone=zone)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 
@@ -89,14 +85,13 @@ def own_format(
     pattern: str | None = None,
     json: Any = None,
     w3c: Any = None,
-    zone: str = "UTC",
     kind: str = "system",
 ) -> Format:
     """Return a user's format, which has a pattern, JSON keys or W3C columns. Raises
     `ConfigError`."""
     if sum(way is not None for way in (pattern, json, w3c)) != 1:
         raise ConfigError("a format has either a pattern or json or w3c")
-    found = Format(name, zone=zone_named(zone), kind=kind)
+    found = Format(name, kind=kind)
     if json is not None:
         return found._replace(json=(_own_keys(json, kind),))
     if w3c is not None:

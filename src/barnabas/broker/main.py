@@ -185,8 +185,7 @@ async def _serve(
     server = Server(config, seams._replace(keep_objects=_keep_objects), first_users=users)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-        # The event loop does not run during log recovery, so it would handle the signal too
-        # late.
+        # The event loop does not run during log recovery: it would handle the signal too late.
         signal.signal(number, lambda *_: server.stop_loading())
     try:
         if not await _has_started(server, stopping):

@@ -20,14 +20,12 @@ GATEWAY = own_format(
 PIPES = own_format(
     "pipes",
     kind="access",
-    zone="Europe/Vienna",
     pattern="{time:%Y-%m-%d %H:%M:%S}|{client}|{method}|{path}|{_}|{status}|{response_time_s}",
-)
+)._replace(zone="Europe/Vienna")
 EDGE = own_format(
     "edge",
     kind="access",
     pattern=None,
-    zone="Europe/Vienna",
     json={
         "client": ["http.ip", "ip"],
         "time": ["at"],
@@ -37,7 +35,7 @@ EDGE = own_format(
         "host": ["http.host"],
         "response_time_us": ["us"],
     },
-)
+)._replace(zone="Europe/Vienna")
 OWN = (GATEWAY, PIPES, EDGE)
 HIT = '192.0.2.7 - - [10/Mar/2026:11:00:00 +0100] "GET /a HTTP/1.1" 200 5'
 NINE = "2026-03-10T09:00:00Z"

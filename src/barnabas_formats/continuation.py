@@ -22,7 +22,7 @@ _Pattern = re.Pattern[bytes]
 # An object that is a record names a time or a level; an object that is part of a message may not.
 _OF_RECORDS: Final = re.compile(
     rb'"(?:@?time(?:stamp)?|ts|@?t|date|asctime|(?:log\.)?level|levelname|severity'
-    rb'|__REALTIME_TIMESTAMP)"\s*:'
+    rb'|__REALTIME_TIMESTAMP|resourceLogs)"\s*:'
 )
 _PAIRS: Final = re.compile(rb"[A-Za-z_@][\w.@/-]*=")
 _OF_PAIRS: Final = re.compile(rb"(?:^| )(?:time|ts|t|timestamp|level|lvl|msg)=")

@@ -44,7 +44,7 @@ _KEPT: Final = (
     *("k8s.deployment.name", "k8s.statefulset.name", "k8s.daemonset.name", "k8s.job.name"),
     *("k8s.cronjob.name", "k8s.container.name", "container.name", "container.id"),
 )
-_BEGINNING: Final = re.compile(rb'\s*\{\s*"resourceLogs"\s*:')
+_BEGINNING: Final = re.compile(rb'\{\s*"resourceLogs"\s*:')
 
 
 class Entry(NamedTuple):

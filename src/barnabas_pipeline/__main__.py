@@ -114,6 +114,13 @@ def _add_to_run(run: argparse.ArgumentParser) -> None:
         help="collect nothing here: process the lines that others send to the topic of the"
         " cluster of --bootstrap-servers",
     )
+    run.add_argument(
+        "--encoding",
+        choices=("auto", "lines", "otlp_proto", "otlp_json"),
+        help="of records without the header otlp.encoding, for --pipeline logs: lines, or what the"
+        " OpenTelemetry Collector's Kafka exporter writes; auto: as each record begins"
+        " (default: lines)",
+    )
     run.add_argument("--lines", type=_positive, default=100_000, help="of the generated input")
     run.add_argument("--seed", type=int, default=1926, help="of the generated input")
     run.add_argument("--master", default="local[*]", help="Spark's master (default: local[*])")
@@ -141,7 +148,10 @@ def _add_to_run(run: argparse.ArgumentParser) -> None:
         help="a properties file of client configs for that cluster, such as security.protocol=SSL",
     )
     run.add_argument(
-        "--batch", type=_positive, default=250_000, help="maximum records of a micro-batch"
+        "--batch",
+        type=_positive,
+        help="maximum records of a micro-batch (default: 250000; 1000 if --encoding is not lines,"
+        " because a record may then hold thousands of log records)",
     )
 
 
@@ -159,7 +169,7 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
         master=given.master,
         is_service=given.service,
         port=given.port,
-        max_records_per_batch=given.batch,
+        max_records_per_batch=given.batch or _most_records(given),
         bootstrap_servers=given.bootstrap_servers,
         show_addresses=given.show_addresses,
         is_fed_by_others=given.no_input,
@@ -187,6 +197,10 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
                 what = f"Spark: {_essence(str(error))} (see {workspace.spark_log})"
                 raise ConfigError(what) from error
             raise
+
+
+def _most_records(given: argparse.Namespace) -> int:
+    return 250_000 if given.encoding in (None, "lines") else 1_000
 
 
 def _rules(path: Path | None) -> Rules | None:
@@ -237,7 +251,7 @@ def _application(given: argparse.Namespace) -> Application:
     if given.pipeline == "logs":
         from barnabas_pipeline.logs.application import system_logs
 
-        return system_logs(given.formats, given.zone or "UTC")
+        return system_logs(given.formats, given.zone or "UTC", _encoding(given) or "lines")
     from barnabas_pipeline.behaviour.application import user_behaviour
 
     if given.zone is not None and given.formats is None:
@@ -245,7 +259,14 @@ def _application(given: argparse.Namespace) -> Application:
             "--zone is for --pipeline logs or --formats: the built-in formats of access logs have"
             " times with an offset, or in UTC"
         )
+    if _encoding(given) is not None:
+        raise ConfigError("--encoding is for --pipeline logs")
     return user_behaviour(given.formats, given.zone)
+
+
+def _encoding(given: argparse.Namespace) -> str | None:
+    encoding: str | None = getattr(given, "encoding", None)  # `report` does not have it
+    return encoding
 
 
 _ACTIONS: Mapping[str, Callable[[argparse.Namespace, Stop], int]] = {

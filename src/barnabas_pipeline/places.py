@@ -95,10 +95,22 @@ def mark_sent_twice(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
 
 
 def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
-    """Return each rejected line once, in schema `DEAD_LETTERS`."""
+    """Return each rejected line once, in schema `DEAD_LETTERS`.
+
+    If records hold several lines, `record` says which record a line is in, and `letter` replaces
+    the record's value unless it is null.
+    """
     is_bad = lines.select(~pl.col("twice") & pl.col("reason").is_not_null()).to_series()
     places = np.flatnonzero(is_bad.to_numpy())
-    letters = records.take(pl.Series(places).to_arrow())
+    is_part = "record" in lines.columns
+    letters = records.take(
+        (lines["record"].gather(places) if is_part else pl.Series(places)).to_arrow()
+    )
+    if is_part:
+        column = letters.schema.get_field_index("value")
+        part = lines["letter"].gather(places).to_arrow(compat_level=pl.CompatLevel.oldest())
+        value = pc.coalesce(part.cast(pa.binary()), letters["value"])
+        letters = letters.set_column(column, "value", value)
     for name in ("reason", "file", "line"):
         letters = letters.append_column(name, lines[name].gather(places).to_arrow())
     return letters.select(DEAD_LETTERS.names).cast(DEAD_LETTERS)

@@ -197,7 +197,7 @@ def kind_of(files: list[str], own: Sequence[Format] = ()) -> str:
     from barnabas_formats.catalogue import catalogue
     from barnabas_formats.format import RAW
     from barnabas_pipeline.behaviour.access_lines import parse_lines as parse_access
-    from barnabas_pipeline.logs.log_lines import parse_lines as parse_system
+    from barnabas_pipeline.logs.log_records import parse_texts
 
     lines: list[bytes] = []
     for file in files:
@@ -211,7 +211,7 @@ def kind_of(files: list[str], own: Sequence[Format] = ()) -> str:
         return _ACCESS  # the usual case; a line never matches formats of both kinds
     received_us = pl.repeat(time.time_ns() // 1_000, len(lines), eager=True)
     formats = (*of_kind(own, _SYSTEM), *catalogue(_SYSTEM))
-    rows = parse_system(values, is_cut, received_us, formats)
+    rows = parse_texts(values, is_cut, received_us, formats)
     system = rows.filter((pl.col("format") != RAW) & pl.col("reason").is_null()).height
     return _ACCESS if access and access >= system else _SYSTEM
 

@@ -14,7 +14,7 @@ from barnabas_formats.format import RAW, Format
 from barnabas_formats.user_formats import of_kind
 from barnabas_pipeline.behaviour import access_lines
 from barnabas_pipeline.file_pass import Origin, open_text
-from barnabas_pipeline.logs import log_lines
+from barnabas_pipeline.logs import log_lines, log_records
 
 
 class Tried(NamedTuple):
@@ -56,31 +56,38 @@ class Trial(NamedTuple):
             self._access(values, is_cut) if self.kind == "access" else self._system(values, is_cut)
         )
         return [
-            Tried(line.number, _shown(line, each)) for line, each in zip(lines, found, strict=True)
+            Tried(line.number, _shown(line, each))
+            for line, rows in zip(lines, found, strict=True)
+            for each in rows
         ]
 
     def _own(self) -> tuple[Format, ...]:
         return of_kind(self.own, self.kind)
 
-    def _system(self, values: pl.Series, is_cut: pl.Series) -> list[dict[str, object]]:
+    def _system(self, values: pl.Series, is_cut: pl.Series) -> list[list[dict[str, object]]]:
+        """Return what each line becomes: a row, or a row for each log record in it."""
         # No line has this time, which marks a line without a time.
         received_us = time.time_ns() // 1_000_000 * 1_000 + 1
         formats = tuple(
             each for each in (*self._own(), *self.known) if self.only in (None, each.name)
         )
         received = pl.repeat(received_us, len(values), dtype=pl.Int64, eager=True)
-        rows = log_lines.parse_lines(values, is_cut, received, formats)
-        return [log_lines.values(row, received_us) for row in rows.iter_rows(named=True)]
+        parsed = log_records.parse_texts(values, is_cut, received, formats)
+        shown = parsed.drop("record", "item", "letter").iter_rows(named=True)
+        found: list[list[dict[str, object]]] = [[] for _ in values]
+        for record, row in zip(parsed["record"], shown, strict=True):
+            found[record].append(log_lines.values(row, received_us))
+        return found
 
-    def _access(self, values: pl.Series, is_cut: pl.Series) -> list[dict[str, object]]:
-        found: list[dict[str, object]] = []
+    def _access(self, values: pl.Series, is_cut: pl.Series) -> list[list[dict[str, object]]]:
+        found: list[list[dict[str, object]]] = []
         for row in access_lines.parse_lines(values, is_cut, self._own()).iter_rows(named=True):
             if row["reason"] is not None:
-                found.append({"reason": row["reason"]})
+                found.append([{"reason": row["reason"]}])
             elif self.only not in (None, row["format"]):
-                found.append({"format": RAW})
+                found.append([{"format": RAW}])
             else:
-                found.append(access_lines.values(row))
+                found.append([access_lines.values(row)])
         return found
 
 

@@ -18,12 +18,13 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas_collector.headers import HOST
 from barnabas_formats.format import Format
+from barnabas_formats.otlp_request import ENCODING
 from barnabas_pipeline import places
 from barnabas_pipeline.arrow import to_frame, to_table
 from barnabas_pipeline.instants import utc
 from barnabas_pipeline.layout import Layout
 from barnabas_pipeline.logs.counts import count_entries, merge
-from barnabas_pipeline.logs.log_lines import parse_lines
+from barnabas_pipeline.logs.log_records import LINES, parse_records
 from barnabas_pipeline.logs.masks import mask_variables
 from barnabas_pipeline.logs.schemas import ENTRIES, GROWING, MERGED, TEMPLATES
 from barnabas_pipeline.logs.templates import Template, Templates
@@ -40,9 +41,10 @@ class LogsWork(NamedTuple):
 
     formats: tuple[Format, ...]
     templates: Templates
+    encoding: str = LINES
 
     def part(self, records: pa.Table, seen: Positions) -> Part:
-        lines = classify(records, seen, self.formats)
+        lines = classify(records, seen, self.formats, self.encoding)
         is_good = ~pl.col("twice") & pl.col("reason").is_null()
         good = lines.filter(is_good).with_columns(mask_variables(pl.col("message")).alias(_MASKED))
         entries = good.join(self._known(good), on=["format", _MASKED], how="left")
@@ -61,7 +63,7 @@ class LogsWork(NamedTuple):
             return found
         # The order is the topic's, whichever tasks processed the rows, because it decides which
         # templates are learnt.
-        left = to_frame(found.left).sort("partition", "offset").drop("template")
+        left = to_frame(found.left).sort("partition", "offset", "item").drop("template")
         learnt = self._learnt(left)
         entries = left.join(
             learnt.select("format", _MASKED, "template"), on=["format", _MASKED], how="left"
@@ -103,11 +105,15 @@ class LogsWork(NamedTuple):
 
 
 class SystemLogs(NamedTuple):
-    """Implements `step.Definition`. `formats`: the formats, in the order in which they are
-    tried."""
+    """Implements `step.Definition`.
+
+    `formats`: the formats, in the order in which they are tried. `encoding`: of records without a
+    header that names it, one of `log_records.ENCODINGS`.
+    """
 
     formats: tuple[Format, ...]
     name: str = "logs"
+    encoding: str = LINES
 
     @property
     def layout(self) -> Layout:
@@ -115,24 +121,33 @@ class SystemLogs(NamedTuple):
 
     def work(self, before: View | None) -> LogsWork:
         if before is None:
-            return LogsWork(self.formats, Templates())
+            return LogsWork(self.formats, Templates(), self.encoding)
         columns = ("template", "number", "format", "began", "text")
         rows = before.frame("templates").select(columns)
         known = (Template(*row) for row in rows.iter_rows())
-        return LogsWork(self.formats, Templates(known))
+        return LogsWork(self.formats, Templates(known), self.encoding)
 
 
-def classify(records: pa.Table, seen: Positions, formats: tuple[Format, ...]) -> pl.DataFrame:
-    """Add to every record its place, its fields, `received`, `reason` and `twice`."""
-    lines = mark_sent_twice(locate(records), seen)
+def classify(
+    records: pa.Table, seen: Positions, formats: tuple[Format, ...], encoding: str = LINES
+) -> pl.DataFrame:
+    """Return a row for every line and log record, with its place, its fields, `received`, `reason`
+    and `twice`, and the number of its `record`."""
+    headers = Headers(records["headers"])
     received = pl.Series(records["timestamp"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()))
-    fields = parse_lines(lines["value"], lines["cut"], received, formats)
-    own = Headers(records["headers"]).texts(HOST, "replace")
-    return pl.concat([lines.drop("value"), fields], how="horizontal").with_columns(
+    lines = mark_sent_twice(locate(records), seen).with_columns(
+        headers.texts(ENCODING, "replace").alias("encoding"),
+        headers.texts(HOST, "replace").alias("own_host"),
+        received.cast(pl.Datetime("us", "UTC")).alias("received"),
+    )
+    fields = parse_records(lines, received, formats, encoding)
+    places = lines.drop("value", "encoding")
+    if fields.height > lines.height:  # otherwise each record has one row
+        places = places[fields["record"]]
+    return pl.concat([places, fields], how="horizontal").with_columns(
         # The host in the line takes precedence, because a relay collects the lines of many
         # machines.
-        pl.coalesce("host", own).alias("host"),
-        received.cast(pl.Datetime("us", "UTC")).alias("received"),
+        pl.coalesce("host", "own_host").alias("host")
     )
 
 

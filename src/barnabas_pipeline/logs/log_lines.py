@@ -78,7 +78,7 @@ def parse_lines(
     wrapped = rows.filter(is_wrapped)
     if wrapped.height:
         plain = rows.filter(~is_wrapped.fill_null(False))
-        rows = pl.concat([plain, _unwrapped(wrapped, formats)])
+        rows = pl.concat([plain, unwrapped(wrapped, formats)])
     # Callers join these rows to their records by position.
     return pl.concat([bad, rows]).sort("row").drop("row")
 
@@ -196,10 +196,13 @@ def _joined(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([lines.filter(~is_wrapped), unwrapped])
 
 
-def _unwrapped(rows: pl.DataFrame, formats: Sequence[Format]) -> pl.DataFrame:
+def unwrapped(
+    rows: pl.DataFrame, formats: Sequence[Format], is_timed: str | None = None
+) -> pl.DataFrame:
     """Return the rows with the fields from their messages, which are log lines themselves.
 
-    The runtime's time is used, because it has a zone.
+    The time of what wraps them is used, because it has a zone. `is_timed`: a column that says
+    whether it has one; otherwise the line's own time is used.
     """
     rows = rows.with_columns(pl.col("message").str.strip_chars_end("\r\n"))
     lines = rows.select(
@@ -208,13 +211,16 @@ def _unwrapped(rows: pl.DataFrame, formats: Sequence[Format]) -> pl.DataFrame:
     inner = _matched(lines, [each for each in formats if not each.wraps])
     known = inner.filter(pl.col("reason").is_null() & (pl.col("format") != RAW))
     found = known.select(
-        "row", *(pl.col(name).alias(f"inner_{name}") for name in (*_INNER, "message", "more"))
+        "row",
+        *(pl.col(name).alias(f"inner_{name}") for name in ("time_us", *_INNER, "message", "more")),
     )
     both = rows.join(found, on="row", how="left")
     is_known = pl.col("inner_message").is_not_null()
+    own_time = pl.lit(False) if is_timed is None else is_known & ~pl.col(is_timed)
     return both.with_columns(
         *(pl.coalesce(f"inner_{name}", name).alias(name) for name in (*_INNER, "message")),
         pl.when(is_known).then("inner_more").otherwise("more").alias("more"),
+        pl.when(own_time).then("inner_time_us").otherwise("time_us").alias("time_us"),
     ).select(rows.columns)
 
 

@@ -23,6 +23,11 @@ ENTRIES: Final = pa.schema(
         ("message", pa.string()),
         ("more", pa.string()),
         ("template", pa.string()),
+        ("service", pa.string()),
+        ("trace_id", pa.string()),
+        ("span_id", pa.string()),
+        ("attributes", pa.string()),
+        ("resource", pa.string()),
         ("file", pa.string()),
         ("file_id", pa.string()),
         ("position", pa.int64()),
@@ -30,9 +35,13 @@ ENTRIES: Final = pa.schema(
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
+        ("item", pa.int64()),
     ]
 )
 """`more`: the lines of a record after the first, such as a stack trace.
+
+`item`: the number of a log record in a record of OpenTelemetry's, from 0; null for a line. The
+columns from `service` to `resource` are of these log records, too.
 
 `time` is the line's own time, or `received` if the line has none.
 """

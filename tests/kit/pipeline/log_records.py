@@ -14,7 +14,8 @@ from barnabas_collector.headers import FILE, FILE_ID, HOST, LINE, POSITION
 from barnabas_formats.catalogue import catalogue
 from barnabas_formats.format import Format
 from barnabas_pipeline.logs.definition import LOGS, SystemLogs
-from barnabas_pipeline.logs.log_lines import parse_lines, values
+from barnabas_pipeline.logs.log_lines import values
+from barnabas_pipeline.logs.log_records import parse_texts
 from barnabas_pipeline.one_pass import OnePass
 from barnabas_pipeline.snapshot import Snapshot
 from barnabas_pipeline.step import Query, Send
@@ -32,13 +33,14 @@ _RECEIVED_US = int(RECEIVED.timestamp() * 1e6) + 1
 def parsed(*lines: str, formats: Sequence[Format] = CATALOGUE) -> list[dict[str, object]]:
     """What lines say, as a sample of a format says it."""
     count = len(lines)
-    rows = parse_lines(
+    rows = parse_texts(
         pl.Series([line.encode() for line in lines]),
         pl.Series([False] * count),
         pl.Series([_RECEIVED_US] * count),
         formats,
     )
-    return [values(row, _RECEIVED_US) for row in rows.to_dicts()]
+    shown = rows.drop("record", "item", "letter")
+    return [values(row, _RECEIVED_US) for row in shown.to_dicts()]
 
 
 def records(file: str, lines: Sequence[bytes], partition: int, first: int = 0) -> pa.Table:

@@ -57,7 +57,8 @@ def request(
     group.resource.attributes.extend(pairs(resource or {}))
     scopes = group.scope_logs.add()
     scopes.scope.name = scope
-    for fields in log_records:
+    for each in log_records:
+        fields = {**each}
         body, attributes = fields.pop("body", None), fields.pop("attributes", {})
         record = scopes.log_records.add(**fields)
         if body is not None:

@@ -27,6 +27,33 @@ from barnabas_formats.otlp_request import (
 )
 from tests.kit.pipeline.otlp_requests import AT_NS, AT_US, as_json, in_both, request
 
+# What the Collector's own marshalers (pdata 1.71.0) wrote of the same two log records.
+COLLECTOR_JSON = (
+    r'{"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":{"stringVa'
+    r'lue":"shop"}},{"key":"host.name","value":{"stringValue":"gate"}}]},"scopeLogs":[{"sc'
+    r'ope":{"name":"shop.Checkout","version":"1.2"},"logRecords":[{"timeUnixNano":"1773136'
+    r'800123456789","observedTimeUnixNano":"1773136801000000000","severityNumber":17,"seve'
+    r'rityText":"ERROR","body":{"stringValue":"order 7 failed"},"attributes":[{"key":"orde'
+    r'r.id","value":{"intValue":"7"}},{"key":"share","value":{"doubleValue":"NaN"}},{"key"'
+    r':"low","value":{"doubleValue":"-Infinity"}},{"key":"paid","value":{"boolValue":false'
+    r'}},{"key":"raw","value":{"bytesValue":"AP8="}},{"key":"empty","value":{}}],"flags":1'
+    r',"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174"},{"body":{'
+    r'"kvlistValue":{"values":[{"key":"big","value":{"intValue":"9223372036854775807"}},{"'
+    r'key":"list","value":{"arrayValue":{"values":[{"stringValue":"ä"},{"doubleValue":1.5}'
+    r',{}]}}}]}},"eventName":"cart.closed"}]}],"schemaUrl":"https://opentelemetry.io/schem'
+    r'as/1.26.0"}]}'
+)
+COLLECTOR_PROTO = bytes.fromhex(
+    "0ae5021a2768747470733a2f2f6f70656e74656c656d657472792e696f2f736368656d61732f312e3236"
+    "2e30128a0212a8015208eee19b7ec3c1b1744a105b8efff798038103d269b633813fc60c450100000032"
+    "0e120218070a086f726465722e69643212120921010000000000f87f0a05736861726532101209210000"
+    "00000000f0ff0a036c6f77320a120210000a0470616964320b12043a0200ff0a03726177320912000a05"
+    "656d7074792a100a0e6f726465722037206661696c65641a054552524f52101159000ac7a986729b1809"
+    "150d887586729b181247620b636172742e636c6f73656452004a002a3432320a11120a18ffffffffffff"
+    "ffff7f0a036269670a1d12152a130a040a02c3a40a0921000000000000f83f0a000a046c6973740a1412"
+    "03312e320a0d73686f702e436865636b6f75740a2d0a1612060a0473686f700a0c736572766963652e6e"
+    "616d650a1312060a04676174650a09686f73742e6e616d65"
+)
 TRACE, SPAN = bytes(range(16)), bytes(range(1, 9))
 
 
@@ -115,6 +142,35 @@ def test_a_body_of_any_kind(body: Any, message: str) -> None:
     assert entry.attributes is not None
     value = json.loads(entry.attributes)["is"]
     assert (value if isinstance(value, str) else entry.attributes[len('{"is":') : -1]) == message
+
+
+def test_lg_2_what_the_collector_itself_writes() -> None:
+    first = Entry(
+        item=0,
+        time_us=AT_US,
+        observed_us=1_773_136_801_000_000,
+        level="ERROR",
+        message="order 7 failed",
+        more=None,
+        host="gate",
+        service="shop",
+        component="shop.Checkout",
+        pid=None,
+        thread=None,
+        trace_id="5b8efff798038103d269b633813fc60c",
+        span_id="eee19b7ec3c1b174",
+        attributes='{"empty":null,"low":"-Infinity","order.id":7,"paid":false,"raw":"AP8=","share":"NaN"}',
+        resource='{"host.name":"gate","service.name":"shop"}',
+        is_text=True,
+    )
+    message = '{"big":9223372036854775807,"list":["ä",1.5,null]}'
+    second = first._replace(item=1, message=message, is_text=False)
+    second = second._replace(
+        **dict.fromkeys(("time_us", "observed_us", "level", "trace_id", "span_id", "attributes"))
+    )
+    for value, encoding in ((COLLECTOR_JSON.encode(), OTLP_JSON), (COLLECTOR_PROTO, OTLP_PROTO)):
+        assert decode(value, encoding) == ([first, second], [])
+        assert recognise(value) == encoding
 
 
 @pytest.mark.parametrize(
@@ -265,7 +321,7 @@ def test_a_record_without_a_header_is_recognised() -> None:
     sent = request({"body": "x" * 300}, scope="s")
     assert recognise(sent.SerializeToString()) == OTLP_PROTO
     assert recognise(as_json(sent)) == OTLP_JSON
-    assert recognise(b' {\n "resourceLogs" :[]}') == OTLP_JSON
+    assert recognise(b'{\n "resourceLogs" :[]}') == OTLP_JSON
     lines = (b"", b"\n", b"\n\x05ab", b"\n\xff\xff\xff\xff\xff\xff", b'{"a":"resourceLogs"}', b"a")
     assert [recognise(each) for each in lines] == [None] * len(lines)
 

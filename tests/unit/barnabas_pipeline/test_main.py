@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from barnabas_pipeline.__main__ import _essence, main
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["walk"], ["run", "--lines", "0"], ["run", "--port", "x"]]
+    "arguments",
+    [[], ["walk"], ["run", "--lines", "0"], ["run", "--port", "x"], ["run", "--encoding", "raw"]],
 )
 def test_a_wrong_command_line_is_exit_code_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
@@ -48,6 +50,20 @@ def test_rules_of_alerts_are_checked_before_anything_starts_ux_4(
     assert main(["run", "--out", str(tmp_path / "out"), "--alerts", str(path)]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out" / "broker").exists()
+
+
+def test_an_encoding_is_for_system_logs_and_needs_its_packages_ux_4(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LG-2: what is missing is said before a broker and Spark are started for nothing."""
+    run = ["run", "--out", str(tmp_path / "out"), "--encoding"]
+    assert main([*run, "otlp_json"]) == 1
+    assert "--encoding is for --pipeline logs" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "opentelemetry.proto.logs.v1.logs_pb2", None)
+    for encoding in ("auto", "otlp_proto"):
+        assert main([*run, encoding, "--pipeline", "logs"]) == 1
+        assert "to decode otlp_proto: pip install" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_of_a_stack_trace_the_root_is_printed() -> None:

@@ -13,6 +13,7 @@ from barnabas.cli.main import main
 from barnabas_pipeline.behaviour.definition import BEHAVIOUR
 from barnabas_pipeline.logs.definition import LOGS
 from barnabas_pipeline.snapshot import Snapshot
+from tests.kit.pipeline.otlp_requests import AT_NS, as_json, request
 
 HIT = '192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0 (X11)"'
 ENTRY = "2026-03-10 10:00:00,000 ERROR [main] jobs.Nightly: Job 7 failed\n\tat jobs.Run"
@@ -100,6 +101,37 @@ def test_lg_3_records_are_joined_by_the_rules_of_formats(
     log = written("jobs.log", f"{ENTRY}\nshop.Declined: no\n\nDuring x:\n{ENTRY}\n")
     assert main(["report", log]) == 0
     assert "read 2 = valid 2" in capsys.readouterr().out
+
+
+def test_lg_2_a_file_of_the_opentelemetry_collector(capsys: pytest.CaptureFixture[str]) -> None:
+    """LG-2: its file exporter writes a request a line; each log record counts as a record."""
+    sent = request(
+        {"severity_number": 17, "body": "Job 7 failed", "time_unix_nano": AT_NS},
+        {"body": ENTRY, "observed_time_unix_nano": AT_NS},
+        {"body": "late", "time_unix_nano": 2**63},
+        resource={"service.name": "jobs"},
+    )
+    line = as_json(sent).decode().replace('": ', '":')
+    log = written("logs.json", f'{line}\n{line}\n{{"resourceLogs":[{{}}]}}\n{ENTRY}\n')
+    assert main(["report", log, "--tables", "tables"]) == 0
+    assert "records     read 8 = valid 5 + dead letters 3 + sent twice 0" in capsys.readouterr().out
+    snapshot = Snapshot(Path("tables").absolute(), LOGS)
+    entries = snapshot.frame("entries").sort("position", "item")
+    columns = ("format", "level", "service", "component", "message", "more", "line", "item")
+    first = ("otlp", "ERROR", "jobs", "jobs", "Job 7 failed", None)
+    second = ("otlp", "ERROR", "jobs", "jobs.Nightly", "Job 7 failed", "\tat jobs.Run")
+    assert entries.select(columns).rows() == [
+        *((*first, 1, 0), (*second, 1, 1), (*first, 2, 0), (*second, 2, 1)),
+        ("log4j", "ERROR", None, "jobs.Nightly", "Job 7 failed", "\tat jobs.Run", 4, None),
+    ]
+    assert snapshot.reasons() == {
+        "the log record names a time that never was (otlp)": 2,
+        "the OTLP record has no log records": 1,
+    }
+    # Without tables, the page is the same.
+    assert main(["report", log, "-o", "without.html"]) == 0
+    pages = [Path(f"{name}-data", "levels.csv").read_text() for name in ("report", "without")]
+    assert pages[0] == pages[1]
 
 
 @pytest.mark.thorough

@@ -81,7 +81,11 @@ class JsonReader:
             }
             for group, scopes in nested(places)
         ]
-        return json.dumps({"resourceLogs": made}, separators=(",", ":")).encode()
+        try:
+            return json.dumps({"resourceLogs": made}, separators=(",", ":")).encode()
+        # It allows a little less depth than `json.loads`.
+        except RecursionError:
+            raise NotOtlp("the objects of the record are nested too deeply") from None
 
 
 def _no_json(constant: str) -> NoReturn:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
 
 from barnabas_formats.otlp import Entry, decode
 from barnabas_formats.otlp_request import OTLP_JSON, NotOtlp
+
+DEEP = "the objects of the record are nested too deeply"
 
 
 def decoded(record: dict[str, Any] | str, **group: Any) -> Entry | str:
@@ -109,6 +112,18 @@ def test_lg_2_a_log_record_with_a_wrong_value_is_rejected(
     record: dict[str, Any], reason: str
 ) -> None:
     assert decoded(record) == reason
+
+
+def test_lg_2_what_can_just_be_read_but_not_be_written_is_rejected() -> None:
+    """Python's decoder allows a little more depth than its encoder, which writes the letter."""
+    reasons = set()
+    for depth in range(sys.getrecursionlimit() // 2, sys.getrecursionlimit() + 20):
+        try:
+            reasons.add(decoded(f'{{"traceId":1,"unknown":{"[" * depth}{"]" * depth}}}'))
+        except NotOtlp as error:
+            reasons.add(str(error))
+    assert "traceId is not a text" in reasons
+    assert reasons <= {"traceId is not a text", "the record is not JSON in UTF-8", DEEP}
 
 
 def test_a_resource_with_a_wrong_value() -> None:

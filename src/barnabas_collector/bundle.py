@@ -6,6 +6,7 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from barnabas.records.record import Headers, encoded_headers, nullable
 from barnabas.records.varint import VARINTS
@@ -34,15 +35,35 @@ class Origin:
         return Origin(self.key, (*self.headers, (name, value)))
 
 
-class Bundle:
-    """Messages in order of arrival. A message that was cut has a bundle to itself."""
+class Awaited(Protocol):
+    """Tells a sender what became of a message."""
 
-    __slots__ = ("came_bytes", "held_bytes", "origin", "record_bytes", "texts")
+    def on_stored(self) -> None:
+        """The brokers have acknowledged the message."""
+        ...
+
+    def on_refused(self, why: Exception) -> None:
+        """The brokers will never accept the message."""
+        ...
+
+
+class Bundle:
+    """Messages in order of arrival. A message that was cut has a bundle to itself, and so has a
+    message whose sender is told what became of it."""
+
+    __slots__ = ("awaited", "came_bytes", "held_bytes", "origin", "record_bytes", "texts")
 
     def __init__(
-        self, origin: Origin, texts: Sequence[bytes], came_bytes: int | None = None
+        self,
+        origin: Origin,
+        texts: Sequence[bytes],
+        came_bytes: int | None = None,
+        awaited: Awaited | None = None,
     ) -> None:
-        """`came_bytes`: the size at which a message was received, if it was cut."""
+        """`came_bytes`: the size at which a message was received, if it was cut. `awaited`: the
+        sender waits for the outcome, and has the message until then; its secrets have been
+        replaced."""
+        self.awaited = awaited
         size_bytes = sum(map(len, texts))
         self.origin = origin
         self.texts = texts

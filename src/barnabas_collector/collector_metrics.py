@@ -7,16 +7,19 @@ The numbers are those of this process. Whatever was read but not sent yet waits 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Protocol
 
-from barnabas.metrics import Family, Registry, Sample, gauge
+from barnabas.metrics import Family, Registry, Sample, counter, gauge
 from barnabas.net.metrics_listener import MetricsListener
 from barnabas.net.metrics_page import page
 
 _PREFIX = "barnabas_collector_"
 _MOST_ERROR_LETTERS = 200
+STUCK_S = 10.0
+"""A part is not ready if it has delivered nothing for so long though something waits."""
 
 
 class Logs(Protocol):
@@ -38,7 +41,8 @@ class Logs(Protocol):
 class CollectorMetrics:
     """The counters of a collector. Parts increment them; `serve` shows them."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
         self.registry = Registry()
         self.logs: Logs | None = None  # counters of the current connection
         count = self.registry.counter
@@ -55,7 +59,17 @@ class CollectorMetrics:
         }
         self.transactions = count(f"{_PREFIX}transactions_total", "Transactions committed")
         self.retries = count(f"{_PREFIX}retries_total", "Attempts to send that are repeated")
+        self.otlp_requests = count(f"{_PREFIX}otlp_requests_total", "OTLP requests received")
+        self.otlp_records = count(
+            f"{_PREFIX}otlp_log_records_total",
+            "Log records of OTLP that senders were told are stored",
+        )
+        self.otlp_refused: Counter[str] = Counter()  # requests, by reason
+        self.handshakes_failed = count(
+            f"{_PREFIX}tls_handshakes_failed_total", "Failed TLS handshakes"
+        )
         self._starting: dict[str, str] = {}  # by part: why it does not send
+        self._pending: dict[str, float] = {}  # by part: since when something waits
         self._error: tuple[str, float] | None = None
         self.registry.declare(self._families)
 
@@ -73,8 +87,13 @@ class CollectorMetrics:
         self._starting[part] = why
 
     def on_ready(self, part: str) -> None:
-        """Record that the brokers accept what a part sends."""
+        """Record that the brokers accept what a part sends, and that nothing waits."""
         self._starting.pop(part, None)
+        self._pending.pop(part, None)
+
+    def on_pending(self, part: str) -> None:
+        """Record that something waits to be sent, until `on_ready`."""
+        self._pending.setdefault(part, self._now_s())
 
     def on_retry(self, part: str, error: Exception) -> None:
         """Record that a part is retrying after an error."""
@@ -84,7 +103,12 @@ class CollectorMetrics:
 
     def unready(self) -> str:
         """Return why the collector is not ready, or ""."""
-        return "; ".join(f"{part}: {why}" for part, why in self._starting.items())
+        found = dict(self._starting)
+        now_s = self._now_s()
+        for part, since_s in self._pending.items():
+            if now_s - since_s >= STUCK_S:
+                found.setdefault(part, f"has delivered nothing for {now_s - since_s:.0f} s")
+        return "; ".join(f"{part}: {why}" for part, why in found.items())
 
     async def serve(self, port: int) -> MetricsListener:
         """Serve the page and the probes, on this machine only. Raises `ConfigError`."""
@@ -94,8 +118,15 @@ class CollectorMetrics:
         return listener
 
     def _families(self) -> Iterable[Family]:
-        ready = Sample(0 if self._starting else 1)
+        ready = Sample(0 if self.unready() else 1)
         yield _gauge("ready", "1 if the brokers accept what is sent", [ready])
+        if self.otlp_refused:
+            refused = [
+                Sample(count, (("reason", why),)) for why, count in self.otlp_refused.items()
+            ]
+            yield counter(
+                f"{_PREFIX}otlp_refused_total", "OTLP requests that were refused", refused
+            )
         if self._error is not None:
             text, at_s = self._error
             error = Sample(at_s, (("error", text),))

@@ -30,7 +30,7 @@ from barnabas_collector.tally import Tally
 _log = logging.getLogger(__name__)
 
 _AGAIN_AFTER_S: Final = 1.0
-PART: Final = "standard input and syslog"
+PART: Final = "standard input and listeners"
 _BATCH_BYTES: Final = 131_072
 
 _Sent = tuple[list[Bundle], Delivery | BarnabasError | None]
@@ -54,6 +54,7 @@ class Forwarder:
     ) -> None:
         self.shipped = Shipped()
         self.unsent = 0  # messages taken from the inbox, without an acknowledgement
+        self.at_risk = 0  # of these, the ones that their senders do not have any more
         self._producer = producer
         self._topic = shipment.topic
         self._codec = shipment.codec
@@ -67,6 +68,8 @@ class Forwarder:
     async def run(self) -> None:
         while bundles := await self._inbox.take():
             self.unsent = sum(bundle.count for bundle in bundles)
+            self.at_risk = sum(bundle.count for bundle in bundles if bundle.awaited is None)
+            self._metrics.on_pending(PART)
             left: Sequence[Bundle] = bundles
             while left := await self._send(left):
                 pass
@@ -89,7 +92,7 @@ class Forwarder:
                 why = error
             # No smaller batch is possible, so it is dropped to let the others pass.
             elif _is_one(batch):
-                self._refuse(error)
+                self._refuse(batch[0], error)
             else:  # the batch is too large, though perhaps no message in it is
                 again += batch
                 self._most_bytes = min(self._most_bytes, _record_bytes(batch) // 2)
@@ -155,12 +158,24 @@ class Forwarder:
         size_bytes = sum(bundle.came_bytes for bundle in batch)
         cut = sum(bundle.is_cut for bundle in batch)
         self.unsent -= count
+        for bundle in batch:
+            if bundle.awaited is None:
+                self.at_risk -= bundle.count
+            else:
+                bundle.awaited.on_stored()
         self._metrics.on_sent(count, size_bytes, cut)
         self._metrics.on_ready(PART)
+        if self.unsent:
+            self._metrics.on_pending(PART)
         self.shipped = self.shipped.plus(Shipped(count, size_bytes, cut))
 
-    def _refuse(self, why: MessageTooLarge) -> None:
+    def _refuse(self, bundle: Bundle, why: MessageTooLarge) -> None:
         self.unsent -= 1
+        self._metrics.on_ready(PART)
+        if bundle.awaited is not None:  # it is not lost: its sender learns of it
+            bundle.awaited.on_refused(why)
+            return
+        self.at_risk -= 1
         self.shipped = self.shipped.plus(Shipped(refused=1))
         self._metrics.lost["refused"].increment()
         self._refused.add(1, str(why))

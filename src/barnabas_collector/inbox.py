@@ -40,7 +40,7 @@ class Inbox:
         self._metrics = metrics
         self._held_bytes = 0
         self._waiting: deque[Bundle] = deque()
-        self._is_ended = False
+        self._ended = asyncio.Event()
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -52,7 +52,9 @@ class Inbox:
     def add(self, bundles: Iterable[Bundle]) -> None:
         """Add messages, even beyond the limit, because they have already been read."""
         for each in bundles:
-            bundle = each if self._redact is None else each.without_secrets(self._redact)
+            bundle = each
+            if self._redact is not None and each.awaited is None:
+                bundle = each.without_secrets(self._redact)
             self._waiting.append(bundle)
             if self._metrics is not None:
                 self._metrics.on_read(bundle.count, bundle.came_bytes)
@@ -75,11 +77,11 @@ class Inbox:
     async def take(self) -> list[Bundle]:
         """Return the next messages, at most a few megabytes; returns none once the inbox has
         ended and is empty."""
-        while not self._waiting and not self._is_ended:
+        while not self._waiting and not self.has_ended:
             self._news.clear()
             await self._news.wait()
         # A few messages wait for others, unless no more will come.
-        if self._held_bytes < _WORTH_SENDING_BYTES and not self._is_ended:
+        if self._held_bytes < _WORTH_SENDING_BYTES and not self.has_ended:
             await asyncio.sleep(_GATHERED_S)
         taken: list[Bundle] = []
         size_bytes = 0
@@ -100,8 +102,16 @@ class Inbox:
 
     def end(self) -> None:
         """End the inbox: no more messages will arrive."""
-        self._is_ended = True
+        self._ended.set()
         self._news.set()
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ended.is_set()
+
+    async def ended(self) -> None:
+        """Return once no more messages will arrive."""
+        await self._ended.wait()
 
     def stop(self) -> None:
         """Wake the sources that are waiting for room, so that they end."""
@@ -109,5 +119,10 @@ class Inbox:
 
     @property
     def count(self) -> int:
-        """The size of the messages that have not been taken yet."""
-        return sum(bundle.count for bundle in self._waiting)
+        """The number of messages that have not been taken yet, and that their senders do not
+        have any more."""
+        return sum(bundle.count for bundle in self._waiting if bundle.awaited is None)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._waiting

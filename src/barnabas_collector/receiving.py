@@ -13,16 +13,18 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, Protocol
 
-from barnabas.client.errors import DeliveryTimedOut
+from barnabas.client.errors import DeliveryTimedOut, Unreachable
 from barnabas.client.producer.producer import Producer
 from barnabas.counted import counted
 from barnabas_collector.collector_metrics import CollectorMetrics
+from barnabas_collector.complaint import Complaint
 from barnabas_collector.forwarder import PART, Forwarder
 from barnabas_collector.inbox import Inbox
 from barnabas_collector.joint_work import run_together
 from barnabas_collector.shipment import Shipment, Shipped
 
 STOP_WITHIN_S: Final = 10.0
+_AGAIN_AFTER_S: Final = 1.0
 _AS_LONG_AS_IT_TAKES_MS: Final = 2**31 - 1  # 24 days
 
 
@@ -36,38 +38,106 @@ class Source(Protocol):
 
 
 async def receive(
-    shipment: Shipment, sources: Sequence[Source], stopping: asyncio.Event
+    shipment: Shipment,
+    sources: Sequence[Source],
+    stopping: asyncio.Event,
+    *,
+    is_patient: bool = True,
 ) -> Shipped:
     """Forward the sources' messages until all sources have ended, or `stopping` is set.
 
-    Raises `ConfigError` if a source is unavailable, any error of the brokers at the start, or
+    `is_patient`: wait for brokers that cannot be reached at the start.
+
+    Raises `ConfigError` if a source is unavailable, any other error of the brokers at the start, or
     `DeliveryTimedOut` if they do not accept the remaining messages within `STOP_WITHIN_S` of the
     stop.
     """
-    if shipment.metrics is not None:
-        shipment.metrics.on_waiting(PART, "is not connected to the brokers yet")
-    async with _producer(shipment) as producer:
-        partitions = await producer.partitions_for(shipment.topic)
-        metrics = shipment.metrics or CollectorMetrics()
-        inbox = Inbox(redact=shipment.redact, metrics=metrics)
-        metrics.on_ready(PART)
-        forwarder = Forwarder(producer, shipment, len(partitions), inbox, metrics)
-        sending = asyncio.create_task(forwarder.run())
-        watching = asyncio.create_task(_limit(stopping, inbox, sending))
+    metrics = shipment.metrics or CollectorMetrics()
+    metrics.on_waiting(PART, "is not connected to the brokers yet")
+    inbox = Inbox(redact=shipment.redact, metrics=metrics)
+    sending = _Sending(shipment, inbox, metrics, is_patient=is_patient)
+    task = asyncio.create_task(sending.run(stopping))
+    watching = asyncio.create_task(_limit(stopping, inbox, task))
+
+    def on_done(_: asyncio.Task[None]) -> None:
+        # Without the task, nothing would make room for the sources.
+        if not inbox.has_ended:
+            stopping.set()
+            inbox.stop()
+
+    task.add_done_callback(on_done)
+    try:
+        await run_together(stopping, *(source.run(inbox, stopping) for source in sources))
+    finally:
+        inbox.end()
+        await asyncio.gather(task, return_exceptions=True)
+        watching.cancel()
+    if task.cancelled():
+        lost = inbox.count + sending.at_risk
+        if not lost:
+            return sending.shipped.plus(Shipped(dropped=inbox.dropped))
+        raise DeliveryTimedOut(
+            f"lost {counted(lost, 'message')} after receipt: the brokers did not accept them"
+            f" within {STOP_WITHIN_S:g} s of the stop"
+        )
+    task.result()
+    return sending.shipped.plus(Shipped(dropped=inbox.dropped))
+
+
+class _Sending:
+    """Connects to the brokers, and then forwards an inbox until it has ended."""
+
+    def __init__(
+        self, shipment: Shipment, inbox: Inbox, metrics: CollectorMetrics, *, is_patient: bool
+    ) -> None:
+        self._shipment = shipment
+        self._inbox = inbox
+        self._metrics = metrics
+        self._is_patient = is_patient
+        self._forwarder: Forwarder | None = None
+
+    @property
+    def shipped(self) -> Shipped:
+        return Shipped() if self._forwarder is None else self._forwarder.shipped
+
+    @property
+    def at_risk(self) -> int:
+        return 0 if self._forwarder is None else self._forwarder.at_risk
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        complaint = Complaint(PART)
+        while True:
+            try:
+                await self._forward()
+                return
+            except Unreachable as error:
+                # A forwarder retries, so it is the connection that has failed.
+                if not self._is_patient or self._forwarder is not None:
+                    raise
+                self._metrics.on_retry(PART, error)
+                complaint.add(error)
+            if await self._ends_within(_AGAIN_AFTER_S, stopping):
+                if self._inbox.is_empty:
+                    return
+                await asyncio.sleep(_AGAIN_AFTER_S)
+
+    async def _ends_within(self, limit_s: float, stopping: asyncio.Event) -> bool:
         try:
-            await run_together(stopping, *(source.run(inbox, stopping) for source in sources))
-        finally:
-            inbox.end()
-            await asyncio.gather(sending, return_exceptions=True)
-            watching.cancel()
-        if sending.cancelled():
-            lost = inbox.count + forwarder.unsent
-            raise DeliveryTimedOut(
-                f"lost {counted(lost, 'message')} after receipt: the brokers did not accept them"
-                f" within {STOP_WITHIN_S:g} s of the stop"
+            async with asyncio.timeout(limit_s):
+                await stopping.wait()
+                await self._inbox.ended()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _forward(self) -> None:
+        async with _producer(self._shipment) as producer:
+            partitions = len(await producer.partitions_for(self._shipment.topic))
+            self._metrics.on_ready(PART)
+            self._forwarder = Forwarder(
+                producer, self._shipment, partitions, self._inbox, self._metrics
             )
-        sending.result()
-        return forwarder.shipped.plus(Shipped(dropped=inbox.dropped))
+            await self._forwarder.run()
 
 
 async def _limit(stopping: asyncio.Event, inbox: Inbox, sending: asyncio.Task[None]) -> None:
@@ -86,8 +156,8 @@ async def _producer(shipment: Shipment) -> AsyncIterator[Producer]:
         **shipment.client_options,
         delivery_timeout_ms=_AS_LONG_AS_IT_TAKES_MS,
     )
-    await producer.start()
     try:
+        await producer.start()
         yield producer
     finally:
         # Only messages that were given up remain in it.

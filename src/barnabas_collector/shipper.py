@@ -25,6 +25,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from barnabas.client.admin.admin import Admin
+from barnabas.client.errors import Unreachable
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.producer.murmur2 import partition_for_key
 from barnabas.client.producer.producer import Producer
@@ -37,6 +38,7 @@ from barnabas.errors import (
 from barnabas.types import TopicPartition
 from barnabas_collector.bundle import Bundle, Origin, encode_bundles, pack
 from barnabas_collector.collector_metrics import CollectorMetrics
+from barnabas_collector.complaint import Complaint
 from barnabas_collector.encoding import MAX_BATCH_BYTES, LineEncoder
 from barnabas_collector.forgetting import Forgetting
 from barnabas_collector.headers import HOST
@@ -63,12 +65,14 @@ async def ship(
     """Send the lines of the logs as they are written, until `stopping` is set; with `once`, send
     only the present lines.
 
-    Once something has been committed, cluster errors are retried; earlier errors are raised. Raises
+    Brokers that cannot be reached are waited for, except with `once`. Once something has been
+    committed, other cluster errors are retried as well; earlier ones are raised. Raises
     `ConfigError` if another collector has the same name or, with `once`, a log cannot be read.
     """
     total = Shipped()
     metrics = shipment.metrics or CollectorMetrics()
     instance = uuid.uuid4().hex
+    complaint = Complaint(_PART)
     while True:
         metrics.on_waiting(_PART, "has not committed to the brokers yet")
         shipper = _Shipper(shipment, paths, instance, metrics)
@@ -83,12 +87,15 @@ async def ship(
                 # Either a process with this name has started, or the broker ended a transaction
                 # that took too long. Only in the second case may this process take the name back.
                 await _check_no_successor(shipment, instance)
-            # Before the first commit, the cause of an error is probably the configuration, and
+            elif isinstance(error, Unreachable) and not total.transactions and not once:
+                complaint.add(error)
+            # Before the first commit, the cause of another error is probably the configuration, and
             # retries do not help.
             elif not total.transactions:
                 raise
+            else:
+                _log.warning("continuing after the last committed line: %s", error)
             metrics.on_retry(_PART, error)
-            _log.warning("continuing after the last committed line: %s", error)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), _AGAIN_AFTER_S)
         if stopping.is_set():
@@ -208,6 +215,7 @@ class _Shipper:
         progress, lines, of_log = portion
         if (redact := self._shipment.redact) is not None:
             lines = [each.with_text(redact(each.text)) for each in lines]
+        self._metrics.on_pending(_PART)
         if not self._open.transactions:
             producer.begin_transaction()
         # The file decides the partition, so that its lines stay in order.
@@ -236,6 +244,7 @@ class _Shipper:
         key = self._shipment.name.encode()
         origin = Origin(key, ((HOST, self._shipment.host.encode()),))
         bundle = Bundle(origin, [redact(entry.value) for entry in entries])
+        self._metrics.on_pending(_PART)
         if not self._open.transactions:
             producer.begin_transaction()
         place = TopicPartition(self._shipment.topic, partition_for_key(key, self._partitions))
@@ -254,6 +263,7 @@ class _Shipper:
         # No line is sent without changing its file's position.
         if not self._positions.has_changed:
             return
+        self._metrics.on_pending(_PART)
         if not self._open.transactions:
             producer.begin_transaction()
         for key, value in self._positions.take_changes():

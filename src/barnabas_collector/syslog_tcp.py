@@ -6,16 +6,16 @@ from __future__ import annotations
 import asyncio
 import resource
 import ssl
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Final, cast
 
-from barnabas.errors import ConfigError
+from barnabas_collector.collector_metrics import CollectorMetrics
 from barnabas_collector.inbox import Inbox
-from barnabas_collector.syslog_address import SyslogAddress
+from barnabas_collector.listen_address import ListenAddress
 from barnabas_collector.syslog_framing import SyslogFraming
 from barnabas_collector.syslog_messages import SyslogMessages
 from barnabas_collector.tally import Tally
+from barnabas_collector.tls_listening import FailedHandshakes
 
 MOST_CONNECTIONS: Final = 1_000
 IDLE_S: Final = 60.0
@@ -25,53 +25,16 @@ connection was closed only when it sends its next message, which is lost."""
 _HANDSHAKE_S: Final = 10.0
 
 
-def tls_context(
-    certificate: Path, key: Path | None, client_authority: Path | None
-) -> ssl.SSLContext:
-    """Return a listener's TLS context, from PEM files. `key`: None if it is in the certificate's
-    file. `client_authority`: senders need a certificate issued by this authority.
-
-    Raises `ConfigError`.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2  # RFC 9662
-    # Senders never read. Closing a connection with unread tickets would reset it, and the last
-    # messages would be lost.
-    context.num_tickets = 0
-    try:
-        # Without a password function, OpenSSL asks for an encrypted key's password on the terminal.
-        context.load_cert_chain(certificate, key, password=str)
-    except (OSError, ValueError) as error:
-        files = (certificate,) if key is None else (certificate, key)
-        raise _unusable("certificate and key", files, error) from None
-    if client_authority is not None:
-        context.verify_mode = ssl.CERT_REQUIRED
-        try:
-            context.load_verify_locations(client_authority)
-        except (OSError, ValueError) as error:
-            raise _unusable("authority of the senders", (client_authority,), error) from None
-    return context
-
-
-def _unusable(what: str, paths: Sequence[Path], error: Exception) -> ConfigError:
-    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
-        why = error.strerror or str(error)
-    else:
-        why = "the key does not fit the certificate, is encrypted, or a file is no PEM file"
-        why = f"{getattr(error, 'reason', None) or error} ({why})"
-    shown = " and ".join(map(str, paths))
-    return ConfigError(f"cannot use the {what} for syslog over TLS, {shown}: {why}")
-
-
 class SyslogTcp:
     """Manages a listener and its connections. `on_listening` is called with the address."""
 
     def __init__(
         self,
-        address: SyslogAddress,
+        address: ListenAddress,
         host: str,
         on_listening: Callable[[str], None],
         tls: ssl.SSLContext | None = None,
+        metrics: CollectorMetrics | None = None,
     ) -> None:
         self.host = host
         self._tls = tls
@@ -80,6 +43,9 @@ class SyslogTcp:
         self._connections: dict[_Connection, None] = {}  # longest idle first
         self._most = min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._refused = Tally("connections were rejected: too many are open and none is idle")
+        self._handshakes = FailedHandshakes(f"the syslog port {address.port}", metrics)
+        if tls is not None:
+            self._handshakes.watch(tls)
         self._resuming: asyncio.Task[None] | None = None
         self._inbox: Inbox  # from `run` on
 
@@ -88,7 +54,7 @@ class SyslogTcp:
         self._inbox = inbox
         loop = asyncio.get_running_loop()
         protocol = "tcp" if self._tls is None else "tls"
-        with self._address.errors(protocol):
+        with self._address.errors(f"syslog on {protocol}"):
             server = await loop.create_server(
                 lambda: _Connection(self, inbox),
                 *self._address,
@@ -106,6 +72,7 @@ class SyslogTcp:
             if self._resuming is not None:
                 self._resuming.cancel()
             self._refused.log_rest()
+            self._handshakes.log_rest()
 
     def admits(self, connection: _Connection) -> bool:
         """Add a connection, perhaps in place of the longest idle one; returns False if no room is

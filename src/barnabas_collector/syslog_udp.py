@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from barnabas_collector.inbox import Inbox
-from barnabas_collector.syslog_address import SyslogAddress
+from barnabas_collector.listen_address import ListenAddress
 from barnabas_collector.syslog_framing import datagram
 from barnabas_collector.syslog_messages import SyslogMessages
 from barnabas_collector.tally import Tally
@@ -27,7 +27,7 @@ class SyslogUdp:
     """Runs a listener. `on_listening` is called with the address."""
 
     def __init__(
-        self, address: SyslogAddress, host: str, on_listening: Callable[[str], None]
+        self, address: ListenAddress, host: str, on_listening: Callable[[str], None]
     ) -> None:
         self._address = address
         self._host = host
@@ -37,7 +37,7 @@ class SyslogUdp:
         """Listen until `stopping` is set. Raises `ConfigError` if the address is unavailable."""
         receiver = _Receiver(inbox, self._host)
         loop = asyncio.get_running_loop()
-        with self._address.errors("udp"):
+        with self._address.errors("syslog on udp"):
             transport, _ = await loop.create_datagram_endpoint(
                 lambda: receiver, local_addr=(self._address.host, self._address.port)
             )

@@ -216,7 +216,8 @@ def test_what_cannot_be_is_one_clear_line_ux_4(collecting: Collecting) -> None:
 
 
 def test_lg_2_messages_over_tls(collecting: Collecting, tmp_path: Path) -> None:
-    """Of RFC 5425, and only from senders with a certificate, if that is asked for."""
+    """Of RFC 5425, and only from senders with a certificate, if that is asked for; the others are
+    counted."""
     authority, stranger = Authority.make(tmp_path / "own"), Authority.make(tmp_path / "other")
     server, sender = authority.server(), authority.client("sender")
     options = ["--syslog-tls", "127.0.0.1:0", "--syslog-tls-cert", str(server.keystore)]
@@ -247,8 +248,9 @@ def test_lg_2_messages_over_tls(collecting: Collecting, tmp_path: Path) -> None:
         accepted.sendall(b"ree")
     wait_until(lambda: collecting.values() == [b"<13>one\n", b"<14>two\nthr", b"ee"])
     process.send_signal(signal.SIGTERM)
-    process.communicate()
+    _, errors = process.communicate()
     assert process.returncode == 0
+    assert "3 TLS handshakes failed on the syslog port 0" in errors, errors
     assert all(dict(each.headers)["syslog.from"] == b"127.0.0.1" for each in collecting.records())
 
 

@@ -47,3 +47,25 @@ def test_the_last_error_is_shown_and_counted() -> None:
     assert numbers["retries_total"] == "1.0" and metrics.unready().startswith("files: the disk")
     metrics.on_ready("files")
     assert any(each.startswith("last_error") for each in shown(metrics))
+
+
+def test_it_is_not_ready_while_nothing_is_delivered_for_long_though_something_waits() -> None:
+    now_s = 100.0
+    metrics = CollectorMetrics(lambda: now_s)
+    metrics.on_pending("files")
+    now_s = 109.9
+    metrics.on_pending("files")
+    assert metrics.unready() == ""
+    now_s = 110.0
+    assert metrics.unready() == "files: has delivered nothing for 10 s"
+    assert shown(metrics)["ready"] == "0.0"
+    metrics.on_ready("files")
+    assert metrics.unready() == ""
+    now_s = 500.0
+    assert metrics.unready() == "", "nothing waits"
+
+
+def test_refused_requests_are_counted_by_reason() -> None:
+    metrics = CollectorMetrics()
+    metrics.otlp_refused["busy"] += 2
+    assert shown(metrics)['otlp_refused_total{reason="busy"}'] == "2.0"

@@ -22,6 +22,7 @@ from barnabas.counted import counted
 from barnabas.records.compression import CODEC_NAMES
 from barnabas_collector.collector_metrics import CollectorMetrics
 from barnabas_collector.joint_work import run_together
+from barnabas_collector.listen_address import ListenAddress
 from barnabas_collector.log_paths import LogPaths
 from barnabas_collector.receiving import Source, receive
 from barnabas_collector.record_joiner import IsStart
@@ -30,9 +31,9 @@ from barnabas_collector.redaction import Redaction, Rule, read_rules
 from barnabas_collector.shipment import Shipment, Shipped
 from barnabas_collector.shipper import ship
 from barnabas_collector.standard_input import StandardInput
-from barnabas_collector.syslog_address import SyslogAddress
-from barnabas_collector.syslog_tcp import SyslogTcp, tls_context
+from barnabas_collector.syslog_tcp import SyslogTcp
 from barnabas_collector.syslog_udp import SyslogUdp
+from barnabas_collector.tls_listening import TlsFiles, tls_context
 
 _RULES = {"indented": INDENTED}
 _AUTO = "auto"
@@ -280,15 +281,23 @@ def _name_of_machine(*, is_shown: bool) -> str:
 
 
 def _sources(shipment: Shipment, paths: Sequence[str], given: Mapping[str, Any]) -> list[Source]:
-    tcp, udp = map(SyslogAddress.parse, given["tcp"]), map(SyslogAddress.parse, given["udp"])
+    tcp, udp = map(ListenAddress.parse, given["tcp"]), map(ListenAddress.parse, given["udp"])
     found: list[Source] = [
         *(SyslogTcp(each, shipment.host, _print_address) for each in tcp),
         *(SyslogUdp(each, shipment.host, _print_address) for each in udp),
     ]
     if given["tls"]:
-        context = tls_context(given["tls_cert"], given["tls_key"], given["tls_client_ca"])
-        addresses = map(SyslogAddress.parse, given["tls"])
-        found += [SyslogTcp(each, shipment.host, _print_address, context) for each in addresses]
+        files = TlsFiles(given["tls_cert"], given["tls_key"], given["tls_client_ca"])
+        found += [
+            SyslogTcp(
+                ListenAddress.parse(each),
+                shipment.host,
+                _print_address,
+                tls_context(files, "syslog"),
+                shipment.metrics,
+            )
+            for each in given["tls"]
+        ]
     if _STANDARD_INPUT in paths:
         found.append(StandardInput(shipment))
     return found
@@ -339,7 +348,7 @@ async def _collect(
     if logs is not None:
         work.append(ship(shipment, logs, stopping, once=once))
     if sources:
-        work.append(receive(shipment, sources, stopping))
+        work.append(receive(shipment, sources, stopping, is_patient=not once))
     total = Shipped()
     for shipped in await run_together(stopping, *work):
         total = total.plus(shipped)

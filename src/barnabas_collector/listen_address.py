@@ -1,4 +1,4 @@
-"""Parses the address of a syslog listener."""
+"""Parses the address of a listener."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from barnabas.errors import ConfigError
 
 
-class SyslogAddress(NamedTuple):
+class ListenAddress(NamedTuple):
     host: str
     port: int  # 0: any free port
 
     @classmethod
-    def parse(cls, text: str) -> SyslogAddress:
+    def parse(cls, text: str) -> ListenAddress:
         """Parse `HOST:PORT` or `[::1]:PORT`. Raises `ConfigError`."""
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
@@ -22,14 +22,14 @@ class SyslogAddress(NamedTuple):
         return cls(host.strip("[]"), int(port))
 
     @contextlib.contextmanager
-    def errors(self, protocol: str) -> Iterator[None]:
+    def errors(self, what: str) -> Iterator[None]:
         """Turn errors of the operating system into `ConfigError`."""
         try:
             yield
         except OSError as error:
             where = self.shown(self)
             raise ConfigError(
-                f"cannot listen for syslog on {protocol} {where}: {error.strerror or error}"
+                f"cannot listen for {what} {where}: {error.strerror or error}"
             ) from None
 
     @staticmethod

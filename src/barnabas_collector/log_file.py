@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import io
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -189,9 +191,19 @@ class LogFile:
 def open_log(path: Path) -> BinaryIO:
     """Open a file to read its bytes. Raises `ConfigError` with the reason if it is unreadable."""
     try:
-        return path.open("rb", buffering=0)
+        file = io.FileIO(path, opener=_open_at_once)
     except OSError as error:
         raise unreadable(path, error) from None
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise ConfigError(f"cannot read {path}: it is not a regular file; name `-` to read a pipe")
+    return file
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting: a pipe without a writer would stop the collection of all
+    logs."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def unreadable(path: Path, error: OSError) -> ConfigError:

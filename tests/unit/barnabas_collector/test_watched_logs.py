@@ -409,3 +409,24 @@ def test_lg_2_old_rotated_files_are_ignored_even_if_they_are_named(tmp_path: Pat
     here = Collection(tmp_path, f"{tmp_path}/app.log*", ignore_older_s=1.5 * 86_400)
     assert here.look() == [b"app.log.1", b"app.log"]
     assert here.look() == []
+
+
+@pytest.mark.parametrize("name", ["app.log", "app.log.1"])
+def test_lg_2_a_pipe_in_a_log_s_place_keeps_no_other_log_waiting(
+    here: Collection, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    """Nobody writes to the pipe, so a plain opening would wait forever."""
+    log, pipe = here.directory / "app.log", here.directory / name
+    log.write_bytes(b"one\n")
+    assert here.look() == [b"one"]
+    log.rename(here.directory / "app.log.2")
+    os.mkfifo(pipe)
+    (here.directory / "other.log").write_bytes(b"other\n")
+    assert here.look() == [b"other"]
+    if pipe != log:
+        log.write_bytes(b"")
+        here.look()
+    assert f"cannot read {pipe}: it is not a regular file" in caplog.text
+    pipe.unlink()
+    log.write_bytes(b"two\n")
+    assert here.look() == [b"two"]

@@ -8,6 +8,7 @@ Meanwhile the file may be renamed, compressed or removed.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -49,6 +50,7 @@ class LogDirectory:
         self._listings = listings or Listings()
         self._path = path
         self.live = path.resolve()  # a link may lead elsewhere at the next look
+        self.link: Path | None = None  # the log's path if that is a link
         self._quiet_s = quiet_s
         self._held: dict[Inode, LogFile] = {}
         self._paths: dict[Inode, Path] = {}  # at the last look
@@ -62,13 +64,28 @@ class LogDirectory:
 
         Raises `ConfigError` if the live file exists and cannot be read.
         """
-        self.live = self._path.resolve()
         self._listings.held[self._path] = self._held
         for _ in range(_LOOKS):
-            before = self._listings.rotated_files(self.live)
-            found = self._found(list(before))
-            if self._listings.rotated_files(self.live) == before:
+            self.live, self.link = self._path.resolve(), _link(self._path)
+            before = self._rotated_files()
+            found = self._found(before)
+            if self._rotated_files() == before:
                 break  # otherwise, files were renamed meanwhile, and one may have been missed
+        return found
+
+    def _rotated_files(self) -> dict[Path, tuple[int, bool]]:
+        """Return the rotated files, oldest first, each with its inode, and whether only the link's
+        name leads to it.
+
+        Those next to a link count: it may have taken the place of a file, or may lead to the
+        newest of several dated files.
+        """
+        found: dict[Path, tuple[int, bool]] = {}
+        for log in (self.link, self.live):
+            if log is not None:
+                for name, inode in self._listings.rotated_files(log).items():
+                    found[log.with_name(name)] = (inode, log is self.link)
+        found.pop(self.live, None)
         return found
 
     def open(self, found: Found) -> LogFile | None:
@@ -147,12 +164,15 @@ class LogDirectory:
                     return file
         return None
 
-    def _found(self, names: list[str]) -> list[Found]:
+    def _found(self, paths: Mapping[Path, tuple[int, bool]]) -> list[Found]:
         self._paths.clear()
         # The live file comes first: if it was truncated, its copy is complete by now.
         live = self._find(self.live)
-        paths = [self.live.with_name(name) for name in names]
-        rotated = [self._find(path) for path in paths]
+        rotated = [
+            file._replace(is_by_link=is_by_link)
+            for path, (_, is_by_link) in paths.items()
+            if (file := self._find(path)) is not None
+        ]
         self._quiet = {path: self._quiet[path] for path in paths if path in self._quiet}
         self._unreadable.intersection_update(paths)
         if len(self._packed) > len(paths) + _MOST_HELD:
@@ -164,7 +184,7 @@ class LogDirectory:
             for inode, file in self._held.items()
             if inode not in self._paths
         ]
-        listed = {(file.device, file.inode): file for file in rotated if file is not None}
+        listed = {(file.device, file.inode): file for file in rotated}
         if live is None:
             return [*gone, *listed.values()]
         listed.pop((live.device, live.inode), None)  # renamed while we looked, or a link
@@ -240,6 +260,11 @@ class LogDirectory:
             is_named=self._choice is not None and self._choice.is_named(path),
             text=text,
         )
+
+
+def _link(path: Path) -> Path | None:
+    """Return where a link is, or None if the path is not a link itself."""
+    return path.parent.resolve() / path.name if path.is_symlink() else None
 
 
 def _stat(path: Path) -> Stat:

@@ -45,6 +45,7 @@ class Found(NamedTuple):
     born_ns: int = 0  # when the inode was created; 0: unknown
     is_quiet: bool = False  # nothing was written to it for a while
     is_named: bool = False  # by the user, and not only its directory
+    is_by_link: bool = False  # a rotated file by the name of the link to the log alone
     text: Text | None = None
 
 
@@ -66,6 +67,8 @@ class Known(NamedTuple):
     moved: Sequence[FileProgress] = ()  # of other logs of the directory, whose files are gone
     held: Sequence[FileProgress] = ()  # likewise, but still held open without a name
     is_forgetful: bool = False  # files that are gone are forgotten after a while
+    link: str = ""  # the path of a link to the log
+    passed_over_by_link: Collection[PassedOver] | None = ()  # None at the first look at the link
 
 
 def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
@@ -74,7 +77,7 @@ def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
     # The strongest proof comes first; weaker proofs skip the files that it has matched.
     _add_known(files, found, known.files, _is_certain)
     _add_known(files, found, known.files, _is_itself)
-    old = known.passed_over or ()
+    old = [*(known.passed_over or ()), *(known.passed_over_by_link or ())]
     rest = [
         # `_NOTHING` preserves the places of the others, and has no beginning that could match.
         file if place in files or not _is_passed_over(file, old) else _NOTHING
@@ -82,7 +85,7 @@ def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
     ]
     # Files of other logs are known here only by their inodes; a file is a copy of such a file only
     # if the latter is gone (`moved`).
-    mine = [each for each in known.files if each.path == log]
+    mine = [each for each in known.files if each.path in (log, known.link)]
     _add_known(files, rest, _without_doubt(files, found, mine), _is_copy)
     _add_known(files, rest, _without_doubt(files, found, known.moved), _is_copy)
     copies = _copies(files, rest) | _copies_of_held(files, rest, known.held)
@@ -110,15 +113,17 @@ def _passing(
 ) -> list[int]:
     """Return the files that the first look passes over: all those older than the known files."""
     is_first = known.passed_over is None
+    is_first_by_link = known.passed_over_by_link is None
     # If files of the log are known but none of them was found, it is unclear which of the found
     # files are older, so all are sent.
-    if not is_first or not (files or all(each.path != log for each in known.files)):
+    if not files and any(each.path in (log, known.link) for each in known.files):
         return []
     oldest = min(files, default=len(found))
     return [
         place
         for place in others
         if place < oldest and not found[place].is_live and not found[place].is_named
+        if (is_first_by_link if found[place].is_by_link else is_first)
     ]
 
 

@@ -30,6 +30,7 @@ from barnabas_collector.listings import Listings
 from barnabas_collector.log_directory import Choice, LogDirectory
 from barnabas_collector.log_file import LogFile
 from barnabas_collector.packed_text import DamagedText
+from barnabas_collector.passed_over import PassedOver
 from barnabas_collector.recognition import Found, Known, Recognised, recognise
 from barnabas_collector.record_joiner import IsStart
 from barnabas_collector.record_reader import Reader, RecordReader
@@ -98,11 +99,7 @@ class RotatedLog:
         self.is_empty = not found
         log = str(self._directory.live)
         passed_over = self._files.passed_over(log)
-        if passed_over is None:
-            # This is recorded even if no file was passed over: rotated files that appear from now
-            # on must be sent.
-            self._files.pass_over(log, list(recognised.passed_over.values()))
-            self.left = [self._directory.path(found[each]) for each in recognised.passed_over]
+        self._pass_over(found, recognised.passed_over)
         texts = self._texts(found, recognised.files)
         if starts_at_end and passed_over is None:
             texts = {place: self._at_end(found[place], each) for place, each in texts.items()}
@@ -127,6 +124,21 @@ class RotatedLog:
                 is_complete = True if is_old else None if is_last_look else False
                 yield from self._read(file, this, progress, is_complete)
         self._release(found, recognised)
+
+    def _pass_over(self, found: list[Found], passed_over: dict[int, PassedOver]) -> None:
+        """Record the first look at the log, and at a link to it.
+
+        The former is recorded even if no file was passed over: rotated files that appear from now
+        on must be sent. Most links have no rotated files next to them, and need no record.
+        """
+        paths = [(self._directory.live, False)]
+        if self._directory.link is not None and any(each.is_by_link for each in found):
+            paths.append((self._directory.link, True))
+        for path, is_link in paths:
+            if self._files.passed_over(str(path)) is None:
+                places = [each for each in passed_over if found[each].is_by_link == is_link]
+                self._files.pass_over(str(path), [passed_over[each] for each in places])
+                self.left += [self._directory.path(found[each]) for each in places]
 
     def _look(self) -> tuple[list[Found], Recognised]:
         """Return the files of the log, and the ones that are known.
@@ -169,7 +181,11 @@ class RotatedLog:
 
     def _known(self, found: list[Found]) -> Known:
         log = self._directory.live
+        link = self._directory.link
         files = self._files.candidates(str(log), {each.inode for each in found})
+        if link is not None:
+            of_link = self._files.candidates(str(link), ())
+            files = list({each.file_id: each for each in (*files, *of_link)}.values())
         inodes = {(each.inode, each.born_ns) for each in files}
         unknown = [each for each in found if (each.inode, each.born_ns) not in inodes]
         # A log with known files is a separate log, not another name of one.
@@ -184,6 +200,8 @@ class RotatedLog:
             [each for each in gone if each not in held],
             held,
             is_forgetful=self._files.is_forgetful,
+            link="" if link is None else str(link),
+            passed_over_by_link=() if link is None else self._files.passed_over(str(link)),
         )
 
     @property

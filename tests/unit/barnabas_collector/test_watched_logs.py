@@ -430,3 +430,52 @@ def test_lg_2_a_pipe_in_a_log_s_place_keeps_no_other_log_waiting(
     pipe.unlink()
     log.write_bytes(b"two\n")
     assert here.look() == [b"two"]
+
+
+def test_lg_2_a_link_that_leads_to_the_newest_of_dated_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As cronolog does; files are written, and the link is moved twice, while no collector runs."""
+    here = Collection(tmp_path)
+    link = tmp_path / "app.log"
+    (tmp_path / "app-2026-11-01.log").write_bytes(b"history\n")
+    sent = []
+    for number in range(4):
+        day = tmp_path / f"app-2026-11-0{number + 2}.log"
+        day.write_bytes(b"first of %d\n" % number)
+        link.unlink(missing_ok=True)
+        link.symlink_to(day.name)
+        if number != 2:
+            sent += here.look()
+            here.restart()
+        with day.open("ab") as file:
+            file.write(b"last of %d\n" % number)
+    sent += here.look()
+    assert sent == [
+        text % number for number in range(4) for text in (b"first of %d", b"last of %d")
+    ]
+    assert "not sending 1 rotated file" in caplog.text
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_lg_2_a_log_whose_place_a_link_takes_is_read_to_its_end(
+    tmp_path: Path, is_compressed: bool
+) -> None:
+    """The log is rotated while no collector runs, and lies next to the link from then on."""
+    (logs := tmp_path / "logs").mkdir()
+    here = Collection(logs)
+    log, target = logs / "app.log", tmp_path / "target"
+    log.write_bytes(b"one\n")
+    assert here.look() == [b"one"]
+    with log.open("ab") as file:
+        file.write(b"two\n")
+    rotated = log.rename(logs / "app.log.1")
+    if is_compressed:
+        (logs / "app.log.1.gz").write_bytes(gzip.compress(rotated.read_bytes()))
+        rotated.unlink()
+    target.write_bytes(b"three\n")
+    log.symlink_to(target)
+    here.restart()
+    assert here.look() == [b"two", b"three"]
+    here.restart()
+    assert here.look() == []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import chain, repeat
 from typing import Final
 
 from barnabas.records.batch import new_header, seal
@@ -25,6 +24,9 @@ MAX_BATCH_BYTES: Final = 900_000
 
 _MOST_NUMBERS_BYTES: Final = 60
 """The maximum size of a record's lengths, place and number."""
+_COLUMNS: Final = 8
+_UP_TO_THREE_DIGITS: Final = [b"%d" % number for number in range(1_000)]
+_THREE_DIGITS: Final = [b"%03d" % number for number in range(1_000)]
 
 
 class LineEncoder:
@@ -45,6 +47,8 @@ class LineEncoder:
         self._fixed = fixed + _header_name(POSITION)
         self._headers = VARINTS[self._count] + self._fixed
         self._line = _header_name(LINE)
+        self._keys_and_lengths = _KeysAndLengths(self._key)
+        self._heads = _HeadsBySize(self._keys_and_lengths)
 
     def batches(self, lines: Iterable[Line], now_ms: int) -> Iterator[bytes]:
         """Yield whole batches, without offsets, producer or sequence numbers."""
@@ -107,40 +111,41 @@ class LineEncoder:
     def _block_parts(self, block: LineBlock, start: int, stop: int) -> list[bytes]:
         """Return the encoded records of some lines, in pieces.
 
-        Runs of records that differ only in their numbers, texts and text lengths are assembled
-        without a Python call for each record.
+        The pieces are put together column by column, in runs of records that differ only in their
+        texts, lengths, places and last digits of their numbers. Python calls nothing for each
+        record.
         """
         positions, sizes = block.positions[start:stop], block.sizes[start:stop]
-        texts = block.texts[start:stop]
+        count = stop - start
         # Formatting a whole list is ten times faster than formatting each number.
         places = str(positions)[1:-1].encode().split(b", ")
-        numbers = range(block.number + start, block.number + stop)
-        shown = str([*numbers])[1:-1].encode().split(b", ")
-        parts: list[bytes] = []
+        parts = [b""] * (_COLUMNS * count)
+        parts[1::_COLUMNS] = map(VARINTS.__getitem__, range(count))
+        parts[2::_COLUMNS] = map(self._keys_and_lengths.__getitem__, sizes)
+        parts[3::_COLUMNS] = block.texts[start:stop]
+        parts[5::_COLUMNS] = places
         at = 0
-        while at < len(texts):
-            place, number, offset = len(places[at]), len(shown[at]), len(VARINTS[at])
+        while at < count:
+            first = block.number + start + at
+            prefix, last_digits = _number_parts(first)
+            place, offset = len(places[at]), len(VARINTS[at])
             end = min(
                 bisect_left(positions, 10**place, at),
-                bisect_left(numbers, 10**number, at),
                 1 << (7 * offset - 1),  # a varint's numbers may be negative
-                len(texts),
+                at + len(last_digits),
+                count,
             )
+            number = len(prefix) + len(last_digits[0])
             before = self._headers + VARINTS[place]
-            between = self._line + VARINTS[number]
-            fixed_bytes = 2 + offset + len(before) + place + len(between) + number
-            heads = _Heads(self._key, fixed_bytes)
-            columns = zip(
-                map(heads.__getitem__, sizes[at:end]),
-                map(VARINTS.__getitem__, range(at, end)),
-                map(heads.keys_and_lengths.__getitem__, sizes[at:end]),
-                texts[at:end],
-                repeat(before),
-                places[at:end],
-                repeat(between),
-                shown[at:end],
-            )
-            parts += chain.from_iterable(columns)
+            between = self._line + VARINTS[number] + prefix
+            heads = self._heads[
+                2 + offset + len(before) + place + len(between) + len(last_digits[0])
+            ]
+            from_, to = _COLUMNS * at, _COLUMNS * end
+            parts[from_:to:_COLUMNS] = map(heads.__getitem__, sizes[at:end])
+            parts[from_ + 4 : to : _COLUMNS] = [before] * (end - at)
+            parts[from_ + 6 : to : _COLUMNS] = [between] * (end - at)
+            parts[from_ + 7 : to : _COLUMNS] = last_digits[: end - at]
             at = end
         return parts
 
@@ -169,15 +174,35 @@ class _Heads(dict[int, bytes]):
     """Maps the length of a text to the beginning of a record whose other parts have
     `fixed_bytes`."""
 
-    def __init__(self, key: bytes, fixed_bytes: int) -> None:
-        self.keys_and_lengths = _KeysAndLengths(key)
+    def __init__(self, keys_and_lengths: _KeysAndLengths, fixed_bytes: int) -> None:
+        self._keys_and_lengths = keys_and_lengths
         self._fixed_bytes = fixed_bytes
 
     def __missing__(self, size_bytes: int) -> bytes:
-        rest_bytes = len(self.keys_and_lengths[size_bytes]) + size_bytes
+        rest_bytes = len(self._keys_and_lengths[size_bytes]) + size_bytes
         # Attributes, and the timestamp's difference from the first record's.
         found = self[size_bytes] = VARINTS[self._fixed_bytes + rest_bytes] + b"\0\0"
         return found
+
+
+class _HeadsBySize(dict[int, _Heads]):
+    """Maps the size of a record's other parts to the beginnings of such records."""
+
+    def __init__(self, keys_and_lengths: _KeysAndLengths) -> None:
+        self._keys_and_lengths = keys_and_lengths
+
+    def __missing__(self, fixed_bytes: int) -> _Heads:
+        found = self[fixed_bytes] = _Heads(self._keys_and_lengths, fixed_bytes)
+        return found
+
+
+def _number_parts(first: int) -> tuple[bytes, list[bytes]]:
+    """Return the digits that a line's number and the next ones begin with, and their last digits,
+    up to the number from which on they differ."""
+    if first >= len(_THREE_DIGITS):
+        thousands, rest = divmod(first, len(_THREE_DIGITS))
+        return b"%d" % thousands, _THREE_DIGITS[rest:]
+    return b"", _UP_TO_THREE_DIGITS[first : 10 ** len(_UP_TO_THREE_DIGITS[first])]
 
 
 def encoded_batch(parts: Iterable[bytes], count: int, codec: int, now_ms: int) -> bytes:

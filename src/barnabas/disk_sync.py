@@ -10,7 +10,7 @@ _UNSUPPORTED = frozenset({errno.ENOTSUP, errno.EINVAL, errno.ENOTTY, errno.ENOTC
 
 
 def sync_descriptor(descriptor: int) -> None:
-    """Make the written data survive a power cut. Releases the GIL. Raises OSError.
+    """Make the written data survive a power failure. Releases the GIL. Raises OSError.
 
     On macOS fsync leaves the bytes in the drive's own cache; F_FULLFSYNC does not, and Java uses it
     too. Some network file systems lack it; then fsync is used.

@@ -43,7 +43,7 @@ from pyspark_barnabas.token import Token, is_committed
 
 _log = logging.getLogger(__name__)
 
-_TIMEOUT_MS = 60_000  # for an answer to a fetch
+_TIMEOUT_MS = 60_000  # for a response to a fetch
 # Deleting waits for the followers' next fetches, half a second, so small micro-batches share it.
 _CLEARED_EVERY = 8  # micro-batches
 _MANY_ROWS = 100_000

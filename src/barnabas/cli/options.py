@@ -117,7 +117,7 @@ def run_client(
 ) -> T:
     """Run one command's work on its own loop; Ctrl-C cancels it.
 
-    `waits_for` is shown on a terminal when it takes long; None: the command shows it itself.
+    `waits_for` is shown on a terminal when it takes a long time; None: the command shows it itself.
     """
     # Commands that ask no broker do not import these.
     import asyncio

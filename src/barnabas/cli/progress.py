@@ -42,7 +42,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, size_bytes: int, records: int) -> None:
-        """Note that `size_bytes` more were read, and that `records` are acknowledged in total."""
+        """Record that `size_bytes` more were read, and that `records` are acknowledged in total."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, advance=size_bytes, records=counted(records, "record"))
 

@@ -17,9 +17,9 @@ _AFTER_S = 2.0
 
 
 async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
-    """Ask a further question whose answer is not essential; return it, or `otherwise`.
+    """Ask a further question whose response is not essential; return it, or `otherwise`.
 
-    Brokers may refuse it or take longer than two seconds; the rest is then shown without it.
+    Brokers may reject it or take longer than two seconds; the rest is then shown without it.
     """
     try:
         async with asyncio.timeout(_AFTER_S):

@@ -283,7 +283,7 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
         if not text:
             continue
         # Only the name of a protocol is dropped; `http://localhost:9092` is a mistake and is
-        # refused.
+        # rejected.
         protocol, separator, address = text.partition("://")
         is_listener = separator and protocol.upper() in _CHOICES["security_protocol"]
         host, colon, port = (address if is_listener else text).rpartition(":")

@@ -42,7 +42,7 @@ _KNOWN: Final = frozenset(
 
 
 _PREFIXES: Final = (*SECURITY_PREFIXES, "config_providers_", "metrics_context_")
-"""Prefixes of security options, which are refused if unknown, and of plug-in options."""
+"""Prefixes of security options, which are rejected if unknown, and of plug-in options."""
 
 
 def unknown_options(names: Iterable[str]) -> Iterator[str]:

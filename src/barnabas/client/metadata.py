@@ -221,7 +221,7 @@ class Metadata:
             error = view.topic_error(name) or broker_error(
                 UnknownTopicOrPartition.code, f"topic {name!r}"
             )
-            # The error is retriable, but after a while it is the answer: no broker knows such a
+            # The error is retriable, but after a while it is the response: no broker knows such a
             # topic.
             is_unknown = isinstance(error, UnknownTopicOrPartition)
             is_late = is_unknown and self._clock.monotonic_ms() >= unknown_until_ms
@@ -300,7 +300,7 @@ class Metadata:
     def _on_failure(self, error: BarnabasError) -> None:
         self._failures += 1
         self._refreshed_at_ms = self._clock.monotonic_ms()
-        # This is retried after the backoff or, with refused credentials, only on demand.
+        # This is retried after the backoff or, with rejected credentials, only on demand.
         if not isinstance(error, AUTHENTICATION_ERRORS):
             self._wake.set()
 

@@ -1,6 +1,6 @@
 """Finds offsets by time: a partition's start and end, and the first record at or after an instant.
 
-Each leader is sent one ListOffsets with its epoch in the metadata, so that a deposed leader refuses
+Each leader is sent one ListOffsets with its epoch in the metadata, so that a deposed leader rejects
 it. Transient errors are retried.
 """
 

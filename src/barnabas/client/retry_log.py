@@ -34,5 +34,5 @@ class RetryLog:
         return True
 
     def over(self, who: Hashable) -> None:
-        """Note that the error is over; an error that comes and goes is not logged each time."""
+        """Record that the error is over; an error that comes and goes is not logged each time."""
         self._began_ms.pop(who, None)

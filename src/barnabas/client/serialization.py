@@ -192,7 +192,7 @@ def uuid_deserializer(data: bytes) -> Any:
 
 
 def json_serializer(value: Any) -> bytes:
-    """Encode JSON in UTF-8, without spaces; NaN and infinity are refused, as JSON has neither."""
+    """Encode JSON in UTF-8, without spaces; NaN and infinity are rejected, as JSON has neither."""
     import json
 
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

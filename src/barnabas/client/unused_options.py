@@ -2,7 +2,7 @@
 
 A properties file written for Kafka can be passed unchanged: an option that only tunes something
 that these clients do differently is accepted with a warning. An option that would change behavior
-on which a user relies, above all security, is refused unless its value matches the behavior here.
+on which a user relies, above all security, is rejected unless its value matches the behavior here.
 """
 
 from __future__ import annotations

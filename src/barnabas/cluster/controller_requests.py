@@ -77,7 +77,7 @@ class StopReplica(NamedTuple):
     `leader_epochs` has the epoch in which each was decided. A broker that hosts a partition in a
     newer epoch keeps it, because this request was delayed. A partition missing there has NO_EPOCH.
 
-    `topic_ids` has the topics' ids at the decision: when the answer comes, a name may belong to
+    `topic_ids` has the topics' ids at the decision: when the response comes, a name may belong to
     another topic. They are not sent, because the request has no field for them.
     """
 
@@ -117,7 +117,7 @@ class IsrProposal(NamedTuple):
 
 
 class IsrAnswer(NamedTuple):
-    """The answer to a proposal: an error code, or (0) the partition's current state."""
+    """The response to a proposal: an error code, or (0) the partition's current state."""
 
     error_code: int
     leader: int = -1

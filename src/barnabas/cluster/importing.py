@@ -205,7 +205,7 @@ async def _keep_larger_numbers(store: MetadataStore, data: Data) -> None:
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     if epoch is not None and layout.CONTROLLER_EPOCH in data:
         theirs = layout.decode_epoch(data[layout.CONTROLLER_EPOCH])
-        # Requests of an older controller epoch are refused everywhere.
+        # Requests of an older controller epoch are rejected everywhere.
         if layout.decode_epoch(epoch.data) > theirs:
             del data[layout.CONTROLLER_EPOCH]
     ids = await store.read(layout.PRODUCER_ID_BLOCK)

@@ -8,7 +8,7 @@ has it, the store is not opened (`journal_copies`). Nothing is cut or replaced w
 A commit is on disk when all copies have it. A copy whose disk fails is no longer written, and the
 next start brings it up to date; when the last copy fails, the store fails.
 
-They are plain files, because a real Kafka refuses to start on a directory that it does not know but
+They are plain files, because a real Kafka rejects to start on a directory that it does not know but
 ignores such a file. Only their owner may read them, because they contain password hashes.
 """
 
@@ -98,7 +98,7 @@ class Journal:
         self._each(JournalFile.sync)
 
     def seal(self, zxid: int) -> None:
-        """Note that all commits up to this one are on disk, if no other was appended."""
+        """Record that all commits up to this one are on disk, if no other was appended."""
         self._each(lambda file: file.seal(zxid))
 
     def replace(self, snapshot: bytes) -> None:

@@ -62,7 +62,7 @@ class JournalDisk(Protocol):
         ...
 
     def sync_directory(self, path: Path) -> None:
-        """Make a directory's names survive a power cut."""
+        """Make a directory's names survive a power failure."""
         ...
 
 

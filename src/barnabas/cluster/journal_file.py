@@ -88,7 +88,7 @@ class JournalFile:
         self._is_sealed = False
 
     def seal(self, zxid: int) -> None:
-        """Note that all commits up to this one are on disk, and that nothing else follows."""
+        """Record that all commits up to this one are on disk, and that nothing else follows."""
         if not self._is_sealed:
             self._file.write(self.size_bytes, seal(zxid))
             self._is_sealed = True
@@ -108,7 +108,7 @@ class JournalFile:
         self.size_bytes, self._is_sealed = 0, True
 
     def sync_names(self) -> None:
-        """Make the names of both files survive a power cut."""
+        """Make the names of both files survive a power failure."""
         self._disk.sync_directory(self.directory)
 
     def keep_damaged(self) -> list[Path]:

@@ -12,9 +12,9 @@
 Frames of the earlier kind are read but no longer written. They do not say which commits were on
 disk, so each counts as written after all earlier commits had been synced.
 
-The count distinguishes a crash from damage. A power cut may lose any part of the data that was not
-synced, even an earlier frame and not a later one. But if a frame is missing although a later frame
-proves that it was on disk, something else destroyed it.
+The count distinguishes a crash from damage. A power failure may lose any part of the data that was
+not synced, even an earlier frame and not a later one. But if a frame is missing although a later
+frame proves that it was on disk, something else destroyed it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A metadata store on servers, used in one session after the other.
 
-Reads are retried until there is an answer, for as long as the session lives. EXPIRED reports the
+Reads are retried until there is a response, for as long as the session lives. EXPIRED reports the
 end of a session once. The next session begins by itself, and CONNECTED reports it. The subclasses
 communicate with the servers.
 """
@@ -51,7 +51,7 @@ class RemoteStore(SessionStore):
 
     @abstractmethod
     async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
-        """Read nodes that fit into one request, retrying until there is an answer."""
+        """Read nodes that fit into one request, retrying until there is a response."""
 
     @abstractmethod
     def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
@@ -71,7 +71,7 @@ class RemoteStore(SessionStore):
             await shielded(self._changed)
 
     def _end(self) -> None:
-        """Refuse any further use."""
+        """Reject any further use."""
         self._is_closed = True
         self._state = SessionState.EXPIRED
         self._wake()

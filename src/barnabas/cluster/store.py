@@ -4,8 +4,8 @@ A node has data, a data version that grows by one with each write, and children.
 number (zxid), larger than all earlier ones; the number of a node's creation is its czxid. A node
 may be ephemeral: it belongs to a session and is removed with it. A commit does either all of its
 operations or none. A watch fires once, may stand for several changes, and only means "read again".
-If the answer to a commit is lost, the outcome is unknown: read before doing anything else. After a
-session has expired, no operation begun in it happens; a new session begins with reading.
+If the response to a commit is lost, the outcome is unknown: read before doing anything else. After
+a session has expired, no operation begun in it happens; a new session begins with reading.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class NotEmpty(MetadataError):
 
 
 class OutcomeUnknown(MetadataError):
-    """The connection broke before the answer came: the commit may or may not have happened."""
+    """The connection broke before the response came: the commit may or may not have happened."""
 
 
 class SessionExpired(MetadataError):

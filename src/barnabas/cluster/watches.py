@@ -60,7 +60,8 @@ class Watches:
         A path whose former state is unknown counts as changed.
         """
         for path, watched in self._watched.items():
-            # The connection broke before the answer: the state may have changed since the request.
+            # The connection broke before the response: the state may have changed since the
+            # request.
             watched.seen = _UNKNOWN if watched.seen is None else watched.seen
             self._set(path, watched)
 

@@ -204,7 +204,7 @@ class ZooKeeperStore(RemoteStore):
                 return found
 
     async def _read_singly(self, paths: Sequence[str]) -> list[tuple[Any, Any]]:
-        """Send all requests before waiting for the first answer."""
+        """Send all requests before waiting for the first response."""
         answers = []
         for path in paths:
             for request in single_reads(under(self._chroot, path)):

@@ -1,8 +1,8 @@
 """kazoo's client and its one thread, whose events are passed to the event loop here.
 
 kazoo finds a server, keeps the session alive, and always begins the next session after an expiry.
-Its thread calls nothing but `_Inbox.put`. Events are passed on in the loop's thread, in order. So
-an answer comes before a later loss of the connection, and the end of a session comes before the
+Its thread calls nothing but `_Inbox.put`. Events are passed on in the loop's thread, in order. So a
+response comes before a later loss of the connection, and the end of a session comes before the
 beginning of the next.
 """
 
@@ -48,7 +48,7 @@ _STATES = {
 
 
 class NotUnderstood(Exception):
-    """A malformed answer came; whether the request took effect is unknown."""
+    """A malformed response came; whether the request took effect is unknown."""
 
 
 OnState = Callable[[SessionState, int], None]
@@ -84,7 +84,7 @@ class _Inbox:
 
 
 class _Reply:
-    """Receives an answer in kazoo's thread; `future` is for the loop."""
+    """Receives a response in kazoo's thread; `future` is for the loop."""
 
     __slots__ = ("_inbox", "future")
 
@@ -138,11 +138,11 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         """Limit the wait for a silent server, which must delay neither the stop nor the session.
 
         A starting server accepts connections that it then drops, and kazoo would wait for its first
-        answer for as long as the session lives.
+        response for as long as the session lives.
         """
         left_s = _UNBOUNDED_S if timeout is None else timeout
         # kazoo waits for two sockets if it can be woken. If it waits for one, it cannot be woken,
-        # because it is in the middle of a request or an answer.
+        # because it is in the middle of a request or a response.
         is_held_up = len(reading) + len(writing) == 1
         if is_held_up:
             left_s = min(left_s, self._host_timeout_s)
@@ -253,7 +253,7 @@ class Connection:
 
     @property
     def has_given_up(self) -> bool:
-        """kazoo's thread has ended, for example after a malformed answer: then call `restart`."""
+        """kazoo's thread has ended, for example after a malformed response: then call `restart`."""
         return self._client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
 
     def start(self) -> None:
@@ -275,7 +275,7 @@ class Connection:
         self._stop()
 
     def give_up_waiting(self) -> None:
-        """Fail all requests waiting for an answer, as if the connection were lost."""
+        """Fail all requests waiting for a response, as if the connection were lost."""
         for future in list(self._waiting):
             if not future.done():
                 future.set_exception(ConnectionLoss("its session has expired"))
@@ -293,7 +293,7 @@ class Connection:
         return client_id is not None and client_id[0] == session_id
 
     def send(self, request: Any) -> asyncio.Future[Any]:
-        """Send a request. The future gets the answer or kazoo's error.
+        """Send a request. The future gets the response or kazoo's error.
 
         Requests are executed in the order of these calls.
         """

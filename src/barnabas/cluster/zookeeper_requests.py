@@ -59,7 +59,7 @@ AclOf = Callable[[str], list[ACL]]
 class Commit:
     """A commit of all operations or none, in one session only.
 
-    `was_sent` means that it may have happened, even without an answer. `is_void` means that it was
+    `was_sent` means that it may have happened, even without a response. `is_void` means that it was
     not sent, because its session had expired.
     """
 
@@ -152,7 +152,9 @@ class MultiRead:
         return b"".join([*parts, _END])
 
     def deserialize(self, answer: bytes, offset: int) -> list[tuple[Any, Any]]:
-        """Return the two answers for each path, for `znode`; an error among them is not raised."""
+        """Return the two responses for each path, for `znode`; an error among them is not
+        raised.
+        """
         results: list[Any] = []
         header, offset = wire.MultiHeader.deserialize(answer, offset)
         while not header.done:
@@ -173,14 +175,14 @@ class MultiRead:
 
 
 def single_reads(path: str) -> tuple[Any, Any]:
-    """Return the two requests whose answers `znode` combines, for older servers."""
+    """Return the two requests whose responses `znode` combines, for older servers."""
     return wire.GetData(path, None), wire.GetChildren(path, None)
 
 
 def znode(data: Any, children: Any) -> Znode | None:
-    """Build the node from two answers; None if there is none. Raises any other error.
+    """Build the node from two responses; None if there is none. Raises any other error.
 
-    The node may have been removed between the two answers.
+    The node may have been removed between the two responses.
     """
     for answer in (data, children):
         if isinstance(answer, NoNodeError):

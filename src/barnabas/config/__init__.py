@@ -1,7 +1,7 @@
 """Reads every configuration under Kafka's names: tables, values and sources.
 
 The package owns the keys, their types, defaults and bounds (Kafka 3.9 in ZooKeeper mode), and a
-sentence about each. A setting takes effect, gives a warning or is refused; it is never silently
+sentence about each. A setting takes effect, gives a warning or is rejected; it is never silently
 ignored.
 """
 

@@ -27,7 +27,7 @@ class BrokerConfig:
     A dynamic config overrides the properties, a per-broker one overrides a cluster-wide one.
     `properties`, `per_broker` and `cluster_wide` are the texts as they were set. `warnings` lists,
     one line each, Kafka's properties that have no effect here; a property without effect that
-    promises protection is refused (SE-6).
+    promises protection is rejected (SE-6).
     """
 
     __slots__ = (
@@ -243,7 +243,7 @@ def _of_listener(listener: str) -> str:
 
 def _refuse_broken_promise(name: str, text: str) -> None:
     """SE-6: do not start unprotected if a setting is meant to protect."""
-    from barnabas.config.security_claims import broken_promise  # rarely needed at a start
+    from barnabas.config.security_claims import broken_promise  # rarely needed at startup
 
     reason = broken_promise(name, text)
     if reason is not None:

@@ -1,10 +1,10 @@
 """Reads settings from the environment: `KAFKA_LOG_DIRS` sets `log.dirs`, as in Kafka's image.
 
-Only variables that stand for a config count. Many others start with KAFKA_ too: a program's
-`KAFKA_BOOTSTRAP_SERVERS`, what Kafka's scripts give to a JVM (`KAFKA_HEAP_OPTS`), and what
-Kubernetes sets in each container of a namespace with a service called kafka (`KAFKA_PORT=tcp://10.0.0.1:9092`,
-`KAFKA_SERVICE_HOST`). None of them may keep a broker from starting, so a start names them in one
-warning and no more.
+Only variables that stand for a config count. Many others start with `KAFKA_` too: a program's
+`KAFKA_BOOTSTRAP_SERVERS`, settings for Kafka's JVM scripts (`KAFKA_HEAP_OPTS`), and variables that
+Kubernetes sets in each container of a namespace with a service called kafka, such as
+`KAFKA_SERVICE_HOST` and `KAFKA_PORT=tcp://10.0.0.1:9092`. They must not keep a broker from
+starting, so they only cause one warning at startup.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _config_of(variable: str) -> str:
 
 def _hint(variable: str) -> str:
     """Name the variable of the most similar config, if it is similar enough for a typing error."""
-    import difflib  # rarely needed at a start
+    import difflib  # rarely needed at startup
 
     near = difflib.get_close_matches(_config_of(variable), BROKER_KEYS, n=1, cutoff=0.85)
     if not near:

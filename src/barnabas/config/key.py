@@ -3,7 +3,7 @@ value.
 
 Invariant: a value that `parse` returns lies within the key's bounds. Text is parsed as in Kafka
 (Java's number syntax, booleans in any case, lists split at commas and trimmed), so a file that
-Kafka accepts means the same here, and a file that Kafka refuses is refused here.
+Kafka accepts means the same here, and a file that Kafka rejects is rejected here.
 """
 
 from __future__ import annotations

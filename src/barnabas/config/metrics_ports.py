@@ -13,7 +13,7 @@ METRICS_PORT = "barnabas.metrics.port"
 def metrics_port(settings: Mapping[str, str], number: int) -> dict[str, str]:
     """Return the setting for broker `number`, counted from 1; empty if no metrics are served.
 
-    A text that is not a number is returned unchanged; the broker will refuse it.
+    A text that is not a number is returned unchanged; the broker will reject it.
     """
     first = settings.get(METRICS_PORT, "").strip()
     if not first.isdecimal() or int(first) == 0:

@@ -1,7 +1,7 @@
 """Lists settings that promise protection which Barnabas lacks: with them a broker does not start
 (SE-6).
 
-A broker that ignored them would expose data that should be protected, so each is refused with its
+A broker that ignored them would expose data that should be protected, so each is rejected with its
 name and a way out. Other security settings promise nothing by themselves (a path, or a pause while
 no listener uses SASL): they give a warning, with the reason from the tables in `security_keys.py`.
 """
@@ -69,8 +69,8 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
 
 
 def broken_promise(name: str, text: str) -> str | None:
-    """Return why a broker refuses to run with this setting, and the way out; None if it does not
-    refuse.
+    """Return why a broker rejects to run with this setting, and the way out; None if it does not
+    reject.
     """
     claim = CLAIMS.get(name) or CLAIMS.get(_base(name))
     items = ",".join(filter(None, (item.strip() for item in text.split(","))))

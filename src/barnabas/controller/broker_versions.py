@@ -23,7 +23,7 @@ FOLLOWERS_FETCH_VERSION: Final = 12
 """The lowest version with diverging epochs; followers use the highest one known to both sides."""
 
 Versions = Mapping[int, tuple[int, int]]
-"""The lowest and highest version of each API, by API key, as in the answer to ApiVersions."""
+"""The lowest and highest version of each API, by API key, as in the response to ApiVersions."""
 
 _REQUIRED: Final = (
     (LEADER_AND_ISR, LEADER_AND_ISR_VERSION),

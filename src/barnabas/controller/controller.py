@@ -268,7 +268,7 @@ class Controller:
         }
 
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> Decision:
-        """Note that a broker has deleted its logs of partitions that moved away from it."""
+        """Record that a broker has deleted its logs of partitions that moved away from it."""
         draft = self._draft()
         draft.on_departed((broker_id,), names)
         return draft.forgotten(())
@@ -332,7 +332,7 @@ class Controller:
     def isr_proposed(
         self, broker_id: int, broker_epoch: int, proposals: Iterable[IsrProposal]
     ) -> tuple[Decision, dict[TopicPartition, IsrAnswer]]:
-        """Decide on a leader's proposed ISRs; the answers hold once the decision is committed."""
+        """Decide on a leader's proposed ISRs; the responses hold once the decision is committed."""
         by_name = {proposal.topic_partition: proposal for proposal in proposals}
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
@@ -366,7 +366,7 @@ class Controller:
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
         """Elect preferred leaders, or (`unclean`) any replica where there is no leader (KIP-460).
 
-        None means all partitions; the answer then omits those that need no election.
+        None means all partitions; the response then omits those that need no election.
         """
         draft = self._draft()
         requested = (
@@ -378,7 +378,7 @@ class Controller:
             outcomes = {
                 name: error
                 for name, error in outcomes.items()
-                # As in Kafka's answer to an election for all partitions.
+                # As in Kafka's response to an election for all partitions.
                 if not isinstance(error, ElectionNotNeeded)
             }
         return _decision_of(draft), outcomes

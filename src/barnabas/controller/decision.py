@@ -69,7 +69,7 @@ def _chunks(operations: list[Operation], max_bytes: int) -> Iterator[list[Operat
     size = 0
     for operation in operations:
         added = _size(operation)
-        # ZooKeeper refuses a multi-request larger than jute.maxbuffer, one megabyte by default.
+        # ZooKeeper rejects a multi-request larger than jute.maxbuffer, one megabyte by default.
         if chunk and size + added > max_bytes and not _is_below(operation, chunk[-1]):
             yield chunk
             chunk, size = [], 0

@@ -293,7 +293,7 @@ class Draft:
             self._departing[name] = (*dict.fromkeys((*self.departing(name), broker_id)),)
 
     def on_departed(self, brokers: Container[int], names: Iterable[TopicPartition]) -> None:
-        """Note that these brokers have deleted their logs of the partitions, or are gone."""
+        """Record that these brokers have deleted their logs of the partitions, or are gone."""
         topics: dict[str, None] = {}
         for name in names:
             before = self.departing(name)

@@ -78,7 +78,7 @@ def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
 def decide(
     draft: Draft, broker_id: int, proposals: Mapping[TopicPartition, IsrProposal]
 ) -> dict[TopicPartition, IsrAnswer]:
-    """Write the accepted proposals; returns an answer for each proposal of this broker."""
+    """Write the accepted proposals; returns a response for each proposal of this broker."""
     return {name: _answer(draft, broker_id, proposal) for name, proposal in proposals.items()}
 
 
@@ -88,7 +88,7 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
         before = _known(draft, proposal)
         isr = tuple(member.broker_id for member in proposal.isr)
         _check_epochs(before, proposal)
-        # Already fulfilled, for example because an answer was lost: accept it whatever its
+        # Already fulfilled, for example because a response was lost: accept it whatever its
         # partition epoch.
         if isr == before.isr and before.leader == broker_id:
             return _as_it_is(before)

@@ -1,8 +1,8 @@
 """Elections where a broker may have lost the end of its logs.
 
 The ISR lists the replicas that had every acknowledged record. A broker whose machine went down (a
-power cut, a kernel crash) may have lost records that it had not flushed, and registers with a mark
-that says so. From then on, until a leader has taken it into the ISR again:
+power failure, a kernel crash) may have lost records that it had not flushed, and registers with a
+mark that says so. From then on, until a leader has taken it into the ISR again:
 
     others in the ISR      it leaves; if they are all dead, the partition waits for one of them
     alone in the ISR       where two replicas had every committed record, all are asked for their
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class LogEnd(NamedTuple):
     """A replica's log end: the epoch of its last batch (-1 if the log is empty), and its LEO.
 
-    `broker_epoch` is the registration of the broker that was asked, or -1 if it is not known. A
+    `broker_epoch` is the registration of the broker that was asked, or -1 if it is unknown. A
     broker that has registered again since may have lost these records.
     """
 
@@ -113,7 +113,7 @@ class KnownEnds:
             ends = {}
         for broker_id, end in reported.items():
             broker = draft.brokers.get(broker_id)
-            # KIP-903: an answer from before a restart says nothing about what is left now.
+            # KIP-903: a response from before a restart says nothing about what is left now.
             if broker is not None and end.broker_epoch in (-1, broker.epoch):
                 ends[broker_id] = end._replace(broker_epoch=broker.epoch)
         self._ends[name] = (partition.leader_epoch, ends)

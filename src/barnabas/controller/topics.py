@@ -90,7 +90,7 @@ def check_assignment(assignment: Assignment, live_brokers: Iterable[int]) -> Non
 
 def check_growth(topic: str, existing: int, total: int) -> None:
     """Check growth to `total` partitions. Raises InvalidPartitions (TP-5)."""
-    # TP-5: a decrease would lose records, so it is refused.
+    # TP-5: a decrease would lose records, so it is rejected.
     if total < existing:
         raise InvalidPartitions(
             f"topic {topic} has {counted(existing, 'partition')}, more than {total}: "

@@ -1,9 +1,9 @@
 """A coordinator machine's decision on an event, and how a group event builds one (`Turn`).
 
 The machine's driver appends the records in one batch (a very large number of tombstones in several,
-so an early batch may be in the log when a later one is refused), applies them in order once they
+so an early batch may be in the log when a later one is rejected), applies them in order once they
 are in the log, and when the high watermark has passed them, sends the replies that depend on them
-(`Reply.after`) and starts the markers. If the append is refused nothing has happened, and every
+(`Reply.after`) and starts the markers. If the append is rejected nothing has happened, and every
 ticket among the replies gets the error instead. A request that its own decision does not answer
 stays parked in the machine: its ticket comes back in a later decision.
 """

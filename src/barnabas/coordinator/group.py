@@ -238,7 +238,7 @@ class Group:
         """Return the topics of all members; None if subscriptions cannot be read."""
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
-        # No protocol has been chosen yet, so it is not known which of a member's subscriptions
+        # No protocol has been chosen yet, so it is unknown which of a member's subscriptions
         # counts.
         if self.members and self.protocol is None:
             return None

@@ -2,7 +2,7 @@
 
 A request or a deadline goes in, a `Decision` comes out. Hard state (the groups as they were last
 recorded, and all offsets) changes only in `apply` and `end_transaction`. A decision must be carried
-out or refused before the machine gets the next event.
+out or rejected before the machine gets the next event.
 
 Invariants: each ticket is answered exactly once, by the decision on it or by a later one. Replaying
 the records restores the machine to its state after the last record was applied.
@@ -131,7 +131,7 @@ class Groups:
             if group is None and request.member_id:
                 attempt.refuse(turn, UnknownMemberId, request.member_id)
             else:
-                # The first member creates the group; if it is refused, the group is dropped again.
+                # The first member creates the group; if it is rejected, the group is dropped again.
                 self._join(turn, group or Group(request.group_id, now.wall_ms), attempt)
         return turn.decision()
 
@@ -300,7 +300,7 @@ class Groups:
         group.known_after = offset + 1
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Note that the marker of the producer's transaction is in this partition."""
+        """Record that the marker of the producer's transaction is in this partition."""
         self.offsets.end_transaction(producer_id, is_commit)
 
     # --- time ------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ class Groups:
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
         """Return the decisions on deadlines that have passed; more may be due right afterwards.
 
-        Without `may_forget` no offset expires, because the age of offsets is not known.
+        Without `may_forget` no offset expires, because the age of offsets is unknown.
         """
         decisions = []
         for _ in range(_MOST_TIMERS):

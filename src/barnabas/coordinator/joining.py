@@ -193,7 +193,7 @@ def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "rejoined as leader", request.reason))
     else:
-        # The answer to its last JoinGroup was lost: resend it.
+        # The response to its last JoinGroup was lost: resend it.
         turn.reply(attempt.parked.ticket, joined_answer(group, member), AT_ONCE)
 
 
@@ -247,7 +247,7 @@ def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_
         generation_id=group.generation,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol,
-        # Before version 9 a leader cannot be asked to skip the assignment. So the answer does not
+        # Before version 9 a leader cannot be asked to skip the assignment. So the response does not
         # name this member as the leader, but the old id, which no member has now.
         leader=(value.leader if skips_assignment else group.leader_id) or "",
         skip_assignment=skips_assignment,

@@ -24,7 +24,7 @@ _NAME_SHOWN = 80
 
 
 class Parked(NamedTuple):
-    """A request waiting in the machine, with the version of its answer."""
+    """A request waiting in the machine, with the version of its response."""
 
     ticket: int
     version: int

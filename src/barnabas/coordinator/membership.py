@@ -52,7 +52,7 @@ def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) ->
     # This was the last member to sync: the sync phase has ended in time.
     if not group.unsynced:
         turn.timers.cancel(group.timer)
-    # The assignment is already in the log; the answer waits until it is replicated.
+    # The assignment is already in the log; the response is sent once it is replicated.
     if group.state is GroupState.STABLE:
         prolong_session(turn, member)
         turn.reply(parked.ticket, synced_answer(group, member.assignment), group.known_after)

@@ -1,6 +1,6 @@
 """Answers about offsets with the same result for every partition, mostly refusals.
 
-The requests of all these APIs name topics and partitions, and so do their answers.
+The requests of all these APIs name topics and partitions, and so do their responses.
 """
 
 from __future__ import annotations

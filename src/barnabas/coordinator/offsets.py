@@ -150,7 +150,7 @@ class Offsets:
     ) -> Decision:
         """Return the records of an allowed commit in the producer's transaction."""
         group_id = request.group_id
-        # A plain commit may omit the group, as old simple consumers do; Kafka refuses a
+        # A plain commit may omit the group, as old simple consumers do; Kafka rejects a
         # transactional one without a group.
         if not group_id:
             return _reply(ticket, transactional_answer(request, InvalidGroupId))
@@ -191,12 +191,12 @@ class Offsets:
     ) -> Reply:
         """Answer with the offsets of the named partitions; if none are named, with all offsets.
 
-        A commit that is not yet replicated does not count, as in Kafka: the answer has the offset
+        A commit that is not yet replicated does not count, as in Kafka: the response has the offset
         before it. The reply waits only for a commit that was loaded above the high watermark: a
         client may know from the former coordinator that it is committed.
 
         `require_stable`: if an open transaction or such a commit may change a partition's offset,
-        the answer for it is UNSTABLE_OFFSET_COMMIT instead (KIP-447).
+        the response for it is UNSTABLE_OFFSET_COMMIT instead (KIP-447).
         """
         before = self.unreplicated.before(wanted.group_id, high_watermark)
         group = self.groups.get(wanted.group_id) or _NO_OFFSETS
@@ -210,7 +210,7 @@ class Offsets:
             kept = {place: one for place, one in before.items() if one is not None}
             gone = before.keys() - kept.keys()
             places = [place for place in group.committed | kept if place not in gone]
-        # An answer that shows no offset above the high watermark waits for nothing.
+        # A response that shows no offset above the high watermark waits for nothing.
         after = AT_ONCE
         topics: dict[str, list[OffsetFetchPartitionResponse]] = {}
         for place in places:

@@ -113,7 +113,7 @@ def on_session_expired(turn: Turn, group: Group, member_id: str) -> None:
     """Expel the member, which starts a rebalance; drop a member id that was not used.
 
     A member that is waiting for the others cannot heartbeat, so it stays: its session restarts with
-    the answer. Only a new member, whose id no client may know, has a limit there.
+    the response. Only a new member, whose id no client may know, has a limit there.
     """
     if member_id in group.pending:
         forget_pending(turn, group, member_id)

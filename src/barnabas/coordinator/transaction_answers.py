@@ -80,7 +80,7 @@ def add_failed(
 def add_result(
     transaction: AddPartitionsToTxnTransaction, code_of: Callable[[TopicPartition], int]
 ) -> AddPartitionsToTxnResult:
-    """Build the answer for one transaction, with a code for each partition."""
+    """Build the response for one transaction, with a code for each partition."""
     return AddPartitionsToTxnResult(
         transactional_id=transaction.transactional_id,
         topic_results=[
@@ -125,7 +125,7 @@ def list_failed(error: KafkaError) -> ListTransactionsResponse:
 def listed_together(
     parts: Sequence[ListTransactionsResponse], state_filters: Sequence[str]
 ) -> ListTransactionsResponse:
-    """Merge the answers of all partitions into one, with the filter's unknown states."""
+    """Merge the responses of all partitions into one, with the filter's unknown states."""
     names = TransactionStatus.__members__
     for part in parts:
         if part.error_code:

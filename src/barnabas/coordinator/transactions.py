@@ -1,7 +1,7 @@
 """All transactional ids of one partition of `__transaction_state`: the transaction coordinator.
 
 Owns the producer of each id, the partitions of its transaction, and the outcome. A request is a
-call, the answer a `Decision`; the state changes only in `apply`. Kafka 3.9's first kind of
+call, the response a `Decision`; the state changes only in `apply`. Kafka 3.9's first kind of
 transactions (no `transaction.version` feature; KIP-98, KIP-360, part 1 of KIP-890).
 
 Invariants: an outcome that is in the log never changes; only its Complete record ends the writing
@@ -171,7 +171,7 @@ class Transactions:
                 return self._fence(ticket, ongoing, now)
             owner = self._next_owner(transaction, spare_id)
         elif self._continued.get(name) == (claimed, current):
-            owner = current  # the answer to its first request was lost
+            owner = current  # the response to its first request was lost
         else:
             # Kafka aborts an ongoing transaction before it notices that the producer is fenced.
             raise ProducerFenced
@@ -179,7 +179,7 @@ class Transactions:
             # The entry is only valid while `owner` is the current owner.
             self._continued[name] = _Continued(claimed, owner)
         elif (last := self._continued.get(name)) and last.after == owner:
-            del self._continued[name]  # its append was refused; the epoch is another's
+            del self._continued[name]  # its append was rejected; the epoch is another's
         record = new_transaction(name, owner, timeout_ms, now.wall_ms).record()
         answer = InitProducerIdResponse(
             producer_id=owner.producer_id, producer_epoch=owner.producer_epoch
@@ -294,7 +294,9 @@ class Transactions:
                 decision = self._decide(transaction.with_outcome(request.committed, wall_ms))
                 return decision._replace(replies=(reply,))
             if transaction.is_completed and transaction.is_commit == request.committed:
-                return Decision(replies=(reply,))  # a repeated request, because the answer was lost
+                return Decision(
+                    replies=(reply,)
+                )  # a repeated request, because the response was lost
             if transaction.is_decided and transaction.is_commit == request.committed:
                 raise ConcurrentTransactions  # its markers are still being written
             raise InvalidTxnState
@@ -322,7 +324,7 @@ class Transactions:
         partitions: Sequence[TopicPartition],
         now: Now,
     ) -> Decision:
-        """Note that partitions have their marker or are deleted; the last ones complete it.
+        """Record that partitions have their marker or are deleted; the last ones complete it.
 
         It must be called once for each partition: the next transaction may have the same epoch.
         """
@@ -339,7 +341,7 @@ class Transactions:
         unmarked.difference_update(partitions)
         if unmarked:
             return NOTHING
-        # The append below may be refused because in-sync replicas are missing: `expire` tries
+        # The append below may be rejected because in-sync replicas are missing: `expire` tries
         # again.
         self._uncompleted[transactional_id] = None
         self._complete_again_ms = now.monotonic_ms + _RETRY_MS
@@ -415,8 +417,8 @@ class Transactions:
     def on_loaded(self, now: Now) -> Decision:
         """Finish the replay.
 
-        Decided transactions get all their markers again, because it is not known which were
-        written. The age of ongoing ones counts from the start time in their record.
+        Decided transactions get all their markers again, because it is unknown which were written.
+        The age of ongoing ones counts from the start time in their record.
         """
         now_ms = now.monotonic_ms
         self._abort_from_ms = now_ms + self.config.abort_interval_ms
@@ -444,8 +446,7 @@ class Transactions:
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
         """Abort transactions past their timeout, remove unused ids, and retry to complete.
 
-        Without `may_forget` no id is removed, because it is not known how long ids have been
-        unused.
+        Without `may_forget` no id is removed, because it is unknown how long ids have been unused.
         """
         now_ms = now.monotonic_ms
         decisions = []
@@ -474,7 +475,7 @@ class Transactions:
             due_ms = self._began_ms[name] + transaction.timeout_ms
             if due_ms < now_ms:
                 late.append(transaction)
-                # This has no effect unless the append is refused.
+                # This has no effect unless the append is rejected.
                 self._timeouts.set(name, now_ms + self.config.abort_interval_ms)
             else:
                 self._timeouts.set(name, due_ms)

@@ -52,7 +52,7 @@ class Unreplicated:
         stored: Stored | None,
         high_watermark: int,
     ) -> None:
-        """Note that a record above the high watermark changes `known` to `stored`.
+        """Record that a record above the high watermark changes `known` to `stored`.
 
         `name` is the record's group and place.
         """
@@ -63,7 +63,9 @@ class Unreplicated:
         self._newest[name] = offset
 
     def on_committed(self, group_id: str, place: Place, stored: Stored) -> None:
-        """Note that a transaction's offset counts; its marker, and so its record, is replicated."""
+        """Record that a transaction's offset counts; its marker, and so its record, is
+        replicated.
+        """
         before = self._before.get(group_id, _NONE)
         # Fetches answer with this until the plain commit after it is replicated.
         if place in before:

@@ -18,7 +18,7 @@ class StaleControllerEpoch(KafkaError, code=11):
 
 
 class NetworkException(KafkaError, code=13, retriable=True):
-    """The connection broke before the answer came."""
+    """The connection broke before the response came."""
 
 
 class UnsupportedVersion(KafkaError, code=35):
@@ -38,7 +38,7 @@ class InvalidRequest(KafkaError, code=42):
 
 
 class PolicyViolation(KafkaError, code=44):
-    """A configured policy refuses the request."""
+    """A configured policy rejects the request."""
 
 
 class OperationNotAttempted(KafkaError, code=55):

@@ -80,7 +80,7 @@ class GroupIdNotFound(KafkaError, code=69):
 # KIP-394: the first join of a dynamic member gets a member id and must be repeated with it, so that
 # joins of clients that died do not fill the group.
 class MemberIdRequired(KafkaError, code=79):
-    """Join again with the member id in this answer."""
+    """Join again with the member id in this response."""
 
 
 class GroupMaxSizeReached(KafkaError, code=81):

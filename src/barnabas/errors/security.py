@@ -40,7 +40,7 @@ class SecurityDisabled(KafkaError, code=54):
 # KIP-152: a client whose authentication failed gets the reason with this code before the connection
 # is closed. The message must not distinguish an unknown user from a wrong password.
 class SaslAuthenticationFailed(KafkaError, code=58):
-    """The credentials were refused."""
+    """The credentials were rejected."""
 
 
 # 61 to 66 are delegation tokens (KIP-48).

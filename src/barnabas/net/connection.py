@@ -118,7 +118,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reader.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # A client of another protocol hangs up when no answer comes; its first bytes are still
+        # A client of another protocol hangs up when no response comes; its first bytes are still
         # here, and show what is wrong.
         if exc is None and not self._closing and self._foreign():
             exc = CorruptData(

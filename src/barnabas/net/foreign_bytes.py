@@ -23,7 +23,7 @@ def protocol_of(received: bytes) -> str:
 
 
 def refusal(protocol: str, size: int, max_frame_bytes: int) -> str:
-    """Say why a frame that announces this size is refused; `protocol` is the real protocol, if
+    """Say why a frame that announces this size is rejected; `protocol` is the real protocol, if
     known.
     """
     if protocol == "TLS":

@@ -116,7 +116,7 @@ def bind_reason(error: OSError) -> str:
 
 
 class _Connection(asyncio.Protocol):
-    """One request and its answer."""
+    """One request and its response."""
 
     __slots__ = (
         "_deadline",
@@ -157,13 +157,13 @@ class _Connection(asyncio.Protocol):
         self._listener.connections.discard(self._transport)
 
     def eof_received(self) -> bool:
-        # A client may close its side after asking: the answer being rendered is still sent.
+        # A client may close its side after asking: the response being rendered is still sent.
         self._has_ended = True
         return self._rendering is not None and not self._rendering.done()
 
     def data_received(self, data: bytes) -> None:
-        # After the answer, data is read until the client closes: closing with unread data would
-        # reset the connection and lose the answer.
+        # After the response, data is read until the client closes: closing with unread data would
+        # reset the connection and lose the response.
         if self._is_answered:
             return
         self._head += data

@@ -88,7 +88,7 @@ class Reservation:
             self.free()
 
     def end(self) -> None:
-        """Give everything back for good, without waiting for the cycle collector."""
+        """Give everything back for good, without waiting for the garbage collector."""
         self.free()
         self._holder = None
         self._on_granted = _pass

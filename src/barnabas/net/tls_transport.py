@@ -346,7 +346,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # ---- life ----
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return asyncio's own answer, but no `socket`: nothing may bypass the encryption."""
+        """Return asyncio's own response, but no `socket`: nothing may bypass the encryption."""
         if name == "ssl_object":
             return self._ssl
         if name == "sslcontext":

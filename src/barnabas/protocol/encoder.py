@@ -109,7 +109,7 @@ class _Encoder:
             self._run.append(("x", ""))
 
     def _absent(self, cls: type[Message], made: Field, variable: str) -> None:
-        """Handle a field that this version lacks: refuse any value but the default."""
+        """Handle a field that this version lacks: reject any value but the default."""
         if not made.ignorable:
             value = f"{variable}.{made.name}"
             with self._source.block(f"if not ({self._is_default(made, value)}):"):

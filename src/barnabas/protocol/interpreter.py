@@ -1,7 +1,7 @@
 """A second, slow codec, which walks the fields of a message each time, for tests.
 
 It shares no code with the compiled codec except the classes, so that their agreement proves the
-notation; where both refuse, both raise the same kind of error (CorruptData, or ValueError for
+notation; where both reject, both raise the same kind of error (CorruptData, or ValueError for
 values that cannot be sent).
 """
 

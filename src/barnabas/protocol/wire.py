@@ -29,7 +29,7 @@ ANY_ENTRIES: Final = 1 << 62
 """No limit except that each entry of a list takes a byte of the message."""
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""This also limits compact strings, whose length could be larger: Kafka refuses longer strings both
+"""This also limits compact strings, whose length could be larger: Kafka rejects longer strings both
 ways.
 """
 

@@ -70,7 +70,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     if codec == SNAPPY:
         return b"".join(_xerial_blocks(memoryview(data)))
     if codec == LZ4:
-        # Java refuses dependent blocks, and the default level is a slow one.
+        # Java rejects dependent blocks, and the default level is a slow one.
         lz4 = cramjam.lz4.Compressor(
             level=_lz4_level(level), content_checksum=False, block_linked=False
         )

@@ -7,9 +7,9 @@ to which it can unpack.
     lz4     an upper limit                   the stated size, or the blocks
     zstd    an upper limit                   the stated size, or the blocks, of every frame
 
-Every byte belongs to the framing or to a block: bytes after the end are refused, so that nothing is
-unpacked uncounted. Reading blocks of a few bytes here would cost more time than unpacking them, so
-there is a limit to their number, far above what any client writes.
+Every byte belongs to the framing or to a block: bytes after the end are rejected, so that nothing
+is unpacked uncounted. Reading blocks of a few bytes here would cost more time than unpacking them,
+so there is a limit to their number, far above what any client writes.
 
 Any bytes give a number or `CorruptData`.
 """

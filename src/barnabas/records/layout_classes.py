@@ -8,15 +8,15 @@ field, and only this part of a record has to be loaded:
     '------------------- at most 16 octets: one load -----------------'     '-- a second one --'
 
 A class shares the octets of `length`, `key length` and `value length`, and the top bits of both
-deltas (a varint continues after an octet with its top bit set). An offset delta grows by an
-octet at 64 and at 8,192, so a batch has two or three classes and a fetch hardly more. If there
-are many classes (values of any size), nothing is decoded here: `fields.py` decodes any records.
+deltas (a varint continues after an octet with its top bit set). An offset delta grows by an octet
+at 64 and at 8,192, so a batch has two or three classes and a fetch hardly more. If there are many
+classes (values of any size), nothing is decoded here: `fields.py` decodes any records.
 
 Consecutive records of a class have one distance; `record_tables.py` reads such rows as a table and
 needs no positions at all. Here they may be mixed.
 
 A class is derived from its first record by the rules of the slow reader, and a record that the slow
-reader would refuse has no class; so all positions found here are inside their record.
+reader would reject has no class; so all positions found here are inside their record.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 A walk costs a microsecond per record, more than all other work on a batch. But a wrong record count
 shows in the last record: its offset delta is its number, and its length reaches to the end of the
-batch. One search from the end finds these bytes. A batch that does not pass is not refused yet:
+batch. One search from the end finds these bytes. A batch that does not pass is not rejected yet:
 `rewrite.Walk` decides.
 
 If a batch passes, its first and last record confirm the header's record count. Its largest
@@ -41,7 +41,7 @@ _TAIL_BYTES = 512  # bytes in addition to twice the average record
 
 
 def is_plausible(records: memoryview, now_ms: int) -> bool:
-    """Return whether a batch passes. A batch that `admit` refuses by its header passes, too."""
+    """Return whether a batch passes. A batch that `admit` rejects by its header passes, too."""
     if len(records) < HEADER_BYTES:
         return True
     attributes, last_delta, base, newest, count = _FIELDS.unpack_from(records, _FIELDS_AT)

@@ -42,7 +42,7 @@ class Rules(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """The reason why a record is refused, and its index in the batch (KIP-467)."""
+    """The reason why a record is rejected, and its index in the batch (KIP-467)."""
 
     record: int
     message: str

@@ -95,16 +95,16 @@ class DirectoryMove:
         return Switch() if self._is_prepared else Prepare()
 
     def on_copied(self, size_bytes: int, *, reached_end: bool) -> None:
-        """Note the appended bytes, and whether they reached the end of the current replica."""
+        """Record the appended bytes, and whether they reached the end of the current replica."""
         self._unflushed_bytes += size_bytes
         self._is_close = reached_end
 
     def on_flushed(self) -> None:
-        """Note that all copied bytes are on disk; bytes appended meanwhile are not copied yet."""
+        """Record that all copied bytes are on disk; bytes appended meanwhile are not copied yet."""
         self._unflushed_bytes = 0
         self._is_close = False
 
     def on_prepared(self) -> None:
-        """Note a flush after which the checkpoints name the future replica."""
+        """Record a flush after which the checkpoints name the future replica."""
         self.on_flushed()
         self._is_prepared = True

@@ -212,7 +212,7 @@ class FetchRequests:
             uses_topic_ids = False
         elif uses_topic_ids and not self._uses_topic_ids:
             uses_topic_ids = all(each.topic_id != NO_TOPIC_ID for each in self._entries.values())
-        # A session uses either ids or names throughout; the leader refuses a change within a
+        # A session uses either ids or names throughout; the leader rejects a change within a
         # session (FETCH_SESSION_TOPIC_ID_ERROR), so a new session begins.
         if uses_topic_ids != self._uses_topic_ids:
             self._uses_topic_ids = uses_topic_ids
@@ -232,7 +232,8 @@ class FetchRequests:
             topic.partitions.append(name.partition)
         return list(topics.values())
 
-    # --- the answer ------------------------------------------------------------------------------
+    # --- the response
+    # ------------------------------------------------------------------------------
 
     def on_answer(self, response: FetchResponse) -> Iterator[Answered]:
         """Yield the response's partitions that are still wanted.
@@ -248,7 +249,7 @@ class FetchRequests:
                 self._session_id = NO_SESSION
             self.reset_session()
             raise error(f"fetch session {session_id} was rejected: {error.meaning}")
-        # Only a full request can start a session; an incremental answer repeats its id.
+        # Only a full request can start a session; an incremental response repeats its id.
         if self._sent_epoch == _FULL:
             self._session_id = response.session_id
         if response.session_id == NO_SESSION:  # the leader has no room for a session

@@ -7,7 +7,7 @@
     id n, epoch -1                      ->     the session ends (epoch 0 ends it, too)
 
 Invariant: a partition that is not in `changed` has nothing for the reader: no bytes from its offset
-on, no error, and the reader knows its bounds. So an answer only has to look at `changed`, however
+on, no error, and the reader knows its bounds. So a response only has to look at `changed`, however
 many partitions there are. For this, each partition of a session subscribes to its log (`Place`).
 
 Partitions are read in the order of `changed`. A partition that was answered with bytes goes to its
@@ -105,14 +105,14 @@ class SessionPartition:
         return session.used_ms if session.replica_id == replica_id else None
 
     def notify(self, appended_bytes: int) -> None:
-        """Note that bytes became visible."""
+        """Record that bytes became visible."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
             session.waiter.notify(appended_bytes)
 
     def wake(self) -> None:
-        """Note a change that the reader must see immediately."""
+        """Record a change that the reader must see immediately."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
@@ -191,12 +191,12 @@ class FetchSession:
     def on_answered(
         self, partition: SessionPartition, high_watermark: int, log_start_offset: int
     ) -> None:
-        """Note the bounds sent to the reader; -1 with an error, so that its end is sent too."""
+        """Record the bounds sent to the reader; -1 with an error, so that its end is sent too."""
         partition.high_watermark = high_watermark
         partition.log_start_offset = log_start_offset
 
     def on_served(self, partition: SessionPartition) -> None:
-        """Note that the partition gave bytes: next time it is read last."""
+        """Record that the partition gave bytes: next time it is read last."""
         del self.changed[partition]
         self.changed[partition] = None
 
@@ -282,7 +282,7 @@ class FetchSessions:
         if self._partition_count > self.slots * _PARTITIONS_PER_SLOT:
             self.close(session.session_id)
             raise FetchSessionIdNotFound("the session has become too large to keep")
-        # As in Kafka: nothing is left to read, so the answer ends the session.
+        # As in Kafka: nothing is left to read, so the response ends the session.
         if not session.partitions:
             self.close(session.session_id)
             return None

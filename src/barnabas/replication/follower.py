@@ -118,7 +118,7 @@ class Aligned(NamedTuple):
 def aligned_offset(log: OwnLog, leaders: EpochEnd, high_watermark: int) -> Aligned:
     """Return up to where the logs can be equal, given a leader's epoch and its end.
 
-    `leaders` is the diverging epoch of a fetch, or the answer to OffsetForLeaderEpoch for the
+    `leaders` is the diverging epoch of a fetch, or the response to OffsetForLeaderEpoch for the
     latest epoch of this log, which followers below inter.broker.protocol.version 2.7 use.
     """
     end = log.log_end_offset
@@ -192,7 +192,7 @@ class Follower:
         return Append()
 
     def on_appended(self, got: Fetched) -> list[Advance]:
-        """Note that the records of an `Append`, if any, are in the log (RE-6).
+        """Record that the records of an `Append`, if any, are in the log (RE-6).
 
         The shell then raises the log's start to the leader's, if that is below the watermark.
         """

@@ -50,7 +50,7 @@ class FollowerState:
         """None before its first fetch in this leader epoch."""
 
     def on_fetch(self, fetch: FollowerFetch, leader_end: int, now_ms: int) -> None:
-        """Note a follower's fetch: it has everything below the offset that it asks for."""
+        """Record a follower's fetch: it has everything below the offset that it asks for."""
         offset = fetch.offset
         self.last_fetch = fetch
         self.log_start_offset = fetch.log_start_offset

@@ -10,7 +10,7 @@ Invariants, for a leader: HW <= LEO; the HW never falls; every record below it i
 that the controller may elect, whatever the outcome of a proposal (so the maximal ISR counts, and
 replicas about to join it); it does not rise while fewer replicas are in the committed ISR than
 min(min.insync.replicas, replication factor), so nothing becomes visible that acks=all would have
-refused (KIP-966). One proposal at a time. For a follower: HW <= LEO, and the HW falls only by
+rejected (KIP-966). One proposal at a time. For a follower: HW <= LEO, and the HW falls only by
 truncation. A pure machine: appends, fetches and answers go in, effects come out.
 """
 
@@ -53,7 +53,7 @@ NO_EPOCH = -1
 # propose again.
 _DROPPED = frozenset({IneligibleReplica.code, OperationNotAttempted.code})
 
-# The partition's state is not known here; the controller's next LeaderAndIsr brings it. Until then
+# The partition's state is unknown here; the controller's next LeaderAndIsr brings it. Until then
 # the proposal stays pending, so the maximal ISR counts for the HW: the proposal may have been
 # accepted.
 _OVERTAKEN = frozenset(
@@ -81,7 +81,7 @@ class Advance(NamedTuple):
 
 
 class ProposeIsr(NamedTuple):
-    """Send this to the controller until it answers; pass the answer to `on_isr_answer`."""
+    """Send this to the controller until it answers; pass the response to `on_isr_answer`."""
 
     proposal: IsrProposal
 
@@ -185,7 +185,7 @@ class Partition:
         self._min_insync_replicas = min_insync_replicas
 
     def on_registered(self, broker_epoch: int) -> None:
-        """Note the epoch of this broker's new registration (KIP-903)."""
+        """Record the epoch of this broker's new registration (KIP-903)."""
         self._broker_epoch = broker_epoch
 
     def brokers_changed(self, live: Mapping[int, int], now_ms: int = 0) -> list[Effect]:
@@ -203,7 +203,7 @@ class Partition:
         return self._advance()
 
     def on_log_start_moved(self, offset: int) -> None:
-        """Note that the log now starts here, because of retention or DeleteRecords."""
+        """Record that the log now starts here, because of retention or DeleteRecords."""
         self._log_start_offset = offset
 
     # --- what the controller says ----------------------------------------------------------------
@@ -219,7 +219,7 @@ class Partition:
         assert state.leader == self.broker_id, state
         assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
         self._now_ms = max(self._now_ms, now_ms)
-        # In a new epoch, what followers have is not known until they fetch in it (KIP-101). A
+        # In a new epoch, what followers have is unknown until they fetch in it (KIP-101). A
         # follower must reach the log end at the start of the epoch before it may join (RE-8).
         if state.leader_epoch > self.leader_epoch:
             assert log_end_offset >= self.high_watermark, (
@@ -229,7 +229,7 @@ class Partition:
             self.log_end_offset = self.epoch_start_offset = log_end_offset
         else:
             assert self.is_leader, "one epoch has one leader"
-            # KIP-497: a proposal's answer may already have brought this state or a newer one.
+            # KIP-497: a proposal's response may already have brought this state or a newer one.
             if state.partition_epoch <= self.partition_epoch:
                 return []
         self._take_over(state)
@@ -246,7 +246,7 @@ class Partition:
         return self._advance()
 
     def become_follower(self, state: PartitionImage) -> None:
-        """Stop leading: from now on clients are refused."""
+        """Stop leading: from now on clients are rejected."""
         assert state.leader != self.broker_id, state
         assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
         self._take_over(state)
@@ -265,7 +265,7 @@ class Partition:
     # --- as the leader ---------------------------------------------------------------------------
 
     def on_appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
-        """Note that the leader's log has grown to this end. Returns at most an `Advance`."""
+        """Record that the leader's log has grown to this end. Returns at most an `Advance`."""
         if not self.is_leader:
             raise self._not_leader()
         assert log_end_offset >= self.log_end_offset, "a leader's log never shrinks"
@@ -276,7 +276,7 @@ class Partition:
         return self._advance()
 
     def on_fetch(self, fetch: FollowerFetch, now_ms: int) -> list[Effect]:
-        """Note a follower's fetch: it has everything below the offset that it asks for (RE-5).
+        """Record a follower's fetch: it has everything below the offset that it asks for (RE-5).
 
         Call it only for a fetch that is in range and has no diverging epoch. Raises
         NotLeaderOrFollower if the broker holds no replica or has registered again since;
@@ -300,8 +300,8 @@ class Partition:
                 )
         self._now_ms = max(self._now_ms, now_ms)
         follower.on_fetch(fetch, self.log_end_offset, now_ms)
-        # RE-8: a replica comes back with a fetch, or with the answer to an earlier proposal, never
-        # by a timer.
+        # RE-8: a replica comes back with a fetch, or with the response to an earlier proposal,
+        # never by a timer.
         joining = [replica] if self._may_join(replica, follower) else []
         return [*self._expand(joining), *self._advance()]
 
@@ -330,8 +330,8 @@ class Partition:
         return effects
 
     def on_isr_answer(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
-        """Process the controller's answer to a proposal; an outdated answer changes nothing."""
-        # An answer to a proposal that a LeaderAndIsr has overtaken says nothing about the present
+        """Process the controller's response to a proposal; an outdated response changes nothing."""
+        # A response to a proposal that a LeaderAndIsr has overtaken says nothing about the present
         # one.
         if proposal != self._proposed:
             return []
@@ -377,7 +377,7 @@ class Partition:
     def _is_eligible(self, replica: int, follower: FollowerState) -> bool:
         """Return whether its broker is live in the registration that fetched; others may lack data.
 
-        If the epoch is not known, the controller compares.
+        If the epoch is unknown, the controller compares.
         """
         epoch = self._live.get(replica)
         return epoch is not None and (
@@ -437,7 +437,7 @@ class Partition:
             ):
                 smallest = follower.log_end_offset
         # KIP-966: below min.insync.replicas nothing new becomes visible, because acks=all would
-        # refuse it.
+        # reject it.
         if smallest <= self.high_watermark or not self.has_enough_in_sync():
             return []
         self.high_watermark = smallest
@@ -446,7 +446,7 @@ class Partition:
     # --- as a follower ---------------------------------------------------------------------------
 
     def on_copied(self, log_end_offset: int, leader_high_watermark: int) -> list[Advance]:
-        """Note that the follower's log has grown to this end, and its leader's HW (RE-6).
+        """Record that the follower's log has grown to this end, and its leader's HW (RE-6).
 
         A new leader's own HW may lag behind: committed records are committed for good, so the HW
         stays.
@@ -461,13 +461,15 @@ class Partition:
         return [Advance(high_watermark)]
 
     def on_truncated(self, log_end_offset: int) -> None:
-        """Note that the follower's log now ends here: below its HW only after unclean elections."""
+        """Record that the follower's log now ends here: below its HW only after unclean
+        elections.
+        """
         assert not self.is_leader, "a leader's log never shrinks"
         self.log_end_offset = log_end_offset
         self.high_watermark = min(self.high_watermark, log_end_offset)
 
     def on_started_at(self, offset: int) -> None:
-        """Note that the follower's log is empty and starts here."""
+        """Record that the follower's log is empty and starts here."""
         assert not self.is_leader, "a leader's log never shrinks"
         self._log_start_offset = self.high_watermark = self.log_end_offset = offset
 
@@ -495,7 +497,7 @@ class Partition:
         ]
 
     def low_watermark(self, live: Container[int]) -> int:
-        """Return the smallest log start of the live replicas; -1 while one is not known."""
+        """Return the smallest log start of the live replicas; -1 while one is unknown."""
         smallest = self._log_start_offset
         for replica, follower in self._followers.items():
             if follower.log_start_offset < smallest and replica in live:
@@ -503,7 +505,7 @@ class Partition:
         return smallest
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
-        """Refuse a client that has another epoch (KIP-320); -1: it sent none."""
+        """Reject a client that has another epoch (KIP-320); -1: it sent none."""
         # Consumers before KIP-320 and tools send no epoch.
         if leader_epoch in (NO_EPOCH, self.leader_epoch):
             return

@@ -1,4 +1,4 @@
-"""Directories that hold secrets: created for their owner alone, and refused if others may write
+"""Directories that hold secrets: created for their owner alone, and rejected if others may write
 there.
 
 The contents of such a directory are trusted at the next start, so a user who may write to it
@@ -58,7 +58,7 @@ def check_directory(path: Path) -> None:
 
 
 def check_secrets(paths: Iterable[Path]) -> None:
-    """Refuse files that others may write to; warn of files that others may read. Raises
+    """Reject files that others may write to; warn of files that others may read. Raises
     ConfigError.
     """
     if not hasattr(os, "geteuid"):

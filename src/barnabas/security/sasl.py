@@ -51,7 +51,7 @@ class SaslServer(Protocol):
         ...
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
-        """Return the answer to a client's message, or empty bytes if there is no answer.
+        """Return the response to a client's message, or empty bytes if there is no response.
 
         Raises SaslAuthenticationFailed with the text for the client, or InvalidCredentials with a
         text for the log.
@@ -67,8 +67,8 @@ class SaslClient(Protocol):
         ...
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Return the answer to a challenge, or None once the exchange is complete for this end.
+        """Return the response to a challenge, or None once the exchange is complete for this end.
 
-        Raises SaslAuthenticationFailed if the server cannot prove its identity or refuses.
+        Raises SaslAuthenticationFailed if the server cannot prove its identity or rejects.
         """
         ...

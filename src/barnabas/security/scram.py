@@ -181,7 +181,7 @@ def asked_user(message: bytes) -> ScramUser | None:
 class ScramServer:
     """The server's end of one exchange.
 
-    An unknown user goes through the same exchange as a wrong password, with the same answers:
+    An unknown user goes through the same exchange as a wrong password, with the same responses:
     `decoy` makes a credential for the name, which nothing can prove.
     """
 
@@ -216,7 +216,7 @@ class ScramServer:
     def _first(self, text: str) -> str:
         found = _FIRST.fullmatch(text)
         if found is None:
-            # Also refuses a channel binding (p=) and the claim that the client supports one (y):
+            # Also rejects a channel binding (p=) and the claim that the client supports one (y):
             # channel binding is not offered.
             raise InvalidCredentials("Invalid SCRAM client first message format")
         wanted = _user(found)
@@ -252,7 +252,7 @@ class ScramServer:
         signature = hmac_digest(credential.stored_key, signed, self._hash_name)
         client_key = _xor(_unbase64(found["proof"]), signature)
         is_right = compare_digest(_hash(self._hash_name, client_key), credential.stored_key)
-        # Refuse only here, after all of the work: a refusal of the first message would reveal which
+        # Reject only here, after all of the work: a refusal of the first message would reveal which
         # users exist.
         if self._found is None or not is_right:
             raise InvalidCredentials("Invalid client credentials")

@@ -213,7 +213,7 @@ def _refuse_revoked(context: ssl.SSLContext, setting: str, settings: TlsSettings
             raise ConfigError(
                 f"{setting}={settings.crl_location}: cannot read a revocation list: {error.reason}"
             ) from None
-    # From here on a certificate whose authority has no list is refused as well.
+    # From here on a certificate whose authority has no list is rejected as well.
     context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
 
 

@@ -150,7 +150,7 @@ def renewal_ms(life: tuple[int, int], now_ms: int, refresh: Refresh, chance: flo
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Refuses redirections, which would carry the secret to another host."""
+    """Rejects redirections, which would carry the secret to another host."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -215,7 +215,7 @@ def _token_in(grant: Grant, token: object) -> str:
 
 
 def _oauth_error(body: bytes) -> str:
-    """Return the code of an error in a provider's answer, which is not secret (RFC 6749, 5.2)."""
+    """Return the code of an error in a provider's response, which is not secret (RFC 6749, 5.2)."""
     try:
         code = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -7,8 +7,9 @@
     is in doubt        (see `records.plausibility`)
     a coordinator's    `admit_own`: size; `admit_marker`: checksum, and that it is a marker
 
-Each refusal is the same error as Kafka's, because clients act on it. This module does not know
-whether a transactional batch belongs to an open transaction: check `is_transactional` first.
+Invalid batches get the same errors as in Kafka, because clients react to them. This module does not
+know whether a transactional batch belongs to an open transaction, so check `is_transactional`
+first.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ from barnabas.records.rewrite import Rules, Walk, correct_max_timestamp, plain_s
 _REFUSED = LOG_APPEND_TIME | CONTROL
 _CODECS = len(CODEC_NAMES)
 ATTRIBUTES_LOW_AT = 22
-"""In a batch: the codec and the flags."""
+"""The attributes in a batch header: codec and flags."""
 _INT32 = Struct(">i")
 _LENGTH_AT, _MAGIC_AT = 8, 16
 _MIN_LENGTH = 14  # of a message of magic 0
@@ -65,12 +66,13 @@ _UNBOUNDED_MS = 9223372036854775807
 _PRODUCERS_CODEC = -1
 
 _WALKED_AT_ONCE = 4096  # records, about two milliseconds
-_INLINE_BYTES = 64 * 1024  # what is compressed on the loop: a thread's two switches cost more
-_INLINE_PLAIN_BYTES = 1024 * 1024  # what is decompressed on the loop, which is ten times faster
+_INLINE_BYTES = 64 * 1024  # compressed on the event loop, since two thread switches cost more
+_INLINE_PLAIN_BYTES = 1024 * 1024  # decompressed on the event loop, which is ten times faster
 
 Steps = Generator[Callable[[], bytes] | None, bytes | None, memoryview]
-"""Work in steps: None yields to other tasks; a callable releases the GIL, and its result has to be
-sent back. The value returned is the batch to append."""
+"""Work in steps: None yields to other tasks; a callable releases the GIL, and its result must be
+sent back. The return value is the batch to append.
+"""
 
 
 class Limits(NamedTuple):
@@ -84,17 +86,17 @@ class Limits(NamedTuple):
     timestamp_before_max_ms: int
     timestamp_after_max_ms: int
     codec: int
-    """The codec in which the topic keeps its batches; -1 means the producer's codec."""
+    """The codec in which the topic stores its batches; -1 means the producer's codec."""
     level: int | None
 
     @property
     def needs_preparation(self) -> bool:
-        """The records themselves must be checked, so `prepare` must precede the append."""
+        """True if the records must be checked, so that `prepare` must precede the append."""
         return self.codec != _PRODUCERS_CODEC or self.needs_walk
 
     @property
     def needs_walk(self) -> bool:
-        """Each record must be looked at, whatever the codec."""
+        """True if each record must be checked, regardless of the codec."""
         return (
             self.needs_key
             or self.timestamp_before_max_ms != _UNBOUNDED_MS
@@ -103,7 +105,7 @@ class Limits(NamedTuple):
 
     @property
     def plain_bytes(self) -> int:
-        """The limit on the decompressed size of a batch that is walked."""
+        """The limit on the decompressed size of a batch whose records are iterated."""
         return max(MAX_PLAIN_BYTES, 2 * self.max_message_bytes)
 
     def rules(self, now_ms: int) -> Rules:
@@ -133,7 +135,7 @@ class Limits(NamedTuple):
 
 
 def _target(config: LogConfig) -> tuple[int, int | None]:
-    """Return the codec in which a topic keeps its batches, and that codec's level."""
+    """Return the codec in which a topic stores its batches, and the compression level."""
     name = config.compression_type
     if name == "producer":
         return _PRODUCERS_CODEC, None
@@ -157,7 +159,7 @@ def codec_of(records: memoryview) -> int:
 
 
 class Doubt(Exception):
-    """The records may not match the header: `prepare` has to walk them first."""
+    """Raised if the records may not match the header, so that `prepare` must iterate them first."""
 
 
 def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) -> BatchHeader:
@@ -168,8 +170,8 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
     try:
         header = read_header(records)
     except CorruptData as cause:
-        # Clients act on the difference: they resend a batch that was damaged in transit, but give
-        # up on an invalid one.
+        # The error code matters: clients resend a batch that was damaged in transit, but give up
+        # on an invalid one.
         row = InvalidRecord if _is_cut(records) else CorruptMessage
         raise row(str(cause)) from cause
     # Unpack all fields together, in half the time of ten attributes.
@@ -199,14 +201,14 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
             f"the batch has {size} bytes, but a segment of this topic has at most "
             f"{limits.segment_bytes}"
         )
-    # After the checks of the header, because it reads the whole batch.
+    # Verify the checksum after the header checks, because it reads the whole batch.
     if crc32c(records[CHECKED_FROM:]) != crc:
         raise CorruptMessage("the record batch fails its checksum")
     if unseen_at_ms is not None:  # now that the checksum has read the batch to its end
         span_ms = max_timestamp - base_timestamp
         if attributes & CODEC_MASK:
             matches_header = is_plausible(records, unseen_at_ms)
-        # The first is also the last, so its length is known: no search.
+        # There is only one record, so its length is known.
         elif count == 1:
             matches_header = span_ms == 0 and is_one_record(records)
         else:
@@ -219,8 +221,7 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
 
 def _refuse(records: memoryview, header: BatchHeader) -> None:
     """Raise the error of an invalid batch."""
-    # The checks are in Kafka's order, so that clients see the same error if there are several
-    # faults.
+    # The checks are in Kafka's order, so that a batch with several faults gets the same error.
     if header.magic != 2:
         raise InvalidRecord(f"a batch has magic {header.magic}; only 2 may be produced")
     if header.size_bytes > len(records):
@@ -250,12 +251,12 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
 def _is_cut(records: memoryview) -> bool:
     """Return whether the batch is cut short, checking in Kafka's order.
 
-    Clients then get INVALID_RECORD. An impossible length is not a cut: they get CORRUPT_MESSAGE.
+    Clients then get INVALID_RECORD; for an impossible length, they get CORRUPT_MESSAGE.
     """
     if len(records) < LOG_OVERHEAD_BYTES:
         return True
     (length,) = _INT32.unpack_from(records, _LENGTH_AT)
-    # Shorter than any message: Kafka calls this corrupt, not incomplete.
+    # For data shorter than any message, Kafka returns CORRUPT_MESSAGE.
     if length < _MIN_LENGTH:
         return False
     if len(records) <= _MAGIC_AT:
@@ -287,13 +288,13 @@ def admit_marker(records: memoryview) -> tuple[BatchHeader, Marker]:
 def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False) -> Steps:
     """Admit a batch of a topic that has rules for records, and convert it to the topic's codec.
 
-    If `is_doubted`, the records are walked even if the topic does not require it. Raises the errors
-    of `admit`, and InvalidRecord or InvalidTimestamp with `record_errors` if a record breaks a rule
-    (KIP-467). The batch returned may be `records` itself, corrected in place.
+    If `is_doubted`, the records are iterated even if the topic does not require it. Raises the
+    errors of `admit`, and InvalidRecord or InvalidTimestamp with `record_errors` if a record breaks
+    a rule (KIP-467). The returned batch can be `records` itself, corrected in place.
     """
     header = admit(records, limits)
-    # `compression.type` names a codec. Batches already in it stay as they came; under `producer`,
-    # all do.
+    # If `compression.type` is a codec, batches already in that codec stay unchanged; with
+    # `producer`, all do.
     has_other_codec = limits.codec not in (_PRODUCERS_CODEC, header.codec)
     if not (has_other_codec or limits.needs_walk or is_doubted):
         return records
@@ -302,13 +303,13 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
     try:
         try:
             plain = plain_section(records, header, min(_INLINE_PLAIN_BYTES, limits.plain_bytes))
-        except CorruptData:  # or it is only too large for this check
+        except CorruptData:  # or the batch is too large for this check
             sent = yield partial(plain_section, records, header, limits.plain_bytes)
             plain, sent = sent or b"", None
         walk = Walk(header, plain, limits.rules(now_ms))
         while walk.step(_WALKED_AT_ONCE):
             yield None
-        # All faults are collected first, because the answer names each bad record (KIP-467).
+        # Collect all errors, because the response lists each invalid record (KIP-467).
         if walk.fault_count:
             refusal = _refusal(walk)
     except CorruptData as cause:
@@ -317,7 +318,7 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
             f"at most): {cause}"
         )
     if walk is None or refusal is not None:
-        # An error keeps its frames alive, and they must not keep a decompression bomb's output
+        # The error references its frames, which must not keep the output of a decompression bomb
         # alive.
         plain, walk = b"", None
         raise refusal or InvalidRecord()
@@ -328,7 +329,8 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
         return records
     header = header._replace(max_timestamp=walk.max_timestamp)
     again = partial(rewrite, header, plain, codec=limits.codec, level=limits.level)
-    # Snappy works block by block: in a thread each block would wait for the GIL of a busy loop.
+    # Snappy works block by block; in a thread, each block would wait for the GIL of a busy event
+    # loop.
     if len(plain) <= _INLINE_BYTES or limits.codec in (NONE, SNAPPY):
         rewritten = again()
     else:

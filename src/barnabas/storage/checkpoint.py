@@ -22,7 +22,7 @@ _VERSION = "0"
 
 
 def replace_file(files: Files, path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Put `data` at `path` atomically; without `sync` a power cut may undo or empty it."""
+    """Put `data` at `path` atomically; without `sync` a power failure may undo or empty it."""
     temporary = path.with_name(path.name + ".tmp")
     files.write(temporary, data, sync=sync)
     files.replace(temporary, path)
@@ -46,7 +46,7 @@ def read_entries(files: Files, path: Path) -> list[list[str]]:
         return []
     except UnicodeDecodeError as cause:
         raise CorruptData(f"{path} is not text") from cause
-    # If the write was not synced, a power cut may leave an empty file under the new name.
+    # If the write was not synced, a power failure may leave an empty file under the new name.
     if not text:
         return []
     version, *rest = text.rstrip("\n").split("\n")

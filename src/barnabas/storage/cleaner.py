@@ -74,12 +74,12 @@ def is_compacted(log: Log) -> bool:
 
 
 def examine(log: Log, stable_offset: int, now_ms: int) -> Cleanable:
-    """Measure a log's dirty part; `stable_offset` is the log's last stable offset."""
+    """Measure a log's dirty part, below its last stable offset, `stable_offset`."""
     segments = log.segments
     first_dirty_offset = _first_dirty_offset(log)
     dirty_from = max(0, _index_of(segments, first_dirty_offset))
-    # The active segment is still being written, and records from the last stable offset on may yet
-    # be aborted.
+    # The active segment is still being written, and records above the last stable offset may
+    # still be aborted.
     uncleanable = max(first_dirty_offset, min(stable_offset, segments[-1].base_offset))
     end = max(0, _index_of(segments, uncleanable))
     lag_ms = log.config.min_compaction_lag_ms
@@ -105,7 +105,7 @@ def _first_dirty_offset(log: Log) -> int:
     offset = log.first_dirty_offset
     if log.log_start_offset <= offset <= log.log_end_offset:
         return offset
-    # Records were deleted, or a crash took the log's end: the whole log must be cleaned.
+    # Records were deleted, or the log lost its end in a crash, so the whole log must be cleaned.
     return log.log_start_offset
 
 
@@ -118,7 +118,7 @@ def _index_of(segments: tuple[Segment, ...], offset: int) -> int:
 
 
 def _is_overdue(dirty: Iterable[Segment], before_ms: int) -> bool:
-    if before_ms <= 0:  # the default lag: asking the segments would open their files
+    if before_ms <= 0:  # the default lag; checking segments would open their files
         return False
     times = [first for each in dirty if (first := each.first_timestamp) > 0]
     return min(times, default=LONG_MAX) < before_ms
@@ -131,7 +131,7 @@ def dirtiest(found: Iterable[Cleanable]) -> Cleanable | None:
 
 
 def job_of(cleanable: Cleanable, limits: Limits, now_ms: int) -> Job:
-    """Return the job of cleaning a log, which starts at the log's first segment."""
+    """Return the job for cleaning a log, which starts at its first segment."""
     log, sources = cleanable.log, cleanable.sources
     config = log.config
     bases = [each.base_offset for each in sources[1:]]
@@ -166,12 +166,12 @@ def _sizes(segment: Segment) -> Sizes:
 
 
 def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
-    """Yield the transactions that began below the offset and were aborted at or behind it."""
+    """Yield the transactions that started below the offset and were aborted at or above it."""
     for segment in log.segments:
         if segment.base_offset >= end_offset and segment.aborted is not None:
             for entry in segment.aborted.entries(0, len(segment.aborted)):
-                # Its data lies in the part to be cleaned but its marker lies behind it, so the pass
-                # itself could not find out.
+                # The data is in the part to be cleaned but the marker is above it, so the pass
+                # cannot detect the abort.
                 if entry.first_offset < end_offset:
                     yield entry
                 if entry.last_stable_offset >= end_offset:
@@ -188,7 +188,7 @@ def last_records(
     for producer_id, producer in producers:
         if producer is None:
             continue
-        # A producer that has written nothing but markers keeps its epoch in the last marker.
+        # For a producer whose log has only markers left, the last marker keeps the epoch.
         last_offset = producer.batches[-1].last_offset if producer.batches else NO_OFFSET
         if last_offset < end_offset:
             found[producer_id] = LastRecord(producer.epoch, last_offset)
@@ -213,13 +213,13 @@ class Checkpoints:
         if log.first_dirty_offset < 0:
             if directory not in self._found:
                 self._found[directory] = self._read(directory)
-            # Do this once: a log created later under this name is a different log.
+            # Do this only once: a log created later under this name is a different log.
             offset = self._found[directory].pop(log.topic_partition, -1)
-            # A log truncated before a crash has noted that durably; this file may not have been
+            # The recovery point shows a truncation before a crash; this file may not have been
             # updated.
             offset = min(offset, log.gaps.end) if log.gaps.end >= 0 else offset
-            # Truncated earlier: no pass has seen the records written since. Cleaning everything is
-            # safe.
+            # The log was truncated, and no pass has seen the records written since. It is safe
+            # to clean everything.
             log.first_dirty_offset = -1 if log.truncations else offset
 
     def _read(self, directory: Path) -> dict[TopicPartition, int]:
@@ -240,7 +240,7 @@ class Checkpoints:
         offsets = {
             log.topic_partition: log.first_dirty_offset
             for log in logs
-            # A log whose offset has not been recalled yet loses its line: see `recall`.
+            # A log whose offset has not been recalled yet would lose its line: see `recall`.
             if log.first_dirty_offset >= 0
         }
         return None if offsets == self._written.get(directory, {}) else offsets

@@ -1,10 +1,10 @@
-"""Lookups in segments that may wait for the disk: they run in a thread, on copies of the segments.
+"""Runs lookups that may have to wait for the disk, in a thread and on copies of the segments.
 
-The segments of a log belong to the loop, which appends to them and closes their files, so a thread
-gets copies. A copy stands for the same file at the size it had when the copy was made; the thread
-opens and closes the file itself. Afterwards the page cache holds what the thread read, and the loop
-finds it there. A file removed in the meantime causes OSError, and a file whose end was cut off
-causes CorruptData: the caller then checks whether the log has changed, and tries again.
+The event loop owns a log's segments: it appends to them and closes their files. So a thread gets
+copies, which represent the same files at their size at that time, and opens and closes the files
+itself. What the thread reads is in the page cache afterwards, for the event loop to use. If a file
+is removed in the meantime, the lookup raises OSError; if it is truncated, CorruptData. The caller
+then checks whether the log has changed, and retries.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from barnabas.storage.segments import NO_END, Segments
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
 
-_WARMED_BEHIND_BYTES = 64  # a reader of committed records looks at the next batch's start
+_WARMED_BEHIND_BYTES = 64  # a read_committed consumer looks at the next batch's start
 
 
 class Lookup:
-    """One search by time: created on the loop, run in a thread, and its result used on the loop."""
+    """A search by timestamp that runs in a thread; it is created, and its result is used, on the
+    event loop.
+    """
 
     __slots__ = ("_copies", "_find", "_originals", "_state", "found")
 
@@ -38,8 +40,7 @@ class Lookup:
         self._find = find
         self._state = _state_of(log)
         self._originals = log.segments
-        # The thread must not touch the loop's segments, because appends change them in the
-        # meantime.
+        # The thread must not use the original segments, because appends change them.
         self._copies = [segment.copy() for segment in self._originals]
         self.found: Found | None = None
 
@@ -61,13 +62,13 @@ class Lookup:
         )
 
     def learn(self) -> None:
-        """Copy what the thread has learned about the segments to the loop's segments."""
+        """Copy the timestamps that the thread has read to the original segments."""
         for original, copy in zip(self._originals, self._copies, strict=True):
             original.learn_from(copy)
 
 
 def timestamp_lookup(log: Log, timestamp_ms: int) -> Lookup:
-    """Look for the first record, committed or not, that is not older than the timestamp (ST-4).
+    """Find the first record, committed or not, at or after the timestamp (ST-4).
 
     The result is None if there is no such record.
     """
@@ -75,7 +76,7 @@ def timestamp_lookup(log: Log, timestamp_ms: int) -> Lookup:
 
 
 def newest_lookup(log: Log) -> Lookup:
-    """Look for the first record with the largest timestamp, at or behind the log start.
+    """Find the first record with the largest timestamp, at or above the log start.
 
     The result is None if no record there has a timestamp.
     """
@@ -83,10 +84,9 @@ def newest_lookup(log: Log) -> Lookup:
 
 
 def warming(log: Log, offset: int, max_bytes: int) -> Callable[[], None]:
-    """Return a call that reads ahead, in a thread, the bytes that a read of the log would need.
+    """Return a function that loads the bytes that a read of the log needs, in a thread.
 
-    These include the indexes. It raises nothing: the next read meets the disk's error and reports
-    it.
+    These include the indexes. The function raises nothing: the next read raises any disk error.
     """
     segments = log.segments
     first = max(0, bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1)

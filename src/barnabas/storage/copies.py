@@ -1,8 +1,8 @@
-"""Checks on batches that a follower copies from its leader's log.
+"""Checks the batches that a follower fetches from its leader.
 
-The leader has decided on offsets, epochs, times and sequences. A follower checks only that batches
-are whole and continue its own log. All batches are checked before any is appended. Offsets may have
-gaps where compaction removed a batch.
+The leader has assigned offsets, leader epochs and timestamps, and checked sequence numbers. A
+follower only checks that batches are complete and continue its own log, before appending any of
+them. Offsets may have gaps where compaction removed a batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WITH_BASE_OFFSET = 2
 
 
 class Copy(NamedTuple):
-    """A batch that can be appended as it is."""
+    """A batch that can be appended unchanged."""
 
     records: memoryview
     header: BatchHeader
@@ -33,7 +33,7 @@ class Copy(NamedTuple):
 
 
 UNKNOWN_BOUND = 2**63 - 1
-"""Stands for the leader's high watermark where it is not known."""
+"""Stands for the leader's high watermark where it is unknown."""
 
 
 def check_copies(
@@ -65,7 +65,7 @@ def check_copies(
                 f"leader's high watermark is {high_watermark}"
             )
         is_behind_gap = first_offset > next_offset and header.magic == _WITH_BASE_OFFSET
-        # The batch repeats records that the log has, or its offsets fall: no leader sends that.
+        # The batch repeats records in the log, or its offsets decrease, which no leader sends.
         if header.last_offset < next_offset or header.last_offset_delta < 0:
             raise CorruptData(
                 f"a batch ends at {header.last_offset}, but the log ends at {next_offset}"
@@ -74,7 +74,7 @@ def check_copies(
             raise CorruptData(
                 f"a batch starts at {first_offset}, but the log ends at {next_offset}"
             )
-        # Epochs never fall along a log (KIP-101). Messages of magic 0 and 1 have none.
+        # Leader epochs never decrease in a log (KIP-101). Messages of magic 0 and 1 have none.
         if NO_LEADER_EPOCH < header.partition_leader_epoch < epoch:
             raise CorruptData(
                 f"the batch at {first_offset} has leader epoch {header.partition_leader_epoch}, "

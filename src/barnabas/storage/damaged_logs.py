@@ -1,9 +1,8 @@
-"""Logs that could not be opened at the start because their files are damaged.
+"""Keeps track of logs that could not be opened at startup because their files are damaged.
 
-Damage affects only the log that has it, not the other logs of its directory: it is not served, and
-its files stay unchanged. Its entries in the checkpoints are kept, too: without a recovery point the
-next start would scan the whole log and cut it off at the damage. Its topic id and high watermark
-are kept as well.
+A damaged log does not affect the other logs of its directory. It is not served, and its files stay
+unchanged. Its checkpoint entries are kept, because without a recovery point the next start would
+scan the whole log and truncate it at the damage. Its topic id and high watermark are kept too.
 
 If another broker has its records, the directory is set aside and the log is copied from that
 broker. Otherwise the log waits for an operator to repair the file or have it deleted.
@@ -30,13 +29,13 @@ _log = logging.getLogger(__name__)
 
 
 class DamagedLog(NamedTuple):
-    """One damaged log in the state in which it was found."""
+    """A damaged log, as found at startup."""
 
     directory: LogDirectory
     offsets: Mapping[str, int]
     """The log's entries, by the checkpoint's file name."""
     topic_id: bytes | None
-    """The id noted when the topic was created; None if it is not known."""
+    """The id noted when the topic was created; None if it is unknown."""
     error: CorruptData
 
 
@@ -58,7 +57,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
         return len(self._logs)
 
     def add(self, name: TopicPartition, log: DamagedLog) -> None:
-        """Log a damaged log that was found and keep it."""
+        """Add a damaged log, and log the damage."""
         _log.error(
             "%s is offline: %s; unless another broker has its records, restore the file and "
             "restart the broker, or delete the partition",
@@ -75,7 +74,7 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
             raise OSError(errno.EIO, f"the log is damaged: {log.error}", str(path))
 
     def are_in(self, directory: LogDirectory) -> bool:
-        """Return whether this directory has a damaged log. It is then not marked clean."""
+        """Return whether this directory has a damaged log, so that it must not be marked clean."""
         return any(log.directory is directory for log in self._logs.values())
 
     def offsets_in(self, directory: LogDirectory, file: str) -> dict[TopicPartition, int]:

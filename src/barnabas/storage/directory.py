@@ -1,4 +1,4 @@
-"""One directory of `log.dirs`: its owner, its last stop, and its checkpoints.
+"""Manages one directory of `log.dirs`: its owner, its clean shutdown marker and its checkpoints.
 
     .lock                               held while a broker runs on it
     meta.properties                     version=0, broker.id, cluster.id
@@ -61,7 +61,7 @@ _MAX_NAME = 255
 
 
 class UnusableDirectory(ConfigError):
-    """A directory that its disk or its permissions make unusable; others may be usable."""
+    """Raised if a directory cannot be used because of its disk or permissions."""
 
 
 def unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
@@ -78,7 +78,7 @@ def unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
 
 
 class DirectoryError(OSError):
-    """An operation on a log directory as a whole failed."""
+    """Raised if an operation on a whole log directory failed."""
 
     def __init__(self, directory: Path, cause: OSError) -> None:
         super().__init__(cause.errno, cause.strerror, str(cause.filename or directory))
@@ -160,7 +160,7 @@ class LogDirectory:
                 f"log directory {self.path} was written by Kafka in KRaft mode, which this "
                 "broker cannot read; set another directory in log.dirs"
             )
-        # A directory without an owner is new, or its broker has not yet joined a cluster.
+        # A directory without a cluster is new, or its broker has not joined one yet.
         owner = meta.get("broker.id", str(broker_id))
         if owner != str(broker_id):
             raise ConfigError(
@@ -188,42 +188,42 @@ class LogDirectory:
     # --- clean or not ----------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Remove the marker of a clean stop: from now on a crash is recognised."""
-        # The marker is removed before anything is written, as in Kafka: a crash must not look
-        # clean.
+        """Remove the clean shutdown marker, so that a crash is detected."""
+        # As in Kafka, remove the marker before writing anything, so that a crash cannot look
+        # like a clean shutdown.
         if self.was_clean:
             self._files.remove(self.path / _CLEAN_MARKER)
-        # Otherwise a killed broker may not have synced a checkpoint's new name: what is read now
-        # must be the same after a power cut.
+        # A killed broker may not have synced a renamed checkpoint. Sync it, so that its content
+        # is the same after a power failure.
         self._files.sync(self.path)
         names = {entry.name for entry in self._files.list(self.path)}
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER):
             if name not in names:
-                # A torn file does not matter, except the checkpoint that must be readable.
+                # A torn file can be ignored, except for the checkpoint of log starts.
                 content, must_last = encode_entries(()), name == LOG_STARTS
                 replace_file(self._files, self.path / name, content, sync=must_last)
 
     def mark_clean(self) -> None:
-        """Write the marker of a clean stop, as its last step."""
+        """Write the clean shutdown marker, as the last step of a stop."""
         replace_file(self._files, self.path / _CLEAN_MARKER, _CLEAN_MARKER_TEXT)
 
     def may_have_lost(self, boot_id: bytes) -> bool:
-        """Return whether records written here may be lost: after a crash of the whole machine.
+        """Return whether records written here may be lost because the machine crashed.
 
-        After a `kill -9` the page cache still holds what the disk does not. `boot_id` identifies
-        the machine's boot and is empty if it is not known. A new directory counts as having lost
-        everything.
+        After a `kill -9`, unsynced data is still in the page cache. `boot_id` identifies the
+        machine's boot, and is empty if unknown. A new directory counts as having lost everything.
         """
         if self.was_clean:
             return False
         try:
-            # The same boot: the bytes in the page cache when the broker died still reach the disk.
+            # The machine has not rebooted, so the page cache still has the bytes that the dead
+            # broker wrote.
             return not boot_id or self._files.read(self.path / _BOOT) != boot_id
         except FileNotFoundError:
             return True
 
     def note_boot(self, boot_id: bytes) -> None:
-        """Note the machine's boot in which this broker writes; see `may_have_lost`."""
+        """Record the machine's boot in which this broker writes; see `may_have_lost`."""
         self._files.write(self.path / _BOOT, boot_id)
 
     def release(self) -> None:
@@ -280,8 +280,7 @@ class LogDirectory:
         found = []
         self._future_names = []
         for entry in self._files.list(self.path):
-            # Neither belongs to a partition: tiered storage keeps a cache, a volume the files found
-            # by fsck.
+            # Skip the cache of tiered storage and fsck's lost+found.
             if not entry.is_directory or entry.name in _NOT_OURS:
                 continue
             if not entry.name.endswith(_OTHER_SUFFIXES):
@@ -335,7 +334,7 @@ class LogDirectory:
         number = int.from_bytes(unique)
         while True:
             ending = f"-{topic_partition.partition}.{number:032x}{suffix}"
-            # Kafka, too, cuts the topic's name if the suffix would make it too long.
+            # Like Kafka, shorten the topic name if the suffix would make it too long.
             target = self.path / (topic_partition.topic[: _MAX_NAME - len(ending)] + ending)
             try:
                 self._files.replace(source or self.path_of(topic_partition), target)
@@ -370,8 +369,8 @@ def future_name_fits(topic_partition: TopicPartition) -> bool:
 
 
 def _make_directory(files: Files, path: Path) -> None:
-    """Create the directory and its parents durably: data flushed in it must not be lost with its
-    name.
+    """Create the directory and its parents durably, so that flushed data cannot be lost with the
+    directory.
     """
     missing = []
     for each in (path, *path.parents):

@@ -1,9 +1,9 @@
-"""The recovery point of a log, and when the log has to be flushed (`flush.messages`, `flush.ms`).
+"""Maintains a log's recovery point, and decides when to flush (`flush.messages`, `flush.ms`).
 
-Owns the recovery point: everything below it survives a power cut, so a start after a crash does not
-look at it. It moves only when a sync has returned. A sync covers everything that was not durable
-when it was taken, whatever other syncs are in progress: so syncs need no order among themselves,
-and may wait for the disk in threads.
+Everything below the recovery point survives a power failure, so recovery after a crash skips it.
+The recovery point advances only after a sync has returned. Each sync covers everything that was not
+durable when it was prepared, regardless of other syncs in progress, so syncs can run in threads and
+complete in any order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from barnabas.storage.snapshot import snapshot_path
 
 
 class Durable(NamedTuple):
-    """The part of a log that is known to be on disk when the log is opened."""
+    """The part of a log known to be on disk when it is opened."""
 
     recovery_point: int
     indexed_point: int
@@ -31,7 +31,7 @@ class Durable(NamedTuple):
     durable.
     """
     is_whole: bool
-    """Every file is complete and durable, as after a clean stop."""
+    """True if every file is complete and durable, as after a clean stop."""
 
 
 class Unsynced(NamedTuple):
@@ -49,7 +49,7 @@ class Unsynced(NamedTuple):
 
 
 class Durability:
-    """The recovery point of one log, and what is not yet durable above it."""
+    """The recovery point of one log, and the files that are not durable yet."""
 
     __slots__ = (
         "_aging_from",
@@ -80,8 +80,8 @@ class Durability:
         health: LogHealth,
     ) -> None:
         self.recovery_point = durable.recovery_point
-        # A segment's indexes are complete only once it has rolled, possibly after its last record
-        # was flushed, so the indexes have a point of their own.
+        # A segment's indexes are complete only once it has rolled, which can be after its last
+        # record was flushed, so indexes have their own recovery point.
         self._indexed_point = durable.indexed_point
         self._whole_at = durable.recovery_point if durable.is_whole else -1
         self._files = files
@@ -100,7 +100,7 @@ class Durability:
     # --- what happens to the log -----------------------------------------------------------------
 
     def on_segment_begun(self) -> None:
-        """Note that the directory has to list a new segment."""
+        """Record that a segment was created, so that the directory must be synced."""
         self._names += 1
 
     def on_snapshot_written(self, offset: int) -> None:
@@ -108,26 +108,26 @@ class Durability:
         self._names += 1
 
     def on_start_raised(self, offset: int) -> None:
-        """Note that the segments below the offset are removed."""
+        """Record that the segments below the offset are removed."""
         self._begin_offset = offset
 
     def on_segments_replaced(self) -> None:
-        """Note that segments are replaced by one that is durable, except for its name."""
+        """Record that segments are replaced by one that is durable, except for its name."""
         self._replacements += 1
         self._names += 1
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name, which is not durable yet."""
+        """Record that the directory has a new name, which is not durable yet."""
         self._epochs.on_renamed(directory)
         self._names += 1
 
     def on_closed(self) -> None:
-        """Note that everything has been synced and that nothing will be written again."""
+        """Record that everything has been synced and that nothing will be written again."""
         self._whole_at = self.recovery_point
 
     def on_truncated(self, offset: int) -> None:
-        """Note that the log now ends at the offset; later records above it are new."""
-        # A sync in progress must not raise the recovery point above the cut afterwards.
+        """Record that the log now ends at the offset; later records above it are new."""
+        # A sync in progress must not raise the recovery point above the truncation.
         with self._counting:
             self.recovery_point = min(self.recovery_point, offset)
             self._indexed_point = min(self._indexed_point, offset)
@@ -140,9 +140,9 @@ class Durability:
     def checkpoint(self) -> int:
         """Return the recovery point for the next start, which scans the segment that holds it.
 
-        It is at most the end of the segments with durable indexes. If a segment began right at the
-        recovery point, the segment before it would not be scanned, and a power cut may have left
-        only zeros in that segment's indexes. By those it would be older than any retention.
+        It does not exceed the end of the segments with durable indexes. Otherwise, the segment
+        right before the recovery point would not be scanned, but a power failure may have left
+        zeros in its indexes, and with timestamps of 0 it would look expired.
         """
         if self._whole_at == self.recovery_point:
             return self.recovery_point
@@ -151,9 +151,9 @@ class Durability:
     # --- syncs -----------------------------------------------------------------------------------
 
     def is_due(self, end_offset: int, config: LogConfig, now_ms: int) -> bool:
-        """Return whether records have to be flushed now because they are too many or too old.
+        """Return whether a flush is due, by number or age of records.
 
-        Their age counts from the first call after the recovery point has moved.
+        The age is measured from the first call after the recovery point has moved.
         """
         recovery_point = self.recovery_point
         if end_offset <= recovery_point:
@@ -215,9 +215,9 @@ class Durability:
         )
 
     def sync(self, unsynced: Unsynced) -> None:
-        """Wait for the disk. Can run in a thread. An OSError fails the log."""
-        # A kernel that failed to write a page may drop it and report success the next time, so
-        # after one failure nothing counts as durable until a restart has read it back.
+        """Sync the files; can run in a thread. An OSError fails the log."""
+        # After a failed write, the kernel may drop the page and report success for the next
+        # sync. So after a failure, nothing counts as durable until a restart has read the files.
         if self._health.is_abandoned:
             return
         self._health.check(self._segments.directory)

@@ -1,9 +1,9 @@
 """A file of fixed-size entries, such as an index file: entry i is at byte i times the size.
 
-The newest entries wait in memory and go to the file a page at a time, so an idle partition needs
-neither a descriptor nor a mapping; older entries are read from the file. The file is complete only
-after `write_out`: it is trusted below the recovery point and after a clean stop, and is otherwise
-rebuilt from the log, so the order of writes does not matter.
+The newest entries are buffered in memory and written a page at a time, so an idle partition needs
+neither a file descriptor nor a mapping. The file is complete only after `write_out`. It is trusted
+below the recovery point and after a clean stop, and otherwise rebuilt from the log, so the order of
+writes does not matter.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class EntryFile:
         size = self._entry.size
         stored = max(0, min(self._stored - first, count))
         found = self._open().pread(stored * size, first * size) if stored else b""
-        # The file was trusted for this many entries: something else has cut it.
+        # The file had this many entries when it was opened, so something else has truncated it.
         if len(found) < stored * size:
             raise CorruptData(f"{self.path} ends before its entry {first + len(found) // size}")
         if stored == count or self._pending is None:
@@ -90,7 +90,7 @@ class EntryFile:
         self.count = count
 
     def clear(self) -> None:
-        """Remove all entries, whatever the file holds."""
+        """Remove all entries, regardless of the file's content."""
         self.count = self._stored = 0
         self._pending = None
 
@@ -113,7 +113,7 @@ class EntryFile:
         if self._pending:
             self._open().write(self._stored * self._entry.size, self._pending)
             self._stored = self.count
-            # Not clear(): that would keep the memory of a page for every idle segment.
+            # Do not use clear(), which would keep the memory of a page for every idle segment.
             self._pending = None
 
     def _open(self) -> File:

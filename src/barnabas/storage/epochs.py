@@ -1,12 +1,12 @@
 """The leader epochs of a log with their start offsets (KIP-101, KIP-279).
 
-Owns one log's ascending list of (epoch, start offset), kept in `leader-epoch-checkpoint`. This
-list, never the high watermark, decides where replicas truncate. Invariant: epochs and start offsets
-both rise strictly, so the next epoch replaces an epoch that got no record.
+The list of (epoch, start offset) is stored in `leader-epoch-checkpoint`. Replicas truncate by this
+list, never by the high watermark. Invariant: epochs and start offsets are both strictly increasing,
+so a new epoch replaces an epoch without records.
 
-Changes stay in memory until `save`. Every batch has its epoch, so after a crash the list above the
-recovery point is rebuilt from the log. The file has to be right below the recovery point, so it is
-written before that moves. So becoming leader or follower and truncating do not wait for the disk.
+Changes stay in memory until `save`, so becoming leader or follower and truncating do not wait for
+the disk. The file only has to be correct below the recovery point, so it is written before the
+recovery point moves. Above that, the list is rebuilt from the batches after a crash.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class LeaderEpochs:
             except ValueError as cause:
                 raise CorruptData(f"{self._path}: malformed line {' '.join(words)!r}") from cause
             self._entries.append(EpochEntry(epoch, start_offset))
-        # A counter, so that a change during a save does not count as saved. A power cut may still
-        # undo a file that was written but whose name is not durable.
+        # A counter, so that a change during a save does not count as saved. A power failure can
+        # undo a written file until its directory is synced.
         self._version = 1
         self._written_version = self._saved_version = 0 if is_lost else 1
         self._writing = threading.Lock()  # held by threads that save: the later version wins
@@ -83,10 +83,10 @@ class LeaderEpochs:
         committed.
         """
         entries = self._entries
-        # The epoch is already in the list and keeps its start.
+        # The epoch is already in the list; keep its start offset.
         if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
             return
-        # Remove epochs that got no record, or an uncommitted one: both columns have to rise.
+        # Remove epochs without records or with uncommitted ones, so that both columns increase.
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))
@@ -98,7 +98,7 @@ class LeaderEpochs:
         self._on_change()
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name."""
+        """Record that the directory has a new name."""
         self._path = directory / FILE_NAME
 
     def epoch_at(self, offset: int) -> int:
@@ -114,7 +114,7 @@ class LeaderEpochs:
         where they begin.
         """
         entries = self._entries
-        # This log has never seen the epoch, so it cannot say where the epoch ends.
+        # The epoch is not in this log, so its end is unknown.
         if epoch == UNKNOWN or not entries or epoch > entries[-1].epoch:
             return EpochEntry(UNKNOWN, UNKNOWN)
         # The latest epoch ends where the log ends.
@@ -156,5 +156,5 @@ class LeaderEpochs:
                 self._written_version = unsaved.version
 
     def on_saved(self, unsaved: Unsaved) -> None:
-        """Note that this version is durable."""
+        """Record that this version is durable."""
         self._saved_version = max(self._saved_version, unsaved.version)

@@ -1,11 +1,11 @@
-"""Every operating-system call on data: the files seam, one of the four.
+"""Makes all operating-system calls on data files; this is the files seam.
 
-Owns how bytes reach a disk: full writes, fsync of files and of their directories, the lock of a log
-directory. No code above this module calls `os` on data, so a simulated disk, with torn writes and
-lost pages, only has to replace `OsFiles`.
+This module handles complete writes, fsync of files and directories, and the lock of a log
+directory. No other code calls `os` for data, so a simulated disk, with torn writes and lost pages,
+only has to replace `OsFiles`.
 
-Like a disk, the seam does not promise that bytes survive a power cut before `sync` has returned, or
-that they arrive in the order in which they were written.
+As with a real disk, bytes may not survive a power failure before `sync` has returned, and may be
+written in any order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Space(NamedTuple):
 
 
 class File(SharedFile, Protocol):
-    """An open file. The opener holds one reference and gives it back with `release`."""
+    """An open file. The opener holds one reference, and drops it with `release`."""
 
     def write(self, position: int, data: Bytes) -> None:
         """Write all of `data` at `position`. After an OSError any part may have been written."""
@@ -68,7 +68,7 @@ class File(SharedFile, Protocol):
 
 
 class Lock(Protocol):
-    """A lock held until `release`, or until the process ends in any way."""
+    """A lock held until `release` or until the process ends."""
 
     def release(self) -> None: ...
 
@@ -103,7 +103,7 @@ class Files(Protocol):
         ...
 
     def list(self, path: Path) -> list[Entry]:
-        """List the entries of a directory by name, so that every run has the same order."""
+        """List the entries of a directory in the order of their names."""
         ...
 
     def modified_ms(self, path: Path) -> int:
@@ -119,7 +119,7 @@ class Files(Protocol):
         ...
 
     def sync(self, path: Path) -> None:
-        """Make a file's bytes, or a directory's names, survive a power cut."""
+        """Sync a file's bytes or a directory's entries to disk."""
         ...
 
     def lock(self, path: Path) -> Lock:
@@ -147,7 +147,7 @@ class OsFile:
             os.close(self._descriptor)
 
     def __del__(self) -> None:
-        # A missing release is a bug, but no reason to run out of descriptors.
+        # A missing release is a bug, but must not use up descriptors.
         if self._holders > 0:
             self._holders = 0
             os.close(self._descriptor)
@@ -161,7 +161,7 @@ class OsFile:
     def write(self, position: int, data: Bytes) -> None:
         written = os.pwrite(self._descriptor, data, position)
         if written != len(data):
-            # A signal interrupted it, or the disk is nearly full; the next call shows which.
+            # The write was interrupted, or the disk is nearly full; the next call will tell.
             rest = memoryview(data)[written:]
             while rest:
                 position += written

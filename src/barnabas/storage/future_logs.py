@@ -1,4 +1,4 @@
-"""Replicas on their way from one log directory of a broker to another (KIP-113).
+"""Manages future replicas, which are being moved from one log directory to another (KIP-113).
 
     <target>/<topic>-<partition>.<32 hex>-future/    the future replica, which gets the batches
     <target>/.barnabas_moves                         durably names the partition from the start on
@@ -10,7 +10,7 @@ after a crash at that point, both directories have the plain name. The replica t
 the one in the directory whose `.barnabas_moves` names the partition. Without either rule a crash
 could lose the replica or leave two of them.
 
-A future replica that is found at a start is completed. It is only a copy: if it is damaged, or the
+A future replica that is found at startup is completed. It is only a copy: if it is damaged, or the
 move is abandoned, it is deleted.
 """
 
@@ -127,8 +127,8 @@ class FutureLogs:
         A crash came in the middle of the move; `leave_all` does the rest. Raises ConfigError if the
         partition was not being moved.
         """
-        # Only the target of a move names the partition. If neither does, neither replica is known
-        # to be complete.
+        # Only the target of a move lists the partition. If neither directory does, it is unknown
+        # which replica is complete.
         there = [each for each in (one, other) if name in self._moves[each]]
         if len(there) != 1:
             raise ConfigError(
@@ -187,7 +187,7 @@ class FutureLogs:
         from barnabas.storage.recovery import open_log  # loaded with the first log
 
         try:
-            # A damaged copy costs nothing but the move: the current replica has everything.
+            # Only the move is lost: the current replica has everything.
             log = open_log(self._files, path, name, config, start)
         except CorruptData as error:
             _log.warning("%s is damaged; canceling the move: %s", path, error)
@@ -275,8 +275,7 @@ class FutureLogs:
         future, target = self._logs[name], self._homes[name]
         path = target.path_of(name)
         try:
-            # Its batches alone do not show an epoch without records, nor do they show every
-            # producer.
+            # The batches do not show leader epochs without records or all producers.
             future.take_over(current)
             self._files.replace(future.directory, path)
         except OSError as cause:
@@ -298,7 +297,7 @@ class FutureLogs:
         return name in self._leaving
 
     def on_completed(self, name: TopicPartition, target: LogDirectory) -> None:
-        """Note that the replaced replica was renamed durably. Can run in a thread. Raises
+        """Record that the replaced replica was renamed durably. Can run in a thread. Raises
         DirectoryError.
         """
         self._note(target, self._moves.get(target, set()) - {name})
@@ -322,7 +321,7 @@ class FutureLogs:
             self.leave(name)
 
     def on_directory_failed(self, failed: LogDirectory, names: Iterable[TopicPartition]) -> None:
-        """Note that a directory with these current replicas has gone offline.
+        """Record that a directory with these current replicas has gone offline.
 
         Replicas moving from or to it stay unchanged, for a start after the repair.
         """

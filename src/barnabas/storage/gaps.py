@@ -1,10 +1,11 @@
-"""Legitimate gaps in a log's offsets, noted in `.barnabas_gaps.deleted` in its directory.
+"""Records where a log's offsets may have legitimate gaps, in `.barnabas_gaps.deleted`.
 
     4711    the log has gaps only below this offset and is on disk up to it; an empty file means 0
 
 Compaction removes whole batches, so a cleaned segment may end before the next segment begins. A
-segment that lost its end to a power cut looks the same. So the part to be cleaned is made durable
-and noted here before it is swapped in; above that, every segment ends where the next one begins.
+segment that lost its end to a power failure looks the same. So the part to be cleaned is made
+durable and noted here before it is swapped in; above that, every segment ends where the next one
+begins.
 
 This holds for files that Barnabas writes: Kafka cleans records that it has not flushed, and rolls
 where a batch begins. But Kafka removes files named `.deleted` before it reads anything else of a
@@ -63,7 +64,7 @@ class Gaps:
         self.end = end
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name."""
+        """Record that the directory has a new name."""
         self._directory = directory
 
     def reach(self, end: int) -> None:
@@ -73,7 +74,7 @@ class Gaps:
             self.note(end)
 
     def cut(self, offset: int) -> bool:
-        """Note that the log now ends at the offset, and that later records have no gaps.
+        """Record that the log now ends at the offset, and that later records have no gaps.
 
         Returns whether this has to be noted before any record is written.
         """

@@ -5,8 +5,8 @@
 
 An offset entry says that the batch with this *last* offset begins at that position. A time entry
 says that no record before the batch that ends with that offset is younger than that timestamp. In
-both indexes the first column rises strictly, so a lookup finds the greatest entry at or below the
-target (ST-3); the log is then scanned from there.
+both indexes, the first column is strictly increasing, so a lookup finds the greatest entry at or
+below the target (ST-3); the log is scanned from there.
 
 A lookup anywhere in a full segment takes about ten small reads. But nearly every reader is at the
 end, whose entries are in memory, or continues where a reader was before. So the page of entries of
@@ -55,7 +55,7 @@ class SparseIndex(EntryFile):
         return self._last
 
     def append(self, first: int, second: int) -> None:
-        """Append an entry. The caller ensures that both columns rise."""
+        """Append an entry. The caller ensures that both columns increase."""
         self._last = (first, second)
         self.add(self._entry.pack(first, second))
 
@@ -90,10 +90,9 @@ class SparseIndex(EntryFile):
         return self._floor_in(self._page, target, column) if self._page else None
 
     def _beside_page(self, target: int, column: int) -> tuple[int, int]:
-        """Return the range that can hold the stored entry, after a look at the kept page and the
-        next one.
+        """Narrow the range that can hold the stored entry, using the cached page and the next one.
 
-        The range is empty if the entry is in the page that is kept afterwards.
+        The range is empty if the entry is in the page that is cached afterwards.
         """
         size = self._entry.size
         for is_first in (True, False):
@@ -138,7 +137,7 @@ class SparseIndex(EntryFile):
         super().truncate(count)
 
     def clear(self) -> None:
-        """Remove all entries, whatever the file holds."""
+        """Remove all entries, regardless of the file's content."""
         self._last, self._page = None, b""
         super().clear()
 

@@ -1,4 +1,4 @@
-"""Cleanup of work that an earlier process left unfinished in a partition's directory.
+"""Cleans up unfinished work of an earlier process in a partition's directory.
 
     *.deleted    replaced or expired, but not yet removed: removed (except the file of `gaps`)
     *.cleaned    output of a compaction that did not finish: removed
@@ -7,8 +7,8 @@
 
 A cleaner writes `.cleaned` files, renames all of them to `.swap`, highest base first, removes the
 files that they replace, and then removes the suffix. So as long as one `.cleaned` file exists, the
-`.swap` files at or above it belong to an unfinished set. Afterwards the swap is decided, and
-everything in its range must go. The range ends where the last swapped segment's records end.
+`.swap` files at or above it belong to an unfinished set. After that, the swap is committed, and all
+old files in its range must be removed. The range ends where the last swapped segment's records end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DELETED, CLEANED, SWAP, TEMPORARY = ".deleted", ".cleaned", ".swap", ".tmp"
 def settle(files: Files, directory: Path) -> list[Entry]:
     """Finish or undo unfinished work, and return the directory's entries afterwards.
 
-    After an interruption, a second call does the same work.
+    This can be repeated after an interruption.
     """
     entries = files.list(directory)
     names = [entry.name for entry in entries if entry.name != GAPS]
@@ -34,7 +34,7 @@ def settle(files: Files, directory: Path) -> list[Entry]:
         return entries
     cleaned = [_base(name) for name in names if name.endswith(CLEANED)]
     for name in names:
-        # Its set has a `.cleaned` file at or below its offset, so the swap was not decided.
+        # There is a `.cleaned` file at or below this offset, so the swap was not committed.
         unfinished = name.endswith(SWAP) and bool(cleaned) and _base(name) >= min(cleaned)
         if unfinished or name.endswith((DELETED, CLEANED, TEMPORARY)):
             files.remove(directory / name)

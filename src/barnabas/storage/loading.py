@@ -1,4 +1,4 @@
-"""Progress of loading logs at a start, and its interruption; what is known of a log before it.
+"""Tracks the progress of loading logs at startup, and allows interrupting it.
 
 After a crash each log is read from its recovery point on, at the speed of the disk: an operator has
 to see progress, and must be able to stop it. Stopping leaves the directory as another crash would.
@@ -23,11 +23,11 @@ _LOG_EVERY_MS = 3_000
 
 
 class LoadingStopped(BarnabasError):
-    """The broker was stopped before its logs were loaded."""
+    """Raised if the broker was stopped before its logs were loaded."""
 
 
 class Loading:
-    """The loading during one start. It logs nothing about steps that take only seconds."""
+    """Tracks loading during one start; logs nothing about steps that take only seconds."""
 
     __slots__ = (
         "_began_ms",
@@ -85,7 +85,8 @@ class Loading:
         self._current = None
 
     def _look(self) -> None:
-        # Between two steps: the files are as after a crash, and the next start loads them again.
+        # Check between two steps: the files are as after a crash, and the next start loads them
+        # again.
         if self.is_stopped:
             raise LoadingStopped(
                 f"stopped while loading logs: {self._completed}/{self._count} logs in "
@@ -105,10 +106,10 @@ class Loading:
 
 
 class Start(NamedTuple):
-    """The facts that are known about a log before it is opened."""
+    """The facts known about a log before it is opened."""
 
     is_clean: bool
-    """The last broker stopped cleanly."""
+    """True if the broker stopped cleanly."""
     is_scanned: bool = False
     """Another process has just recovered the log: its files are complete, but not durable."""
     now_ms: int = 0
@@ -119,4 +120,4 @@ class Start(NamedTuple):
     topic_id: bytes | None = None
     """The topic id noted when the log was created."""
     loading: Loading | None = None
-    """The progress of all logs of the start; raises LoadingStopped once it is stopped."""
+    """The progress of loading; raises LoadingStopped once it is stopped."""

@@ -1,14 +1,13 @@
 """The log of one partition: appends, reads, truncation, and its start and end offsets.
 
-Owns the order "check, place, stage, write". A valid batch gets its offset and immediately counts in
-the whole state of the log: its end, the indexes, the producer's sequence. The bytes wait until
-`write_staged`, so that all appends of one turn of the event loop take one system call; every read
-of a file first writes them. If a write fails, memory and disk differ, so the log has failed
-permanently: everything raises until the log is reopened, and the staged batches have not been
-acknowledged.
+An append follows the order "check, place, stage, write". A valid batch gets its offset and
+immediately updates the log's state: log end, indexes and producer sequence. The bytes are buffered
+until `write_staged`, so that all appends of one turn of the event loop take one system call; reads
+write them first. If a write fails, memory and disk differ, so the log has failed: all calls raise
+errors until the log is reopened. The staged batches have not been acknowledged.
 
-It knows no roles: the caller gives the leader epoch and the offset up to which a reader may see.
-Before `flush` nothing is certain to be on disk.
+A log does not know whether it is led or followed: the caller passes the leader epoch and the offset
+up to which to read. Before `flush`, nothing is guaranteed to be on disk.
 """
 
 from __future__ import annotations
@@ -137,12 +136,12 @@ class Log:
 
     @property
     def unsettled(self) -> Cut | None:
-        """The last truncation, while it is not on disk: until it is, nothing may be written."""
+        """The last truncation, until it is on disk; nothing may be written before that."""
         return self.truncation.unsettled
 
     @property
     def recovery_point(self) -> int:
-        """The offset below which everything is certain to be on disk."""
+        """The offset below which everything is guaranteed to be on disk."""
         return self._durability.recovery_point
 
     @property
@@ -159,7 +158,9 @@ class Log:
     # --- append ----------------------------------------------------------------------------------
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """Begin the epoch at the log end. Call this on becoming leader, before any append."""
+        """Start the leader epoch at the log end. Call this on becoming leader, before any
+        append.
+        """
         self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def append(
@@ -169,18 +170,18 @@ class Log:
 
         The batch is staged: `records` must not change until `write_staged`. Raises a KafkaError for
         the producer and leaves the log unchanged, or raises OSError: then the log has failed. A
-        repetition of one of the producer's last five batches gets that batch's result. See `admit`.
+        duplicate of one of the producer's last five batches gets that batch's result. See `admit`.
         """
         if self.health.is_failed or self.truncation.unsettled is not None:
             self.settle()
-        # Everything that may be refused is refused before anything changes.
+        # Do all checks before changing anything.
         header = admit(records, self.limits, wall_ms if is_unseen else None)
         if header.producer_id < 0:
             return self._place(records, header, leader_epoch, wall_ms)
         state = self.producer_state
         before = state.producers.check(header)
         if before is not None:
-            # A retry after a lost response succeeds, with the first attempt's offsets (KIP-98).
+            # A retry after a lost response succeeds with the first attempt's offsets (KIP-98).
             time = before.timestamp if self.limits.is_log_append_time else NO_TIMESTAMP
             base_offset, last_offset = before.base_offset, before.last_offset
             return AppendResult(base_offset, last_offset, time, self.log_start_offset, 0, True)
@@ -194,8 +195,8 @@ class Log:
     def append_own(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
         """Append a batch of this broker's coordinator; otherwise like `append`.
 
-        A producer id makes it part of that producer's transaction, but the coordinator counts no
-        sequence, so no repetition is recognised. Raises InvalidProducerEpoch or MessageTooLarge.
+        With a producer id, the batch is part of that producer's transaction, but it has no sequence
+        numbers, so duplicates are not detected. Raises InvalidProducerEpoch or MessageTooLarge.
         """
         self.settle()
         header = admit_own(records, self.limits)
@@ -237,7 +238,7 @@ class Log:
         last_offset = base_offset + header.last_offset_delta
         if leader_epoch > self.epochs.latest:
             self.assign_leader_epoch(leader_epoch)
-        # These fields are outside the checksum, so the producer's checksum stays valid.
+        # The checksum does not cover these fields, so it stays valid.
         PREFIX.pack_into(records, 0, base_offset, header.batch_length, leader_epoch)
         timestamp = header.max_timestamp
         log_append_time_ms = NO_TIMESTAMP
@@ -259,7 +260,7 @@ class Log:
     def append_as_follower(
         self, records: memoryview, wall_ms: int, high_watermark: int = UNKNOWN_BOUND
     ) -> int:
-        """Stage the leader's batches as they are in its log, and return how many there are.
+        """Stage batches from the leader's log unchanged, and return their number.
 
         Raises CorruptData, without a change, if they do not continue the log. See `check_copies`.
         """
@@ -292,7 +293,7 @@ class Log:
         self.log_end_offset = last_offset + 1
         if marker is not None:
             self._end_transaction(header, marker)
-        # A control batch that is not a transaction marker says nothing about its producer.
+        # Only transaction markers among control batches affect the producer state.
         elif header.producer_id >= 0 and not header.is_control:
             self.producer_state.producers.apply(header, base_offset, timestamp)
             self.producer_state.batches_end = self.log_end_offset
@@ -302,7 +303,7 @@ class Log:
         ended = self.producer_state.producers.apply_marker(
             header.producer_id, header.producer_epoch, marker
         )
-        # A marker without data ends nothing, so readers have nothing to skip.
+        # Without data, there is no transaction for readers to skip.
         if ended is not None and marker.type == ABORT:
             self._segments.active.index_aborted(Aborted(header.producer_id, *ended))
 
@@ -323,9 +324,9 @@ class Log:
 
     @contextmanager
     def _failing(self, *, is_resumable: bool = False) -> Iterator[None]:
-        """Surround changes of files: write staged batches first, and let an OSError fail the log.
+        """Wrap changes of files: write staged batches first, and fail the log on OSError.
 
-        If `is_resumable`, running out of descriptors leaves the log sound.
+        If `is_resumable`, running out of descriptors does not fail the log.
         """
         self.write_staged()
         with self.health.failing(is_resumable=is_resumable):
@@ -384,12 +385,12 @@ class Log:
     # --- transactions ----------------------------------------------------------------------------
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Return the first offset that readers of committed records cannot see (CO-6).
+        """Return the first offset that read_committed consumers cannot see (CO-6).
 
         This is the start of the first transaction that is open or whose marker is not below the
         high watermark. If there is none, it is the high watermark.
         """
-        # A transaction may reach below the log start, where there is no reader.
+        # A transaction can start below the log start, which cannot be read.
         return max(
             self.producer_state.producers.stable_below(high_watermark), self.log_start_offset
         )
@@ -432,9 +433,9 @@ class Log:
             if count == 0:
                 return 0
             if count == len(self._segments):
-                self.roll()  # the active segment goes as well, but a log always has one
+                self.roll()  # the active segment is removed too, but a log always has one
             self.raise_log_start(self._segments[count].base_offset)
-            # From here on no descriptor is needed, so nothing stops halfway.
+            # From here on, no descriptor is needed, so this cannot fail halfway.
             self._retention.remove(count, now_ms + self._config.file_delete_delay_ms)
         return count
 
@@ -502,7 +503,7 @@ class Log:
             return self.swaps.finish(now_ms + self._config.file_delete_delay_ms)
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name."""
+        """Record that the directory has a new name."""
         self.directory = directory
         self._segments.on_renamed(directory)
         self._durability.on_renamed(directory)
@@ -546,7 +547,9 @@ class Log:
         return calls
 
     def close(self) -> None:
-        """Leave the directory as a clean stop of Kafka does: the next start need not scan it."""
+        """Close cleanly, with the same files as Kafka, so that the next start need not scan the
+        log.
+        """
         with self._failing():
             self.swaps.undo()
             self._segments.active.write_out()
@@ -557,7 +560,7 @@ class Log:
         self.release()
 
     def release(self) -> None:
-        """Close all descriptors, without making anything durable or clean."""
+        """Close all descriptors without syncing anything or marking it clean."""
         self._segments.release()
 
     def rest(self) -> None:
@@ -565,8 +568,8 @@ class Log:
         self._segments.rest(self.log_end_offset)
 
     def abandon(self) -> None:
-        """Note that the directory is about to be removed, or is out of reach. From now on every use
-        raises LogAbandoned.
+        """Record that the directory is about to be removed, or is out of reach. From now on every
+        use raises LogAbandoned.
 
         Slices that are still held stay readable.
         """

@@ -4,7 +4,8 @@ A directory that fails stays offline: the process does not touch it again, and t
 it if it can be used then (KIP-112). The other directories stay online.
 
 All of them belong to one cluster. After a crash of the whole machine they may have lost records.
-Until the cluster knows that, no stop counts as clean: the next start would not notice it again.
+Until the cluster knows this, no stop counts as clean, because the next start could not detect it
+again.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class LogDirectories:
         """
         if self._failures and not (is_new and self._online):
             path, reason = next(iter(self._failures.items()))
-            # Without any directory the broker is about to stop, but may still get requests to host.
+            # Without any directory, the broker is about to stop, but may still get LeaderAndIsr
+            # requests.
             what = "has no other log directory" if is_new else "may be in this log directory"
             raise OSError(errno.EIO, f"{name} {what}, but it is offline: {reason}", path)
 
@@ -125,11 +127,11 @@ class LogDirectories:
             directory.join(self._broker_id, cluster_id)
 
     def begins_whole(self, boot_id: bytes, *, has_damaged: bool) -> bool:
-        """Return whether the logs have everything that was ever written to them.
+        """Return whether the logs are complete.
 
-        They may not after a crash of the machine (`LogDirectory.may_have_lost`), or if a directory
-        is offline or a log is damaged. Then no stop is clean until `on_loss_known`: the next start
-        must not lose the fact before the cluster knows it.
+        They may be incomplete after a crash of the machine (`LogDirectory.may_have_lost`), or if a
+        directory is offline or a log is damaged. Then no stop counts as clean until
+        `on_loss_known`, so that the next start detects the loss again.
         """
         self.is_suspect = bool(self._failures or has_damaged) or any(
             directory.may_have_lost(boot_id) for directory in self._online
@@ -137,7 +139,7 @@ class LogDirectories:
         return not self.is_suspect
 
     def on_loss_known(self, boot_id: bytes) -> None:
-        """Note that the cluster knows of the loss: from now on the logs count as complete."""
+        """Record that the cluster knows of the loss, so that the logs count as complete."""
         self.is_suspect = False
         for directory in self._online:
             directory.note_boot(boot_id)

@@ -1,15 +1,15 @@
-"""Truncations of a broker's logs: many together, with one wait for the disk.
+"""Truncates logs of a broker, many at a time, with one wait for the disk.
 
 A follower that finds its log diverging truncates it on the loop (`begin`), for all partitions of a
-response. The rest waits for the disk or takes long and is done for all logs together:
+response. The rest waits for the disk or takes a long time and is done for all logs together:
 
     begin    the log has its new end immediately, also for its readers
     learn    on the loop, in steps: reads the log to find the producers at the new end
     settle   in a thread: cuts and syncs the files, and lowers the checkpoints that exceed the logs,
              once for each directory
 
-A write to a log before that does the rest for this log alone (`Log.settle`), so nothing is written
-behind records that may come back.
+A write to a log before that completes the truncation of this log first (`Log.settle`), so that
+nothing is written after records that might reappear.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LogTruncations:
     def begin_start_at(self, name: TopicPartition, offset: int) -> None:
         """Empty a log and restart it at an offset; otherwise like `begin`."""
         self._logs[name].start_at(offset, settles=False)
-        # The future replica has only records that the current replica has lost: remove all of them.
+        # The future replica has only records that the current replica has lost; remove them all.
         self._futures.cut(name, offset, self._checkpoints.lower, is_all=True)
         self._lower_checkpoints(name)
 

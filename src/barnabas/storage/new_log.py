@@ -1,11 +1,11 @@
-"""Creation of the files of new logs, which on most disks is the slowest step.
+"""Creates the files of new logs, which is the slowest step on most disks.
 
     new = store.place(name, topic_id)     chooses the directory, once
     new.lay_out()                         creates the files; in any thread, and in parallel
     store.make(name, topic_id, config)    returns the log; creates files that do not exist yet
     store.topic_ids.write()               writes the topic ids of all new logs to disk with one sync
 
-Nothing may be written to a log before its topic id is on disk: a power cut could leave records
+Nothing may be written to a log before its topic id is on disk: a power failure could leave records
 behind that belong to any topic of that name.
 """
 
@@ -98,7 +98,7 @@ class Places:
 
         Raises InvalidTopic if no directory may have the name.
         """
-        # A name that contains a slash, from a damaged request or znode, would lie elsewhere.
+        # A name with a slash, from a damaged request or znode, would be outside the directory.
         check_directory_name(name)
         before = self._new.get(name)
         if before is not None and before.directory in directories:
@@ -119,8 +119,8 @@ class Places:
         return new
 
     def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
-        """Place the log there when it is created. If there are too many requests, the oldest are
-        forgotten.
+        """Store the directory in which to create the log. If there are too many requests, the
+        oldest are dropped.
         """
         self._preferred.pop(name, None)
         self._preferred[name] = directory

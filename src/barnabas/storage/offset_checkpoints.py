@@ -1,11 +1,11 @@
-"""The offset checkpoints in every log directory: their content, and the order in which they move.
+"""Writes the offset checkpoints of all log directories.
 
     recovery-point-offset-checkpoint    the offset from which a start after a crash has to scan
     log-start-offset-checkpoint         the offset where the log begins, if not its first segment's
     replication-offset-checkpoint       the high watermark
 
-A directory's files name the logs in it, including logs that are being moved there (`future_logs`),
-and the damaged logs with the entries that were found.
+A directory's files list the logs in it, including logs that are being moved there (`future_logs`),
+and damaged logs with their previous entries.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ class OffsetCheckpoints:
             try:
                 self.write_in(directory, file)
             except DirectoryError as error:
-                # Write the other directories' files: one failing directory must not cost them
-                # theirs.
+                # A failing directory must not prevent the others' checkpoints.
                 failures.append(error)
         if failures:
             raise failures[0]
@@ -70,8 +69,8 @@ class OffsetCheckpoints:
     def write_in(self, directory: LogDirectory, *files: str) -> None:
         """Write one directory's files. Raises DirectoryError."""
         for file in files:
-            # A truncation may lower a recovery point while a thread writes the earlier one: the
-            # later lookup must be the later file.
+            # A truncation may lower a recovery point while a thread writes the earlier one, so
+            # the latest value must be written last.
             with directory.checkpointing[file]:
                 names = [*self.names_in(directory), *self._futures.names_in(directory)]
                 offsets = self._damaged.offsets_in(directory, file) | {
@@ -84,7 +83,7 @@ class OffsetCheckpoints:
     def forget(self, directory: LogDirectory, name: TopicPartition) -> None:
         """Remove an earlier log of this name. Raises DirectoryError.
 
-        After a crash its offsets would be taken for the new log's.
+        After a crash, its offsets would be used for the new log.
         """
         for file in ALL:
             with directory.checkpointing[file]:
@@ -95,7 +94,7 @@ class OffsetCheckpoints:
     def lower(self, directory: LogDirectory, names: Sequence[TopicPartition]) -> None:
         """Lower the offsets that exceed truncated logs. Raises DirectoryError.
 
-        Otherwise the next start would take records written there later for durable, committed or
+        Otherwise, the next start would treat records written there later as durable, committed or
         deleted.
         """
         for file in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS):

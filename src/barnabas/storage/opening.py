@@ -1,7 +1,7 @@
-"""Opens a log directory's logs at a start, one after the other. After a crash other processes may
-have recovered them first (`recovery_children`).
+"""Opens a log directory's logs at startup, one by one. After a crash, child processes may recover
+them first (`recovery_children`).
 
-A damaged log is left out (`damaged_logs`). An error of the disk ends the opening of its directory.
+Damaged logs are left out (`damaged_logs`). A disk error stops the opening of the directory.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Opened(NamedTuple):
     high_watermark: int
     """The checkpointed high watermark, but not beyond the log's end."""
     is_back: bool
-    """The log's recovery point is below the checkpointed one."""
+    """True if the log's recovery point is below the checkpointed one."""
     is_cut: bool
-    """The log ends below the checkpointed high watermark."""
+    """True if the log ends below the checkpointed high watermark."""
 
 
 class Opening:
-    """Reads what a directory's files say about its logs before any of them is opened."""
+    """Reads a directory's metadata about its logs, and opens them."""
 
     __slots__ = ("_config", "_directory", "_files", "_offsets", "_processes", "_start", "topic_ids")
 
@@ -91,7 +91,7 @@ class Opening:
             high_watermark = self._offsets[HIGH_WATERMARKS].get(name, 0)
             try:
                 log = self._open(name, start)
-            # Damage affects only the log that has it, not the others of the directory.
+            # Damage to one log does not affect the others.
             except CorruptData as error:
                 offsets = {file: at[name] for file, at in self._offsets.items() if name in at}
                 damaged = DamagedLog(self._directory, offsets, self._topic_id(name, start), error)
@@ -108,7 +108,7 @@ class Opening:
             )
 
     def _recover_in_children(self, names: Sequence[TopicPartition]) -> set[TopicPartition]:
-        """Let other processes recover logs if that is worth it, and return the recovered logs."""
+        """Let child processes recover logs if that is faster, and return the recovered logs."""
         if self._start.is_clean or self._processes < 2:
             return set()
         # Imported only here, so that most starts load nothing for it.
@@ -141,7 +141,8 @@ class Opening:
         path = self._directory.path_of(name)
         log = open_log(self._files, path, name, self._config, start)
         if not 0 <= log.gaps.end <= log.log_end_offset:
-            # This log was another broker's: it may have gaps up to here, but not from here on.
+            # A Kafka broker wrote this log, which can have gaps up to here, but not from here
+            # on.
             log.flush()
             log.gaps.note(log.log_end_offset)
         return log

@@ -49,7 +49,7 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
 def settle_topic_id(
     files: Files, directory: Path, noted: bytes | None, *, is_empty: bool
 ) -> bytes | None:
-    """Read the topic id, repairing the file if a power cut damaged it.
+    """Read the topic id, repairing the file if a power failure damaged it.
 
     `noted` is the id from `topic_ids`. A log that `is_empty` and has no id was not created
     completely; it may belong to any topic.

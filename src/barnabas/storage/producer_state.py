@@ -1,14 +1,13 @@
-"""The producers of one log as of its end, and the snapshots of them.
+"""Maintains a log's producer state and its snapshots.
 
-`producers` recognises a repeated batch; this file keeps the producers' state on disk. It owns the
-offset of the newest snapshot, and the offset where the batches with a producer end: a truncation
-above that offset changes nothing here.
+`producers` detects duplicate batches; this module stores the producers' state on disk. It tracks
+the offset of the newest snapshot, and the end offset of the last batch with a producer, above which
+a truncation changes nothing here.
 
-A snapshot of many producers is written in a thread, so that the loop does not pause; it holds the
-state at the time when it was due. It gets its final name once it is complete, unless it is void by
-then. It may become void at any time: a truncation may have removed its offset, and the records
-written there next are another history. Until it exists, or if the broker dies before, the previous
-snapshot and the log hold the same state.
+A snapshot of many producers is written in a thread, so that it does not block the event loop; it
+contains the state at the time when it was due. It is renamed to its final name once complete,
+unless a truncation below its offset has made it invalid. Until then, or if the broker dies, the
+same state can be restored from the previous snapshot and the log.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class ProducerState:
         self.producers, self.batches_end = Producers(), 0
 
     def end_at(self, offset: int) -> bool:
-        """Note that the log was truncated to this offset.
+        """Record that the log was truncated to this offset.
 
         Returns whether batches with a producer were removed, so that the producers at the new end
         must be found.
@@ -77,13 +76,13 @@ class ProducerState:
             self._snapshot_offset = -1  # its own may lack producers: do not omit the next one
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name. No snapshot may be due."""
+        """Record that the directory has a new name. No snapshot may be due."""
         self._directory = directory
 
     # --- snapshots -------------------------------------------------------------------------------
 
     def take_snapshot(self, offset: int, *, may_wait: bool = False) -> None:
-        """Take a snapshot as of the log end, `offset`: now, or when `writing` is called. Raises
+        """Take a snapshot as of the log end, `offset`, now or when `writing` is called. Raises
         OSError.
 
         Unless it `may_wait`, a snapshot that is due but not yet written is replaced.
@@ -92,8 +91,7 @@ class ProducerState:
         if self._snapshot_offset >= offset and (may_wait or not is_unwritten):
             return
         self.void_snapshot()
-        # A snapshot is only a shortcut for recovery, so a snapshot of many producers may come
-        # later.
+        # A snapshot only speeds up recovery, so a large one can be written later.
         if may_wait and len(self.producers) > WRITTEN_AT_ONCE:
             path = snapshot_path(self._directory, offset)
             self._due = _Due(path, offset, self.producers.states())
@@ -110,7 +108,7 @@ class ProducerState:
             self._due = None
 
     def keep_snapshots(self, newest_offset: int) -> None:
-        """Note the newest snapshot that a truncation has left."""
+        """Record the newest snapshot that a truncation has left."""
         self._snapshot_offset = newest_offset
 
     def writing(self) -> list[Callable[[], None]]:

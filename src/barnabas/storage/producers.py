@@ -1,15 +1,14 @@
-"""Producer sequences of one partition, which make a retried batch harmless (KIP-98, PR-6).
+"""Tracks the producers of one partition, to detect duplicate batches (KIP-98, PR-6).
 
-For each producer id, owns the epoch, the last five data batches, the fields set by the last marker,
-and the open transaction. A client has at most five batches in flight, so a retry is always one of
-the last five; it is answered with the offset of the first attempt.
+For each producer id, it stores the epoch, the last five data batches, the fields of the last
+marker, and the open transaction. A client has at most five batches in flight, so a retry always
+repeats one of the last five, and gets the offset of the first attempt.
 
 Invariant: this state is a function of the batches below the log end. Only `apply` changes it, in
-the same way for a batch that was just written and for a batch replayed at the start; `check`
-changes nothing.
+the same way for new batches and for batches replayed at startup; `check` changes nothing.
 
-There may be half a million producers, nearly all idle. Each is kept as bytes, so a list of all of
-them is also an immutable copy. The bytes begin with the producer's row in a snapshot.
+There can be half a million producers, most of them idle. Each is stored as bytes, so a list of them
+is an immutable copy. The bytes start with the producer's row in a snapshot.
 
     row, 46 bytes, see `snapshot` | batches, newest first, 24 bytes each: last sequence int32
     | last offset int64 | offset delta int32 | timestamp int64
@@ -33,7 +32,7 @@ from barnabas.records.control_records import Marker
 from barnabas.storage.transaction_index import Ended, OpenTransactions
 
 KEPT_BATCHES = 5
-"""The most batches kept for each producer; earlier batches are forgotten."""
+"""The number of batches kept for each producer."""
 _EXPIRED_AT_ONCE = 2000
 _SEQUENCES = 2**31  # 0 follows 2^31-1
 
@@ -45,9 +44,9 @@ offset of the transaction."""
 _BATCH = Struct(">iqiq")
 _KEPT_BYTES = ROW.size + KEPT_BATCHES * _BATCH.size
 _OLD_BYTES = _KEPT_BYTES - _BATCH.size
-# What one call per batch reads or writes of a state: epoch, last sequence and first
-# offset of the transaction; epoch, coordinator epoch and that offset; timestamp and that offset;
-# and the row with the newest batch.
+# Structs for the fields that are read or written together for each batch: epoch, last sequence
+# and first offset of the transaction; epoch, coordinator epoch and that offset; timestamp and that
+# offset; and the row with the newest batch.
 _TO_CHECK = Struct(">8xhi24xq").unpack_from
 _TO_KEEP = Struct(">8xh24xiq").unpack_from
 _AGE = Struct(">26xq4xq")
@@ -56,7 +55,7 @@ _NO_BATCH = (NO_SEQUENCE, NO_OFFSET, 0)
 
 
 class Appended(NamedTuple):
-    """A data batch that is in the log."""
+    """A data batch in the log."""
 
     last_sequence: int
     last_offset: int
@@ -192,37 +191,36 @@ class Producers:
         self._transactions.begin(producer_id, first_offset)
 
     def stable_below(self, high_watermark: int) -> int:
-        """Return the last stable offset, at which readers of committed records stop."""
+        """Return the last stable offset, at which read_committed consumers stop."""
         if self._transactions is None:
             return high_watermark
         return self._transactions.stable_below(high_watermark)
 
     def check(self, header: BatchHeader) -> Appended | None:
-        """Check that this producer's data batch may be appended.
+        """Check that this producer's data batch can be appended.
 
         Returns the batch in the log that it repeats, or None. Raises InvalidProducerEpoch for an
         older epoch, OutOfOrderSequenceNumber for a gap, UnknownProducerId for the repetition of a
         batch whose transaction has ended (decision 20), or InvalidTxnState for a batch outside the
-        producer's open transaction. An unknown producer may begin anywhere: retention may have
-        removed its earlier batches (KIP-360).
+        producer's open transaction. An unknown producer can start at any sequence number, because
+        retention may have removed its earlier batches (KIP-360).
         """
         state = self._states.get(header.producer_id)
         if state is None:
             return None
         epoch, last_sequence, began = _TO_CHECK(state)
         sequence = header.base_sequence
-        # Kafka compares epochs first: a fenced producer must learn that it is fenced before
-        # anything else.
+        # As in Kafka, compare epochs first: a fenced producer must get that error before any
+        # other.
         if header.producer_epoch == epoch:
             expected = (last_sequence + 1) % _SEQUENCES
-            # A batch that continues the sequence cannot be a repetition, so most batches skip the
-            # search.
+            # A batch that continues the sequence cannot be a duplicate, so skip the search.
             if sequence != expected or last_sequence == NO_SEQUENCE:
                 last = (sequence + header.last_offset_delta) % _SEQUENCES
                 for batch in _batches(state):
                     if batch.last_sequence == last and batch.base_sequence == sequence:
-                        # The batch's transaction has ended, so its repetition would belong to no
-                        # transaction: refuse it.
+                        # The batch's transaction has ended, so a duplicate would belong to no
+                        # transaction: reject it.
                         if header.is_transactional and not 0 <= began <= batch.base_offset:
                             raise _ended_transaction_error(header)
                         return batch
@@ -231,8 +229,8 @@ class Producers:
         else:
             # A new epoch starts its sequences at 0.
             expected = 0
-        # An epoch of -1 was never used by a producer: like an unknown producer, it may begin
-        # anywhere.
+        # An epoch of -1 means that the producer has not written data yet, so any sequence number
+        # is valid.
         if sequence != expected and epoch != NO_PRODUCER_EPOCH:
             raise OutOfOrderSequenceNumber(
                 f"producer {header.producer_id} sent sequence {sequence} in epoch "
@@ -279,7 +277,7 @@ class Producers:
         coordinator_epoch, began = NO_COORDINATOR_EPOCH, NO_OFFSET
         if state is not None:
             epoch, coordinator_epoch, began = _TO_KEEP(state)
-            # Batches of an older epoch can no longer be repeated: that epoch is fenced.
+            # The older epoch is fenced, so its batches can no longer be retried.
             if epoch == producer_epoch:
                 older = state[ROW.size : _OLD_BYTES]
         delta = header.last_offset_delta
@@ -313,12 +311,13 @@ class Producers:
     def apply_marker(self, producer_id: int, producer_epoch: int, marker: Marker) -> Ended | None:
         """Apply a transaction marker in the log, and return the transaction that it ended.
 
-        A bumped epoch in it resets sequences.
+        A bumped epoch resets sequence numbers.
         """
         producer = self.get(producer_id)
         if producer is None:
             producer = Producer(producer_epoch)
-        # The coordinator has bumped the epoch, which fences the producer: sequences restart.
+        # The coordinator has bumped the epoch, which fences the producer and resets sequence
+        # numbers.
         elif producer.epoch != producer_epoch:
             producer.epoch = producer_epoch
             producer.batches = ()
@@ -336,7 +335,7 @@ class Producers:
             pass
 
     def expiring(self, before_ms: int) -> Iterator[None]:
-        """Run `expire` in steps of a millisecond; between them producers may write."""
+        """Run `expire` in steps of a millisecond; producers can write in between."""
         states = self._states
         ids = list(states)
         while ids:
@@ -344,8 +343,8 @@ class Producers:
                 state = states.get(producer_id)
                 if state is not None:
                     timestamp, began = _AGE.unpack_from(state)
-                    # An open transaction keeps its producer: its end has to be recognised, however
-                    # late it comes.
+                    # Keep a producer with an open transaction, because its marker may still
+                    # arrive.
                     if timestamp <= before_ms and began == NO_OFFSET:
                         del states[producer_id]
             del ids[-_EXPIRED_AT_ONCE:]  # freeing all at the end would take long

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 
 def start_child(module: str, **variables: str) -> Popen[bytes]:
     """Start a process that runs the module, with these environment `variables`. Raises OSError."""
-    from subprocess import PIPE, Popen  # few brokers need it
+    from subprocess import PIPE, Popen  # rarely needed
 
     # The child must find the package in the place where this process found it.
     path = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), **variables}
-    # None of our descriptors is inheritable. Not closing them avoids a fork of this process's
-    # memory.
+    # No descriptors are inheritable, and not closing them avoids forking this process's memory.
     return Popen(
         [sys.executable, "-m", module],
         stdin=PIPE,

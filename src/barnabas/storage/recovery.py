@@ -1,4 +1,4 @@
-"""Recovery opens a log: after a clean stop from its end, after a crash by a scan (ST-8).
+"""Opens a log, with a scan after a crash (ST-8).
 
 After a clean stop all files are complete. To find the log end, only the headers after the last
 index entry are read. After a crash the segments from the recovery point on are scanned batch by
@@ -10,9 +10,9 @@ rebuilt. Everything below the recovery point was made durable earlier and is not
 A missing or damaged file that can be derived from the log is rebuilt, with one line in the broker's
 log.
 
-A process may die again in the middle of this. Nothing is written that a second run would mistake
-for its own result. Because a cut segment looks whole, later segments are removed, from the last one
-on, before the damaged segment is cut.
+The process may die again during recovery, so nothing is written that a second run could
+misinterpret. A truncated segment looks complete, so later segments are removed first, the last one
+first.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _Opening:
         self.epochs = self._load_epochs()
         known = self.epochs.entries
         for i, segment in enumerate(self.segments):
-            # The scan rebuilds the indexes from the first unsafe segment on in any case.
+            # The scan rebuilds the indexes from the first unsafe segment on anyway.
             if segment in odd and (self.is_clean or i < self._first_unsafe()):
                 self._rebuild_damaged(i)
         if not self.is_clean:
@@ -105,12 +105,12 @@ class _Opening:
         start_offset = self.start.log_start_offset
         if self.segments:
             start_offset = max(start_offset, self.segments[0].base_offset)
-        # The log start was raised above everything that the crash has left: none of it is needed.
+        # The log start is above all remaining records, so none of them is needed.
         if end_offset < start_offset:
             self._remove_from(0)
             self.producers = Producers()
             end_offset = start_offset
-        # A log always has a segment; here the directory was new, or all segments were lost.
+        # A log always has a segment; the directory was new, or all segments were lost.
         if not self.segments:
             end_offset = start_offset
             self.segments.append(Segment.create(self.files, self.directory, end_offset))
@@ -142,7 +142,7 @@ class _Opening:
 
     def _durable(self, end_offset: int) -> Durable:
         is_whole = self.is_clean and not self.start.is_scanned
-        # A log that a child process has scanned is complete, but no sync has made it durable yet.
+        # A child process has scanned the log, but nothing has been synced yet.
         recovery_point = end_offset if is_whole else self.start.recovery_point
         recovery_point = min(recovery_point, end_offset)
         below = [each.base_offset for each in self.segments if each.base_offset <= recovery_point]
@@ -208,7 +208,7 @@ class _Opening:
         except CorruptData as error:
             _log.warning("%s; rebuilding it from the log", error)
         epochs = LeaderEpochs(self.files, self.directory, is_lost=True)
-        # The scan yields this part's epochs; until then they may be anything.
+        # The scan finds the epochs of this part.
         for segment in self.segments if self.is_clean else self.segments[: self._first_unsafe()]:
             for batch in segment.headers(0):
                 if batch.header.partition_leader_epoch > epochs.latest:
@@ -228,8 +228,7 @@ class _Opening:
         last = self.segments[-1]
         end = self._peek_end(last)
         if end is None:
-            # The marker says that the stop was clean, but the file shows that it was not: trust the
-            # file.
+            # The marker claims a clean stop, but the file contradicts it: trust the file.
             self.is_clean = False
             self._recover()
             return self._end_offset()
@@ -293,7 +292,7 @@ class _Opening:
         self.epochs.truncate_from_end(begin_offset)
         for i, segment in enumerate(self.segments[first:], first):
             end, end_offset = scan.rebuild(segment, self.producers, self._bound(i))
-            # ST-8: the log ends before its first bad batch, so everything behind that is removed.
+            # ST-8: the log ends before its first bad batch, so remove everything after it.
             if end < segment.size_bytes:
                 _log.warning(
                     "Corruption found in %s at byte %d: truncating %s and %s",
@@ -305,7 +304,7 @@ class _Opening:
                 self._remove_from(i + 1)
                 segment.cut(end)
                 break
-            # The batches of this segment are whole, but some batches behind them never reached the
+            # The batches of this segment are complete, but some later ones never reached the
             # disk.
             if self._is_hole(end_offset, i + 1):
                 _log.warning(
@@ -380,15 +379,14 @@ class _Opening:
         # it.
         if self.producers is None:
             found = self._from_snapshot(end_offset)
-            # There is no snapshot: either the log has no batches, or a Kafka that wrote no
-            # snapshots wrote it. A scan is not worth its result in either case. Existing snapshots
-            # may all be damaged.
+            # Without snapshots, the log has no batches or was written by an old Kafka, so do not
+            # scan it. If there are snapshots, all of them are damaged.
             begin_offset = self.segments[0].base_offset if self.snapshots else end_offset
             self.producers, offset = found or (Producers(), begin_offset)
             replay(self.producers, self.segments, offset, end_offset)
             return offset
         offset = max(self.snapshots, default=start_offset)
-        # Like Kafka, so that the next start finds the state at the log end immediately.
+        # As in Kafka, take a snapshot at the log end for the next start.
         if self.snapshots or offset < end_offset:
             write_snapshot(self.files, self.directory, end_offset, self.producers)
             return end_offset

@@ -1,4 +1,5 @@
-"""The process that recovers some of a directory's logs after a crash (`recovery_children`).
+"""Runs the child process that recovers some of a directory's logs after a crash
+(`recovery_children`).
 
     in      one line of JSON for each log, then an empty line that ends the list
     out     `read <bytes>` now and then, and `done <number of the line>` for each log
@@ -6,8 +7,8 @@
 Afterwards the log's files are complete, so that the broker opens it as after a clean stop. A log
 that cannot be recovered is left to the broker, which meets the reason again.
 
-The process exits as soon as its input ends, because the broker has died: another broker may have
-the directory.
+The process exits as soon as its input ends, because the broker has died and another one may use the
+directory.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def recover(
         log.segments[-1].write_out()
         unsaved = log.epochs.take_unsaved()
         if unsaved is not None and LeaderEpochs(files, path).entries != log.epochs.entries:
-            # Durably, because the broker takes the content of this file for durable.
+            # Sync this file, because the broker treats it as durable.
             log.epochs.save(unsaved)
             files.sync(path)
     finally:

@@ -1,11 +1,11 @@
-"""Recovery of a directory's logs by several processes (`num.recovery.threads.per.data.dir`).
+"""Recovers a directory's logs with several processes (`num.recovery.threads.per.data.dir`).
 
 A scan after a crash runs Python code for each batch, and one process uses one core for it. With
 more processes, the largest logs of a directory are shared among children before any log is opened
 here. A log that a child has recovered is opened as after a clean stop. If a child fails in any way,
 its logs are recovered here.
 
-A few bytes are not worth a process, because starting it takes longer than scanning them.
+For little data, starting a process takes longer than the scan.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Unscanned(NamedTuple):
 
 
 def are_worth_it(processes: int, files: Files, logs: Sequence[Unscanned]) -> bool:
-    """Return whether other processes can recover these logs, and sooner than this process alone.
+    """Return whether child processes can recover these logs, and faster than this process.
 
     Other processes can reach only the machine's own disk.
     """
@@ -127,7 +127,7 @@ class _Child:
 
     def __init__(self, share: Sequence[Unscanned], config: LogConfig) -> None:
         """Start the process. Raises OSError."""
-        from barnabas.storage.python_child import start_child  # few starts need it
+        from barnabas.storage.python_child import start_child  # rarely needed
 
         self._share = share
         self._rest = b""
@@ -150,7 +150,7 @@ class _Child:
     def hear(self) -> int | None:
         """Return the bytes that it has read since the last call; None if it has ended."""
         found = os.read(self.descriptor, _PIPE_BYTES)
-        # The child has ended: the logs that it has not reported are recovered here.
+        # The child has ended; recover the logs that it has not reported here.
         if not found:
             return None
         *lines, self._rest = (self._rest + found).split(b"\n")
@@ -165,8 +165,8 @@ class _Child:
 
     def end(self) -> None:
         """End the process, whatever it is doing, and wait until it has ended."""
-        # It writes nothing that a second recovery would mistake for a result, so it may die at any
-        # time.
+        # The child can be killed at any time, because it writes nothing that a second recovery
+        # could misinterpret.
         self._process.kill()
         self._process.wait()
         with suppress(OSError):  # it has not taken all of its input

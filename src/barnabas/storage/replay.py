@@ -1,8 +1,7 @@
-"""Replay of a log's batches into its producers, after a start or a truncation.
+"""Replays a log's batches into its producer state, after a start or a truncation.
 
-A snapshot holds the state before some offset; the batches from that offset on supply the rest. Each
-batch is checked first, because a damaged bit about a producer would outlast the damage in the next
-snapshot.
+A snapshot contains the state before some offset; batches from that offset on are replayed. Each
+batch is verified first, because damaged producer fields would end up in the next snapshot.
 """
 
 from __future__ import annotations

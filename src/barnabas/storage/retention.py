@@ -1,8 +1,8 @@
-"""Retention: how many of a log's oldest segments may go (ST-6), by log start, size and age.
+"""Removes a log's oldest segments by log start offset, size and age (ST-6).
 
-Only whole segments go, oldest first, and no segment that reaches above the high watermark, which
-the log start may never pass. The active segment may go too, but must roll first. In a log whose
-policy is compaction alone, size and age do not count.
+Only whole segments are removed, oldest first, and only below the high watermark, which the log
+start must not exceed. The active segment can be removed too, but must roll first. With the
+`compact` policy alone, size and age do not apply.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Retention:
         self._swaps = swaps
 
     def count(self, bounds: Bounds, config: LogConfig, wall_ms: int | None) -> int:
-        """Count the oldest segments that may go now, including the active one.
+        """Count the oldest segments that can be removed now, including the active one.
 
-        Without `wall_ms` no segment goes by age.
+        Without `wall_ms`, no segment is removed by age.
         """
         segments = self._segments
         by_rules = "delete" in config.cleanup_policy.split(",")
@@ -54,15 +54,15 @@ class Retention:
         for i, segment in enumerate(segments):
             following = segments[i + 1] if i + 1 < len(segments) else None
             end_offset = following.base_offset if following else bounds.log_end_offset
-            # Nothing above the high watermark goes, because the log start may not pass it. An empty
-            # active segment would only be replaced by another empty one.
+            # Keep everything above the high watermark, which the log start must not exceed. Keep
+            # an empty active segment, which would only be replaced by another one.
             if end_offset > bounds.high_watermark or (following is None and not segment.size_bytes):
                 return i
-            # As in Kafka, a segment goes by size only if the log without it still has the bytes
-            # that are to be kept.
+            # As in Kafka, remove a segment by size only if the rest of the log has at least
+            # `retention.bytes`.
             excess_bytes -= segment.size_bytes
-            # DeleteRecords has raised the log start above the segment: it goes whatever the policy
-            # is.
+            # DeleteRecords has raised the log start above the segment, so remove it regardless
+            # of the policy.
             is_deleted = following is not None and end_offset <= bounds.log_start_offset
             if not (is_deleted or excess_bytes >= 0 or self._newest_ms(segment) < oldest_ms):
                 return i
@@ -73,13 +73,14 @@ class Retention:
 
         The log start has been raised above them, so no reader finds an offset without its segment.
         """
-        # A sync in progress may immediately miss the files, which from here on is not an error.
+        # A sync in progress may not find these files any more, which is not an error from here
+        # on.
         self._durability.on_start_raised(self._segments[count].base_offset)
         self._swaps.undo()  # it may be about to replace one of these segments
         taken = self._segments.take_first(count)
         self._segments.discards.discard(taken, due_ms)
         for each in taken:
-            # A snapshot is needed only as long as the segment that it precedes.
+            # A snapshot is needed only as long as the segment that follows it.
             self._files.remove(snapshot_path(self._segments.directory, each.base_offset))
 
     def _newest_ms(self, segment: Segment) -> int:

@@ -1,4 +1,4 @@
-"""The roll rule: when a log closes its active segment and begins a new one (ST-2).
+"""Decides when a log rolls its active segment (ST-2).
 
     size     the batch would take the segment beyond `segment.bytes`
     indexes  an index is full (`segment.index.bytes`), or the offset is too far from the segment's
@@ -6,8 +6,8 @@
     age      the records would span more than `segment.ms`, less at most `segment.jitter.ms`; in a
              compacted log, more than `max.compaction.lag.ms` if that is less (KIP-354)
 
-`Log.roll` carries it out. A compacted log that gets no record rolls by the clock (`is_overdue`),
-because no pass cleans an active segment.
+`Log.roll` rolls the segment. A compacted log without new records rolls by the clock (`is_overdue`),
+because the active segment is never cleaned.
 """
 
 from __future__ import annotations
@@ -71,9 +71,8 @@ class RollRule(NamedTuple):
         # The default, `log.roll.jitter.ms=0`.
         if not self.segment_jitter_ms:
             return waited_ms > self.segment_ms
-        # The jitter keeps the partitions of a topic from rolling, and being flushed,
-        # simultaneously. A hash of the name spreads them as well as chance does, and does so
-        # identically in every run.
+        # The jitter keeps the partitions of a topic from rolling and flushing at the same time.
+        # A hash of the name works as well as a random number, and is reproducible.
         name = f"{segment.directory.name}/{segment.base_offset}"
         jitter_ms = zlib.crc32(name.encode()) % self.segment_jitter_ms
         return waited_ms > self.segment_ms - jitter_ms

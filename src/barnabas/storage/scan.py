@@ -1,12 +1,12 @@
-"""The scan of segments after a crash: how far they are whole, and what their files should contain.
+"""Scans segments after a crash, to find the end of the valid data and to rebuild the indexes.
 
 Every batch is read and its checksum verified; the segment ends at the first batch that is damaged
 or does not continue the log. Indexes, epochs, producers and aborted transactions are found on the
 way, as far as a header shows them: only markers' records are read.
 
-The work per batch limits a log of small batches: one call unpacks a header, once, and nothing else
-is done with it unless something is due (an index entry, a new epoch, a marker). Only a producer's
-last data batches count, so only those are applied.
+With small batches, the work per batch dominates. So each header is unpacked once, and nothing else
+is done unless something is due (an index entry, a new epoch, a marker). Only a producer's last data
+batches matter, so only those are applied.
 
     window   a block of the file, in which whole batches of the current format are taken one by one
     slowly   all other batches: larger than a window, of an old format, or damaged
@@ -97,7 +97,7 @@ class Scan:
             begin = found.position
             window = file.pread(min(self._window_bytes, segment.size_bytes - begin), begin)
             found.take(window)
-            # No batch of the window fitted: it is larger or of an old format, or the log ends here.
+            # The next batch is larger than the window or of an old format, or the log ends here.
             if found.position == begin and not found.take_slowly():
                 break
             if self._loading is not None:
@@ -106,7 +106,7 @@ class Scan:
         return found.position, found.next_offset
 
     def learn_epoch(self, epoch: int, base_offset: int) -> int:
-        """Note the first remaining batch of an epoch, and return the latest epoch.
+        """Record the first remaining batch of an epoch, and return the latest epoch.
 
         If compaction removed earlier batches, only the file has the epoch's start. Elsewhere the
         file may describe records that were truncated since.
@@ -135,7 +135,7 @@ class Scan:
         return self._interval_bytes
 
     def advance_to(self, offset: int) -> None:
-        """Note that the log was scanned up to this offset."""
+        """Record that the log was scanned up to this offset."""
         self._scanned_to = offset
 
 
@@ -170,9 +170,10 @@ class _Found:
     def take(self, window: bytes) -> None:
         """Take the batches in these bytes, which start at `position`.
 
-        It stops at the first batch that is not whole in them, or is not as it should be.
+        It stops at the first incomplete or invalid batch.
         """
-        # This function's local names cost less than attributes: this runs once for each batch.
+        # Use local variables, which are faster than attributes, because this runs for each
+        # batch.
         begin, next_offset = self.position, self.next_offset
         newest, latest = self._newest, self._scan.latest_epoch
         highest = self._highest
@@ -232,7 +233,7 @@ class _Found:
         for batch in _whole_batches(self._segment, begin):
             position, header = batch
             last_offset = header.last_offset
-            # The batch does not continue the log, so the bytes after it cannot be trusted either.
+            # The batch does not continue the log, so do not trust the bytes after it either.
             if header.base_offset < self.next_offset or last_offset < header.base_offset:
                 break
             if last_offset > self._highest or not self._is_followed(batch):
@@ -253,8 +254,8 @@ class _Found:
     def _is_followed(self, batch: Located) -> bool:
         """Return whether the next batch, if there is one, begins above the end of this one.
 
-        No checksum covers a base offset. An offset that reads too high leaves a gap before its
-        batch, as compaction does; but then the next batch seems to begin within this one.
+        No checksum covers the base offset. A damaged offset that is too high leaves a gap, as
+        compaction does; but then the next batch seems to start within this one.
         """
         position, header = batch
         if header.base_offset == self.next_offset or header.magic != _MAGIC:

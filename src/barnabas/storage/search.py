@@ -1,7 +1,7 @@
-"""Search for records by time: through the time indexes, then by a scan (ST-4).
+"""Searches for records by timestamp, with the time indexes and then a scan (ST-4).
 
-The time index has the offset up to which everything is older than a timestamp. From there the
-batches' headers are walked to the first batch that may hold the record, and only that batch is
+The time index gives an offset below which everything is older than the timestamp. From there, the
+batch headers are read up to the first batch that can contain the record, and only that batch is
 decoded.
 """
 
@@ -67,7 +67,7 @@ def _find_newest_in(segment: Segment, start_offset: int) -> Found | None:
     timestamp_ms = segment.max_timestamp
     if timestamp_ms < 0:
         return None
-    # A lower batch cannot hold the record: the index would have that batch.
+    # A lower batch cannot contain the record, because the index would point to it.
     offset = segment.offset_of_max_timestamp
     best: Found | None = None
     for batch in segment.headers(segment.index_position(max(offset, start_offset))):
@@ -100,8 +100,8 @@ def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | 
         if batch.header.max_timestamp < timestamp_ms or batch.header.last_offset < start_offset:
             continue
         for record in _records(segment, batch):
-            # Times need not rise within a batch: as in Kafka, the first record in offset order
-            # counts.
+            # Timestamps need not increase within a batch; as in Kafka, return the first record
+            # in offset order.
             if record.timestamp >= timestamp_ms and record.offset >= start_offset:
                 return _found(record, batch)
     return None
@@ -109,7 +109,7 @@ def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | 
 
 def _found(record: Record, batch: Located) -> Found:
     timestamp = record.timestamp
-    if not -_LARGEST <= timestamp <= _LARGEST:  # from a faulty producer: wraps like Java's
+    if not -_LARGEST <= timestamp <= _LARGEST:  # from a faulty producer; wraps as in Java
         timestamp = (timestamp + _LARGEST + 1) % _INT64 - _LARGEST - 1
     return Found(record.offset, timestamp, batch.header.partition_leader_epoch)
 

@@ -1,10 +1,10 @@
-"""The newest wall time that a broker could trust, kept in each log directory.
+"""Stores the latest trusted wall time in each log directory.
 
     .barnabas_clock     milliseconds since the epoch, as decimal digits
 
-A broker compares the clock with it at the start. The file is replaced now and then, and synced,
-because a machine that lost power is the one whose clock may be wrong. Without a readable file the
-clock is believed.
+At startup, a broker compares the clock with this time. The file is replaced periodically and
+synced, because the clock may be wrong after a power failure. Without a readable file, the clock is
+trusted.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _MOST_DIGITS = 15  # the year 33658
 
 
 def read_seen_ms(files: Files, directories: Iterable[Path]) -> int | None:
-    """Return the newest time in any of these directories, which may not exist; None if there is
-    none.
+    """Return the latest time stored in these directories, some of which may not exist; None if
+    there is none.
     """
     found = []
     for each in directories:

@@ -4,11 +4,11 @@ A segment holds record batches one after the other, in rising order of offsets, 
 on. Its file name is that offset in 20 digits. Offsets count records, positions count bytes; in the
 index files offsets are relative to the base.
 
-Appends are staged: they count immediately, and `write_staged` writes all of them to the file with
-one system call. The log writes them before it reads the file.
+Appends are staged: they update the state immediately, and `write_staged` writes all of them to the
+file with one system call. The log writes them before it reads the file.
 
 Invariant: `size_bytes` is where the last whole batch ends, including staged batches. A segment
-knows nothing about roles, epochs or producers and does not check what it is given.
+knows nothing about roles, epochs or producers, and does not validate batches.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Located(NamedTuple):
 
 
 class DamagedBatch(CorruptData):
-    """The header of a batch in a segment cannot be right."""
+    """Raised if a batch header in a segment is invalid."""
 
     def __init__(
         self, path: Path, position: int, cause: CorruptData, offset: int | None = None
@@ -77,9 +77,7 @@ class DamagedBatch(CorruptData):
 
 
 class Segment:
-    """A segment that is open in the sense of `Log`; its descriptors are opened and closed as
-    needed.
-    """
+    """A segment of an open log; its file descriptors are opened and closed as needed."""
 
     __slots__ = (
         "_file",
@@ -142,7 +140,7 @@ class Segment:
             for path in paths:
                 files.write(path, b"")
         except OSError:
-            # The log may continue without this segment, and beyond where it would have begun.
+            # The log can continue without this segment.
             for path in paths:
                 files.remove(path)
             raise
@@ -172,13 +170,13 @@ class Segment:
         An index entry is due once per interval. After an OSError nothing has changed.
         """
         if self._file is None:
-            self.open_file()  # now, while it may fail: a staged batch has to be written
+            self.open_file()  # open now, while failing is safe: a staged batch must be written
         position = self.size_bytes
         size = len(batch)
         newest = self._max_timestamp
         if newest is None:
             newest = self.max_timestamp
-        # As in Kafka, the first batch with the largest time counts, so equal times change nothing.
+        # As in Kafka, the first batch with the largest timestamp counts.
         if timestamp > newest:
             self._max_timestamp = timestamp
             self._offset_of_max_timestamp = last_offset
@@ -186,8 +184,7 @@ class Segment:
             self._first_timestamp = timestamp
         staged = self.staged
         if not staged:
-            # A reader that follows the log is waiting where the last write ended and this one
-            # begins.
+            # A reader that follows the log waits at the position where this write starts.
             self._mark(base_offset, position)
         staged.append(batch)
         self.size_bytes = position + size
@@ -269,9 +266,9 @@ class Segment:
     def headers(self, position: int, end: int | None = None) -> Iterator[Located]:
         """Yield the batches from `position`, where a batch begins, up to `end`, where a batch ends.
 
-        Raises DamagedBatch. No checksum covers the length of a batch. A length that reads too large
-        must not end the search: the reader would continue in the next segment, and skip the records
-        behind that batch in this segment.
+        Raises DamagedBatch. No checksum covers the batch length. A damaged length that is too large
+        must not end the search, because the reader would continue in the next segment and skip the
+        rest of this one.
         """
         assert not self.staged, "staged batches are not in the file"
         end = self.size_bytes if end is None else end
@@ -374,7 +371,8 @@ class Segment:
         for found in self.headers(position):
             header = found.header
             last_offset = header.base_offset + header.last_offset_delta
-            # A gap, or a damaged offset: only the neighbours show which, and that walk costs more.
+            # There is a gap or a damaged offset; only the neighbouring batches can tell, which
+            # takes a slower scan.
             if header.base_offset != expected and (
                 found.position != position or last_offset != self.base_offset + indexed
             ):
@@ -457,7 +455,7 @@ class Segment:
                 return True
             return not self._file.is_cached(self.index_position(offset), _WINDOW_BYTES)
         except OSError:
-            return True  # the read meets the error again, and handles it
+            return True  # the read raises the error again
 
     @property
     def is_closed(self) -> bool:
@@ -493,8 +491,8 @@ class Segment:
     def cut(self, position: int) -> None:
         """End the log durably at `position`; the indexes must not reach beyond it.
 
-        Records that were cut off must not come back after a power cut, before or behind the next
-        records to be written: their checksums are valid, and no other replica has them there.
+        Truncated records must not reappear after a power failure next to newer records: their
+        checksums are valid, but other replicas do not have them.
         """
         self.open_file().truncate(position)
         self._files.sync(self.path(LOG_SUFFIX))
@@ -536,7 +534,7 @@ class Segment:
         return position is not None
 
     def write_out(self) -> None:
-        """Write files with exactly Kafka's bytes, on a roll and on a clean stop, without fsync."""
+        """Write the files as Kafka does on a roll and on a clean stop, without fsync."""
         self.write_staged()
         self.index_time()
         self.offset_index.write_out()
@@ -554,7 +552,7 @@ class Segment:
         return [self.path(each) for each in suffixes]
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name."""
+        """Record that the directory has a new name."""
         self.directory = directory
         self.offset_index.path = self.path(OFFSET_INDEX_SUFFIX)
         self.time_index.path = self.path(TIME_INDEX_SUFFIX)

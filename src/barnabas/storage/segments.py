@@ -1,9 +1,9 @@
 """The segments of one log, oldest first; the last one is active.
 
-Owns which segment holds which offset, which segments have open files (the active one and the few
-that were read last), and the discarded files. Invariant: there is always at least one segment, base
-offsets rise, and each segment ends before the next one begins. Reads return whole batches as slices
-of files.
+It finds the segment for an offset, limits open files (to the active segment and the few that were
+read last), and manages discarded files. Invariant: there is always at least one segment, base
+offsets increase, and each segment ends before the next one starts. Reads return whole batches as
+file slices.
 """
 
 from __future__ import annotations
@@ -96,13 +96,13 @@ class Segments(Sequence[Segment]):
                 try:
                     end = self._end_position(i, end_offset)
                 except DamagedBatch as damaged:
-                    # The batches before the damage can be read, and the next read meets it again.
+                    # Return the batches before the damage; the next read raises the error.
                     if damaged.position <= (start or 0) and not slices:
                         raise
                     end = damaged.position
                 start = end if start is None else start
                 size = end - start
-                # The whole rest of this segment is too much: end at the last whole batch that fits.
+                # The rest of this segment exceeds the limit, so end at the last batch that fits.
                 if size > max_bytes:
                     end = start
                     if max_bytes > 0:
@@ -113,7 +113,8 @@ class Segments(Sequence[Segment]):
                 if end > start:
                     slices.append(segment.slice(start, end))
                     max_bytes -= end - start
-                # The next segment may follow only a whole segment, because a response has no holes.
+                # Continue in the next segment only after a complete one, because a response must
+                # not have holes.
                 if end < segment.size_bytes or i + 1 == len(self._all) or max_bytes <= 0:
                     return slices
                 i, start = i + 1, 0
@@ -123,9 +124,11 @@ class Segments(Sequence[Segment]):
             raise
 
     def is_cold(self, offset: int, max_bytes: int) -> bool:
-        """Return whether a read from there may wait for the disk before it knows its bytes."""
+        """Return whether a read at this offset may have to wait for the disk to find its
+        position.
+        """
         active = self.active
-        # Nearly every reader: no bisection for the active segment.
+        # Fast path for most reads: the active segment needs no bisection.
         if offset >= active.base_offset:
             return active.is_cold(offset)
         i = bisect_right(self._all, offset, key=_base_offset) - 1
@@ -135,7 +138,7 @@ class Segments(Sequence[Segment]):
         max_bytes -= segment.size_bytes - segment.index_position(offset)
         while max_bytes >= 0 and i + 1 < len(self._all):
             i += 1
-            # Opening a file may wait for the disk, even if its pages are cached.
+            # Opening a file can wait for the disk even if its pages are cached.
             if self._all[i].size_bytes and self._all[i].is_closed:
                 return True
             max_bytes -= self._all[i].size_bytes
@@ -188,7 +191,7 @@ class Segments(Sequence[Segment]):
         """Keep the files of the last few rolled segments that were read open; close the others."""
         opened = self._opened
         if segment not in opened:
-            # Otherwise a broker with many partitions would run out of descriptors.
+            # A broker with many partitions would otherwise run out of descriptors.
             if len(opened) == _OPEN_ROLLED:
                 opened[0].release()
             self._opened = (*opened[1 - _OPEN_ROLLED :], segment)
@@ -251,7 +254,7 @@ class Segments(Sequence[Segment]):
         self._close(some)
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name."""
+        """Record that the directory has a new name."""
         self.directory = directory
         for segment in self._all:
             segment.on_renamed(directory)

@@ -6,7 +6,8 @@
     34 coordinator epoch int32  38 transaction's first offset int64        (-1: none)
 
 Only the last batch of the five is kept, as in Kafka. A snapshot is written in place, not
-atomically: its checksum reveals a torn one, which an earlier one, or the log itself, can replace.
+atomically. Its checksum detects a torn file, which can be replaced by an earlier snapshot or the
+log.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """All logs of a broker, in its log directories.
 
-Owns the order of a start and of a stop; that order makes a stop clean. Start: lock every directory
-and read its metadata, and only then remove the markers and open the logs. Stop: flush and close
-every log, write the checkpoints, and finally write the marker, per directory. A directory with a
-failed log gets no marker and is scanned at the next start.
+A clean stop depends on the order of steps. At startup, the store locks every directory and reads
+its metadata; only then does it remove the clean shutdown markers and open the logs. To stop, it
+flushes and closes every log, writes the checkpoints, and finally writes the marker of each
+directory. A directory with a failed log gets no marker and is scanned at the next start.
 
-A directory that is broken, at the start or later, goes offline alone: its logs are dropped here,
-and the broker runs on the others (KIP-112). A log that is damaged is left out alone
-(`damaged_logs`). The broker does not start if a directory belongs to another broker or cluster.
+A directory that fails, at startup or later, goes offline with its logs; the broker continues with
+the others (KIP-112). Only the log itself is left out if a log is damaged (`damaged_logs`). The
+broker does not start if a directory belongs to another broker or cluster.
 
 A log stays in the directory in which it was created: the one with the fewest logs at that time.
 """
@@ -159,8 +159,8 @@ class LogStore:
                     self._open_logs(directory, config, now_ms, loading)
                 except (OSError, CorruptData) as cause:
                     if isinstance(cause, OSError) and is_out_of_descriptors(cause):
-                        # The process has no descriptors left: to run without a sound directory
-                        # would lose replicas.
+                        # The process has no descriptors left; without a healthy directory,
+                        # replicas would be lost.
                         raise unusable(directory.path, cause) from cause  # the disk is not at fault
                     self.fail_directory(directory.path, unusable(directory.path, cause))
             try:
@@ -192,8 +192,8 @@ class LogStore:
             other = self._homes.setdefault(topic_partition, directory)
             self._places.hosted[directory] += 1
             if other is not directory:
-                # A crash came between the two renames of a move: the newer replica counts from now
-                # on.
+                # After a crash between the two renames of a move, the new replica is the valid
+                # one.
                 older, newer = self.futures.found_twice(topic_partition, other, directory)
                 self._places.hosted[older] -= 1
                 self._homes[topic_partition] = newer
@@ -208,7 +208,7 @@ class LogStore:
             loading=loading,
         )
         opening = Opening(self._files, directory, config, start, self._recovery_processes)
-        # From here on a crash is recognised: no log has been opened yet.
+        # Mark the directories as unclean before opening any log, so that a crash is detected.
         directory.begin()
         self.futures.leave_all(directory)
         directory.purge()
@@ -235,7 +235,7 @@ class LogStore:
             # The broker died in a truncation, and records written from now on are not durable yet.
             self._checkpoints.write_in(directory, RECOVERY_POINTS)
         if is_cut:
-            # Do it now: otherwise, after the next crash, records written since would count as
+            # Do this now; otherwise, after the next crash, records written since would count as
             # committed.
             self._checkpoints.write_in(directory, HIGH_WATERMARKS)
 
@@ -346,7 +346,7 @@ class LogStore:
         """Delete logs durably.
 
         Their names are free, and the next `LogDirectories.purge_deleted` removes their bytes. After
-        a DirectoryError a power cut may bring any of them back.
+        a DirectoryError a power failure may bring any of them back.
         """
         for path in dict.fromkeys([self.set_aside(name) for name in names]):
             self.directories.sync_names(path)
@@ -354,8 +354,8 @@ class LogStore:
     def set_aside(self, topic_partition: TopicPartition, *, is_stray: bool = False) -> Path:
         """Drop a log, rename its directory, and return the log directory that contained it.
 
-        Until `LogDirectories.sync_names` returns, a power cut may bring it back. If `is_stray`, its
-        files are kept.
+        Until `LogDirectories.sync_names` returns, a power failure may bring it back. If `is_stray`,
+        its files are kept.
         """
         if topic_partition in self.damaged:
             return self.damaged.set_aside(topic_partition, is_stray=is_stray)
@@ -363,7 +363,8 @@ class LogStore:
         directory = self._homes.pop(topic_partition)
         self._places.hosted[directory] -= 1
         self.high_watermarks.pop(topic_partition, None)
-        # Tasks that hold the log meet LogAbandoned: another log may soon have its name.
+        # Tasks that still use the log get LogAbandoned, because another log may soon have its
+        # name.
         log.abandon()
         suffix = STRAY_SUFFIX if is_stray else DELETED_SUFFIX
         try:
@@ -434,7 +435,7 @@ class LogStore:
             raise failures[0]
 
     def release(self) -> None:
-        """Release descriptors and locks, and write nothing, like a process that dies."""
+        """Release descriptors and locks without writing anything, like a killed process."""
         for log in (*self._logs.values(), *self.futures.logs.values()):
             log.release()
         self.directories.release()

@@ -1,7 +1,7 @@
 """Logs that were set aside because their names now belong to other topics (`-stray`).
 
-No broker opens them or deletes them by itself: they may be all that is left of a topic that was
-deleted by mistake.
+Brokers never open or delete them: they may be all that is left of a topic that was deleted by
+mistake.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The swap of cleaned segments into a log, by Kafka's suffixes, so that it survives a crash.
+"""Swaps cleaned segments into a log, in a crash-safe way with Kafka's file suffixes.
 
     1   begin     the new segment's `.cleaned` files become `.swap`. The last of these renames is
                   the decision: if a crash comes before it, the next start (`leftovers`) undoes the
@@ -127,7 +127,7 @@ class Swaps:
         return True
 
     def on_renamed(self, directory: Path) -> None:
-        """Note that the directory has a new name. No swap may be in progress."""
+        """Record that the directory has a new name. No swap may be in progress."""
         self._directory = directory
 
     def undo(self) -> None:

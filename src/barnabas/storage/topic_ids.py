@@ -1,11 +1,12 @@
-"""The topic ids of new partitions: `.barnabas_topic_ids`, one file per log directory.
+"""Stores the topic ids of new partitions in `.barnabas_topic_ids`, one file per log directory.
 
     t 0 AAECAwQFBgcICQoLDA0ODw        <topic> <partition> <topic id as in partition.metadata>
 
 A partition's own `partition.metadata` (KIP-516) is written at its creation but not synced: a
 thousand new partitions would have to wait for the disk a thousand times. Instead, a line for each
 partition is appended to this file, with one sync for all, before anything is written to their logs.
-If a power cut has left a partition's file empty or missing, its last line here has its topic id.
+If a power failure has left a partition's file empty or missing, its last line here has its topic
+id.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class TopicIds:
         except FileNotFoundError:
             return {}
         found = {}
-        # The text after the last line end is what a power cut has left of an append.
+        # Text after the last newline is an append cut short by a power failure.
         for line in text.split("\n")[:-1]:
             topic, _, rest = line.partition(" ")
             partition, _, encoded = rest.partition(" ")

@@ -1,12 +1,12 @@
-"""The open transactions of a log, and its index of aborted transactions (KIP-98).
+"""Tracks the open transactions of a log, and indexes its aborted transactions (KIP-98).
 
     .txnindex    version int16 (0) | producer id int64 | first offset int64 | last offset int64
                  | last stable offset int64                                  34 bytes an entry
 
 Each ABORT marker has an entry in its segment. `last offset` is the marker's, so that column rises;
-`last stable offset` is that of the log after this transaction had ended. A reader of committed
-records gets the transactions that overlap its range, and skips their batches. The file is created
-with the first entry.
+`last stable offset` is that of the log after this transaction had ended. A read_committed consumer
+gets the transactions that overlap its range, and skips their batches. The file is created with the
+first entry.
 
 A record is stable if it is below the high watermark and below the first offset of every transaction
 that is open or whose marker is not yet below the high watermark: a new leader may not have that
@@ -32,7 +32,9 @@ ABORTED_ENTRY_BYTES = _ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
-    """Lets readers of committed records skip this producer from that offset on."""
+    """An aborted transaction of a producer, whose records read_committed consumers skip from this
+    offset on.
+    """
 
     producer_id: int
     first_offset: int
@@ -86,7 +88,7 @@ class AbortedIndex(EntryFile):
         try:
             for first in range(0, self.count, _READ_AT_ONCE):
                 for entry in self.entries(first, _READ_AT_ONCE):
-                    # Markers rise in the log, so an entry that does not rise is damaged.
+                    # The offsets of markers increase, so an entry out of order is damaged.
                     if entry.last_offset <= last_offset:
                         return False
                     last_offset = entry.last_offset
@@ -106,8 +108,8 @@ class AbortedIndex(EntryFile):
             for entry in entries:
                 if entry.first_offset < end:
                     found.append(AbortedTransaction(entry.producer_id, entry.first_offset))
-                # When this transaction had ended, everything below `end` was stable: later ones
-                # begin above it.
+                # When this transaction ended, everything below `end` was stable, so later ones
+                # start above it.
                 if entry.last_stable_offset >= end:
                     return True
             i += len(entries)
@@ -135,8 +137,7 @@ class OpenTransactions:
         nothing.
         """
         first_offset = self._open.pop(producer_id, None)
-        # The coordinator sends markers to each partition that was added, whether or not it got
-        # data.
+        # The coordinator sends markers to all added partitions, with or without data.
         if first_offset is None:
             return None
         self._ended.append((marker_offset, first_offset))
@@ -144,9 +145,7 @@ class OpenTransactions:
         return Ended(first_offset, marker_offset, stable)
 
     def stable_below(self, high_watermark: int) -> int:
-        """Return the last stable offset: the first one that readers of committed records cannot
-        see.
-        """
+        """Return the last stable offset: the first one that read_committed consumers cannot see."""
         ended = self._ended
         # Their markers are committed, so they no longer hold anything back.
         if ended and ended[0][0] < high_watermark:

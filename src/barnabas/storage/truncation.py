@@ -1,4 +1,4 @@
-"""Truncation of a log: what has to be on disk before anything is written there again.
+"""Truncates a log, and tracks what must be on disk before the next write.
 
 On the loop the log immediately has its new end, for itself and for its readers; files are renamed,
 but none is shortened. The rest can run in a thread, in this order:
@@ -38,7 +38,7 @@ from barnabas.storage.swap import Swaps
 
 
 class Cut:
-    """One truncation of one log, until it is on disk and the producers are known again."""
+    """One truncation of a log, until it is on disk and the producer state is restored."""
 
     __slots__ = (
         "_directory",
@@ -82,14 +82,14 @@ class Cut:
         Returns the offsets of the remaining snapshots, ascending.
         """
         snapshots = snapshot_offsets(self._files.list(self._directory))
-        # A snapshot above the cut describes producers of records that are no longer here.
+        # Snapshots above the truncation include records that are gone.
         kept = [each for each in snapshots if each <= offset and not is_all]
         for each in snapshots[len(kept) :]:
             self._files.remove(snapshot_path(self._directory, each))
         # Below the first segment there is nothing to keep: the log restarts at the offset.
         is_all = is_all or offset < segments[0].base_offset
         taken = list(segments) if is_all else segments.take_from(offset)
-        # Discard the last segment first: a crash in between must not leave a gap.
+        # Discard the last segment first, so that a crash in between leaves no gap.
         segments.discards.discard(reversed(taken), due_ms=0)
         self._names = len(taken) + len(snapshots) - len(kept)
         if is_all:
@@ -127,7 +127,7 @@ class Cut:
                 finally:
                     file.release()
                 self._files.sync(path)
-            # Records written above the cut have no gaps: from now on a hole there is a loss.
+            # Records written from here on have no gaps, so a hole there would be a loss.
             if self.gaps is not None:
                 self.gaps.note(self.gaps.end)
             # Save only the epochs of a log that was emptied. Others are saved with the next sync;
@@ -160,7 +160,7 @@ class Cut:
         return self._is_durable and self.replay is None
 
     def on_durable(self) -> None:
-        """Note that `before_writes` has been done as well."""
+        """Record that `before_writes` has been done as well."""
         self._is_durable = True
 
     def settle(self, before: Producers) -> Producers:
@@ -175,7 +175,7 @@ class Cut:
 
 
 class Truncation:
-    """How often one log was truncated, where last, and which part of that is not yet on disk."""
+    """The truncations of one log, and the part of the last one that is not on disk yet."""
 
     __slots__ = (
         "_durability",
@@ -220,7 +220,7 @@ class Truncation:
         state = self._producer_state
         cut = Cut(self._files, self._segments.directory)
         self.count += 1
-        # First void the snapshot and undo the swap: neither may come to a log that is shorter.
+        # Drop a pending snapshot and undo a swap first: neither is valid for a truncated log.
         state.void_snapshot()
         self._swaps.undo()
         snapshots = cut.begin(self._segments, offset, is_all=is_all)

@@ -136,7 +136,7 @@ def barnabas_consumer(barnabas_broker: Broker, barnabas_topic: Topic) -> Iterato
 
 
 def _topic_name(test: str, existing: Iterable[str]) -> str:
-    """Return a name like the test's that no topic has; Kafka refuses a name that differs only in .
+    """Return a name like the test's that no topic has; Kafka rejects a name that differs only in .
     and _.
     """
     wanted = re.sub(r"[^a-zA-Z0-9._-]+", "-", test).strip("-.")[:_NAME_LIMIT] or "test"

@@ -89,7 +89,7 @@ async def apply(admin: Admin, change: Change) -> None:
     if change.credentials:
         await admin.alter_user_scram_credentials(change.credentials)
         return
-    # Brokers accept the removal of a quota that is not set; Kafka's tool refuses it, so that a
+    # Brokers accept the removal of a quota that is not set; Kafka's tool rejects it, so that a
     # mistyped name is noticed.
     removed = {name for name, value in change.quotas.items() if value is None}
     if removed:

@@ -77,7 +77,7 @@ async def _import(
             for name, offset in group.offsets.items():
                 before = committed.get(name)
                 # Offsets in ZooKeeper outlive their topics; a commit for a deleted topic would be
-                # refused.
+                # rejected.
                 if name.partition not in topics.get(name.topic, ()):
                     remarks.append(f"{group.group_id}: left out {name}, which does not exist")
                 # The group has since moved to Kafka's own offsets, and older offsets would repeat
@@ -93,7 +93,7 @@ async def _import(
         return [], remarks
     groups = tuple(dict.fromkeys(move.group_id for move in moves))
     # From here on this works like a reset from a file: it has the same limits at the ends of logs,
-    # and refuses groups with members.
+    # and rejects groups with members.
     request = ResetRequest(GroupNames(groups, False), None, [], plan_file(moves))
     return await reset(servers, request, execute), remarks
 

@@ -102,7 +102,7 @@ async def _execute(admin: Admin, moves: list[Move]) -> None:
         offsets = {move.partition: move.after for move in moves if move.group_id == group_id}
         try:
             await admin.alter_group_offsets(group_id, offsets)
-        # While the group has members, a commit without a member id is refused with this error.
+        # While the group has members, a commit without a member id is rejected with this error.
         except UnknownMemberId:
             raise BadReset(
                 f"group {group_id!r} has gained members meanwhile: offsets can only be reset while "

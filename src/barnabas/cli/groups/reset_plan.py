@@ -122,7 +122,7 @@ def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple
         case Goal.OFFSET:
             return target.number, None
         case Goal.SHIFT:
-            # Kafka also refuses this, because there is nothing to count from.
+            # Kafka also rejects this, because there is nothing to count from.
             if log.committed is None:
                 raise BadReset(f"cannot shift the offset of {partition}: nothing is committed")
             return log.committed + target.number, None

@@ -143,7 +143,7 @@ def _action(given: Given) -> str:
         complaint="Command must include exactly one action: --list, --add, --remove. ",
     )
     if action == "list":
-        # A list is filtered by --principal; Kafka refuses the options that describe a rule.
+        # A list is filtered by --principal; Kafka rejects the options that describe a rule.
         given.not_with("list", "producer", "consumer", "allow-host", "allow-principal")
         given.not_with("list", "deny-host", "deny-principal")
     elif "principal" in given:

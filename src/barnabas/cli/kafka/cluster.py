@@ -26,7 +26,7 @@ def _check(given: Given) -> None:
         raise BadCommandLine(
             f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"
         )
-    # This exists only in KRaft. Kafka 3.9 in ZooKeeper mode refuses it with this message, so we do,
+    # This exists only in KRaft. Kafka 3.9 in ZooKeeper mode rejects it with this message, so we do,
     # too.
     if given.others[0] == "unregister":
         raise NotCovered("The target cluster does not support the broker unregistration API.")

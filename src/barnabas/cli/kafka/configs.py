@@ -218,7 +218,7 @@ async def _alter(given: Given, kind: int, names: list[str] | None) -> None:
     async with admin_of(given) as admin:
         for name in names:
             resource = ConfigResource(kind, name)
-            # Brokers accept the deletion of a config that is not set; Kafka's tool refuses it
+            # Brokers accept the deletion of a config that is not set; Kafka's tool rejects it
             # beforehand.
             await _refuse_unset(admin, resource, changes)
             await admin.alter_configs(resource, changes)

@@ -140,7 +140,7 @@ def _configs(given: Given) -> dict[str, str]:
 
 def _group(given: Given, configs: Mapping[str, str]) -> str | None:
     """Return the group that the line names. Raises BadCommandLine."""
-    # Kafka accepts the same group in several places, but refuses two different groups.
+    # Kafka accepts the same group in several places, but rejects two different groups.
     named_so = {given.text("group"), configs.get("group.id")} - {None}
     if len(named_so) > 1:
         raise BadCommandLine(
@@ -173,7 +173,7 @@ def _format(given: Given) -> Line:
         return ["--format", template_of(name)]
     own = _properties(given)
     # Our template prints raw bytes between fixed separators, so anything else is not explained.
-    default_layout(own)  # refuses wrong options
+    default_layout(own)  # rejects wrong options
     for option in ("key.deserializer", "value.deserializer", "headers.deserializer"):
         if deserializer(own.get(option)) is not bytes:
             raise NotCovered(f"{own[option]}: our command prints keys and values as they are")
@@ -232,7 +232,7 @@ def run(given: Given) -> int:
 def _start(given: Given, *, is_own_group: bool, reset: str) -> Start | Subscribed:
     """Return the named partition, or the topics as a member of a group."""
     include, partition = given.text("include"), given.number("partition", 0)
-    # --partition assigns and does not join a group (Kafka refuses --group with it).
+    # --partition assigns and does not join a group (Kafka rejects --group with it).
     if partition is not None:
         return Start(given.text("topic") or "", (partition,), _offset(given))
     topics = (given.text("topic") or "",) if include is None else patterns(include, "include")

@@ -139,7 +139,7 @@ def _reader(given: Given) -> LineReader:
         None if marker is None else marker.encode("utf-8", "surrogateescape"),
         _is_set(own, "ignore.error"),
     )
-    # Kafka also refuses other equal pairs, which are harmless here because the first match decides.
+    # Kafka also rejects other equal pairs, which are harmless here because the first match decides.
     if reader.headers_separator == reader.header_separator:
         raise BadCommandLine("headers.separator and headers.key.separator may not be equal")
     return reader

@@ -1,6 +1,6 @@
 """`kafka-consumer-groups.sh`: lists, describes and deletes groups; resets are in `group_reset`.
 
-As in Kafka, a group that does not exist or a refused change results in text on standard output and
+As in Kafka, a group that does not exist or a rejected change results in text on standard output and
 exit code 0. Two tables differ from 3.9.1's, whose tables for a reset and for deleted offsets lack
 line ends and have all rows on one line.
 """
@@ -83,7 +83,7 @@ def _check(given: Given) -> str:
         given.one_of("group", "all-groups")
     for name in ("members", "offsets", "verbose"):
         given.only_with(name, "describe")
-    # Options of another action are refused rather than ignored, because --execute must not seem to
+    # Options of another action are rejected rather than ignored, because --execute must not seem to
     # have had an effect.
     given.only_with("state", "describe", "list")
     given.only_with("type", "list")

@@ -130,7 +130,7 @@ def _users(given: Given, option: str) -> list[str]:
             principal = parse_principal(text.strip())
         except ValueError as error:
             raise BadCommandLine(f"--{option}: {error}") from None
-        # Kafka's brokers refuse other types too: INVALID_PRINCIPAL_TYPE.
+        # Kafka's brokers reject other types too: INVALID_PRINCIPAL_TYPE.
         if principal.kind != "User":
             raise NotCovered(f"--{option} {text}: tokens are for users here, as User:name")
         users.append(principal.name)

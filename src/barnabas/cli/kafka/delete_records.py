@@ -56,7 +56,7 @@ async def _delete(
 ) -> dict[TopicPartition, int | BarnabasError]:
     outcomes: dict[TopicPartition, int | BarnabasError] = {}
     async with admin:
-        # Partitions are handled one at a time: if one is refused, the others are still deleted and
+        # Partitions are handled one at a time: if one is rejected, the others are still deleted and
         # reported.
         for name, first in offsets.items():
             try:

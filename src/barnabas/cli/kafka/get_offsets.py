@@ -116,7 +116,7 @@ def _numbers(text: str | None) -> set[int] | None:
 
 def explain(given: Given) -> list[Line]:
     """Return our command for the line."""
-    _filter(given)  # refuses wrong options
+    _filter(given)  # rejects wrong options
     names = _names(given)
     line = ["offsets", *names]
     at = _time(given)
@@ -192,9 +192,9 @@ async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
 async def _outcomes(
     admin: Admin, names: Sequence[TopicPartition], at: int
 ) -> Mapping[TopicPartition, OffsetAndTimestamp | KafkaError]:
-    """Look up all at once or, if any is refused, one by one, so that each has its own error."""
+    """Look up all at once or, if any is rejected, one by one, so that each has its own error."""
     try:
-        # A partition may be refused, for example for lack of authorization; then each is asked
+        # A partition may be rejected, for example for lack of authorization; then each is asked
         # separately.
         return await admin.list_offsets(dict.fromkeys(names, at))
     except KafkaError:

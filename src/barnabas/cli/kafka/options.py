@@ -15,7 +15,7 @@ from barnabas.errors import BarnabasError
 
 
 class BadCommandLine(BarnabasError):
-    """A command line that Kafka's tool would refuse; the message says what to change."""
+    """A command line that Kafka's tool would reject; the message says what to change."""
 
 
 class Option(NamedTuple):
@@ -75,7 +75,7 @@ class Given:
 
         Raises BadCommandLine if it is given twice.
         """
-        # joptsimple refuses a second value where one is expected:
+        # joptsimple rejects a second value where one is expected:
         # MultipleArgumentsForOptionException.
         found = self.texts(name)
         if len(found) > 1:

@@ -14,7 +14,7 @@ _BROKER_PORT = 9092
 
 
 def check_options(script: str, tool: Tool, words: Sequence[str]) -> None:
-    """Refuse options that are retired. Raises NotCovered, with the user's own line rewritten."""
+    """Reject options that are retired. Raises NotCovered, with the user's own line rewritten."""
     wanted = {name: tool.retired[name] for name, _ in _options(words) if name in tool.retired}
     if not wanted:
         return
@@ -69,7 +69,7 @@ def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
         if has_value and not equals:
             value = left.pop(0)
         # The replacement may already be on the line; if it were given twice, the new line would be
-        # refused.
+        # rejected.
         if not rule.replacement or rule.replacement in there:
             continue
         found.append(f"--{rule.replacement}")

@@ -78,7 +78,7 @@ def at_servers(given: Given, config_option: str = "command-config") -> Line:
     return [*file, "--bootstrap-server", servers(given)]
 
 
-"""Security options are never left out: the client has them or refuses them."""
+"""Security options are never left out: the client has them or rejects them."""
 
 
 def file_configs(given: Given, option: str) -> dict[str, str]:

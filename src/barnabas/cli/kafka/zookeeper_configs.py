@@ -125,7 +125,7 @@ def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] |
     elif entity.kind == USERS and _is_about_scram(given):
         run_client(_write(_settings(given), entity, _scram_edit(given, entity)))
     else:
-        # 3.9.1 refuses these with --zookeeper, and 2.3.1 wrote them unchecked; the brokers check
+        # 3.9.1 rejects these with --zookeeper, and 2.3.1 wrote them unchecked; the brokers check
         # them.
         at = at_brokers(given)
         run_client(_alter_topic(at, entity) if entity.kind == TOPICS else client_configs.change(at))
@@ -328,7 +328,7 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
         raise BadCommandLine(str(error)) from None
     added = {}
     for each in wanted:
-        # `_edit` applies deletions, and refuses those of configs that are not set.
+        # `_edit` applies deletions, and rejects those of configs that are not set.
         if not isinstance(each, UserScramCredentialUpsertion):
             continue
         if not MIN_ITERATIONS <= each.iterations <= MAX_ITERATIONS:

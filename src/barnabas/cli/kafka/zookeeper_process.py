@@ -151,7 +151,7 @@ def processes(proc: Path = PROC) -> Iterator[int]:
 
 def _claim(server: ZooKeeper) -> list[str]:
     words = _command(server)
-    # The disk may also refuse the pid file, which is no reason not to run.
+    # The disk may also reject the pid file, which is no reason not to run.
     if not claim(server.data, server.address):
         running = read_pid_file(server.data)
         if running is not None and running.is_alive:

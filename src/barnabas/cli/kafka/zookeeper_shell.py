@@ -61,7 +61,7 @@ def run(given: Given) -> int:
         raise NotCovered("-s and -R print another layout here; --explain gives our command for it")
     click.echo(f"Connecting to {address}")
     node = run_client(_node(address, path))
-    # ZooKeeper's client prints its connection event before the answer.
+    # ZooKeeper's client prints its connection event before the response.
     click.echo("\nWATCHER::\n\nWatchedEvent state:SyncConnected type:None path:null")
     if node is None:
         click.echo(f"Node does not exist: {path}", err=True)

@@ -62,11 +62,11 @@ _WITHOUT_RACKS: Final = "disable-rack-aware"
 
 
 class Refused(BarnabasError):
-    """The tool refuses the line by itself; the message has its words."""
+    """The tool rejects the line by itself; the message has its words."""
 
 
 def check(given: Given, action: str) -> None:
-    """Raises BadCommandLine for options that the tool refuses with --zookeeper."""
+    """Raises BadCommandLine for options that the tool rejects with --zookeeper."""
     for name in _ONLY_BY_BROKERS:
         given.not_with(name, "zookeeper")
     # 2.3.1 had no defaults for these: num.partitions is a broker setting, and it asked no broker.
@@ -100,7 +100,7 @@ async def _create(given: Given, found: Found) -> None:
         raise Refused("Number of partitions must be larger than 0.")
     if factor is not None and factor < 1:
         raise Refused("Replication factor must be larger than 0.")
-    # 2.3.1 counts the brokers in ZooKeeper; the brokers would refuse it in other words.
+    # 2.3.1 counts the brokers in ZooKeeper; the brokers would reject it in other words.
     if factor is not None and factor > len(found.brokers):
         raise Refused(
             f"Replication factor: {factor} larger than available brokers: {len(found.brokers)}."
@@ -210,7 +210,7 @@ async def _enlarge(
         )
     click.echo(_ADDS_PARTITIONS)
     there = len(topic.partitions)
-    # The brokers also refuse it; these are 2.3.1's words.
+    # The brokers also reject it; these are 2.3.1's words.
     if count <= there:
         raise Refused(
             "The number of partitions for a topic can only be increased. Topic "

@@ -59,7 +59,7 @@ async def _move(
     async with Admin(servers, **client_options()) as admin:
         directories = await admin.describe_log_dirs()
         broker = _broker(directories, broker_id)
-        # The broker would refuse every replica with LOG_DIR_NOT_FOUND; one line says so beforehand.
+        # The broker would reject every replica with LOG_DIR_NOT_FOUND; one line says so beforehand.
         _check_directory(broker, path, directories[broker])
         names = await _names(admin, wanted, broker)
         outcomes = await admin.alter_replica_log_dirs(broker, dict.fromkeys(names, path))

@@ -202,7 +202,7 @@ def _tree(file: Path) -> dict[str, Any]:
 
 
 def _check_cluster(directory: Path, tree: dict[str, Any]) -> None:
-    """Refuse a tree from another cluster than the directory's. Raises ConfigError or
+    """Reject a tree from another cluster than the directory's. Raises ConfigError or
     CorruptData.
     """
     theirs = cluster_of(directory)

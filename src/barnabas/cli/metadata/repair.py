@@ -53,14 +53,14 @@ if TYPE_CHECKING:
 def repair(directories: tuple[Path, ...], properties_file: Path | None, accepts_loss: bool) -> None:
     """Check the metadata in the log directories of a stopped broker, and repair what is damaged.
 
-    Each directory has a copy, and what is damaged in one is taken from another, as at a start. What
+    Each directory has a copy, and what is damaged in one is taken from another, as at startup. What
     was destroyed in all of them is lost: restore a backup. With --accept-loss everything up to the
     damage is kept. Topics that are lost are unknown to the broker; their logs stay.
 
     A directory that is left out keeps the history that is given up in the others, and the broker
-    refuses to start with both: name all of them, or the properties file.
+    rejects to start with both: name all of them, or the properties file.
 
-    \b
+    
     Examples:
       barnabas metadata repair --config server.properties
       barnabas metadata repair --dir /disk1/kafka --dir /disk2/kafka --accept-loss
@@ -89,7 +89,7 @@ def _named_in(properties_file: Path, given: Sequence[Path]) -> tuple[Path, ...]:
     """
     properties = parse_properties(properties_file.read_text(errors="replace"))
     named = tuple(map(Path, BrokerConfig(properties).log_directories()))
-    # A directory that is left out would keep another history, and the broker would refuse to start
+    # A directory that is left out would keep another history, and the broker would reject to start
     # with both.
     if given and {each.resolve() for each in given} != {each.resolve() for each in named}:
         raise ConfigError(
@@ -130,7 +130,7 @@ async def _begin_again(store: EmbeddedStore, directories: Sequence[Path]) -> Non
             f"the log directories belong to different clusters, {', '.join(found)}: "
             "name those of one broker"
         )
-    # An empty tree gets the logs' cluster id: with a new id the broker would refuse its own logs.
+    # An empty tree gets the logs' cluster id: with a new id the broker would reject its own logs.
     if store.was_new and found:
         cluster = layout.CLUSTER_ID.rpartition("/")[0]
         await store.commit(

@@ -45,7 +45,7 @@ def moves(
     wanted: Mapping[TopicPartition, Sequence[int]],
     actual: Mapping[TopicPartition, Sequence[int]],
 ) -> dict[TopicPartition, Move]:
-    """Return the moves once `wanted` is under way, including those already under way.
+    """Return the moves once `wanted` is in progress, including those already under way.
 
     For a partition that is already moving, the source is its replicas before that move.
     """

@@ -6,8 +6,8 @@ at which the leader had no more records than the replica has now. A replica that
 complete has been behind at least since the first look.
 
 The reason for a change cannot be seen from outside, so none is given. The replicas are not asked at
-the same instant, so while producers write, the time between two answers may appear as a lag of some
-records.
+the same instant, so while producers write, the time between two responses may appear as a lag of
+some records.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Memory:
 
 
 class Watch:
-    """Turns the cluster's answers, look by look, into rows and changes."""
+    """Turns the cluster's responses, look by look, into rows and changes."""
 
     def __init__(self) -> None:
         self._memories: dict[TopicPartition, _Memory] = {}

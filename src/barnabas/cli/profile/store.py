@@ -95,8 +95,8 @@ def write_profiles(profiles: Profiles) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(json.dumps(stored, indent=2) + "\n")
             file.flush()
-            # This precedes the rename, so that after a power cut the name leads to the old file or
-            # to the complete new one.
+            # This precedes the rename, so that after a power failure the name leads to the old file
+            # or to the complete new one.
             sync_descriptor(file.fileno())
         Path(written).replace(path)
     except BaseException:

@@ -4,7 +4,7 @@
     8123456                 when the process started, in the kernel's ticks; -1 if unknown
     PLAINTEXT://:9092       the configured listeners
 
-It is a plain file, because a real Kafka refuses an unknown directory but ignores an unknown file. A
+It is a plain file, because a real Kafka rejects an unknown directory but ignores an unknown file. A
 killed broker leaves it behind, and process ids are eventually reused, so the file contains the time
 at which the process started. This module imports almost nothing, since `server start` imports it.
 """
@@ -49,7 +49,7 @@ def read_pid_file(directory: Path) -> PidFile | None:
 def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
     """Write the file for this process, or for `process`.
 
-    Returns False if a live process already has a file there, or the disk refuses. Neither prevents
+    Returns False if a live process already has a file there, or the disk rejects. Neither prevents
     a start: the broker itself checks whether it can use the directory.
     """
     found = read_pid_file(directory)
@@ -68,7 +68,7 @@ def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
 
 
 def release(directory: Path) -> None:
-    """Remove this process's own file; the disk may refuse that."""
+    """Remove this process's own file; the disk may reject that."""
     found = read_pid_file(directory)
     # Another process may have claimed the directory since.
     if found is not None and found.pid == os.getpid():

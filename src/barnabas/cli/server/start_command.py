@@ -220,7 +220,7 @@ def parse(words: Sequence[str]) -> StartArguments:
             return StartArguments(None, {}, True)
         if word in (_DAEMON, _SECURE):
             flags.add(word)
-        # An unknown option is refused there, with the nearest name.
+        # An unknown option is rejected there, with the nearest name.
         elif word.startswith("-"):
             option, value = _option(word, left)
             if option in _SETTINGS:

@@ -338,10 +338,10 @@ async def _describe(
 
 async def _moving(admin: Admin) -> Moving:
     """Return the partitions that are being reassigned. Only the controller knows them; if there is
-    none, or it refuses, everything else is still shown.
+    none, or it rejects, everything else is still shown.
     """
     try:
-        # During an election no controller can be asked, and the rest of the answer has already
+        # During an election no controller can be asked, and the rest of the response has already
         # arrived.
         async with asyncio.timeout(_CONTROLLER_TIMEOUT_S):
             return await admin.list_partition_reassignments()

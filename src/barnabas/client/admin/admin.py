@@ -232,7 +232,7 @@ class Admin(
         )
 
         async def attempt() -> CreateTopicsResponse:
-            # A broker that is no longer the controller refuses every topic with NOT_CONTROLLER.
+            # A broker that is no longer the controller rejects every topic with NOT_CONTROLLER.
             # Only that error is worth another attempt, at the controller that fresh metadata names.
             answer = await self._cluster.call_controller(
                 CREATE_TOPICS, request, CreateTopicsResponse
@@ -530,7 +530,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
         )
         for partition, brokers in (topic.assignment or {}).items()
     ]
-    # Kafka refuses counts next to an assignment, which already implies both.
+    # Kafka rejects counts next to an assignment, which already implies both.
     num_partitions = admin_arguments.count(topic.num_partitions, "num_partitions")
     replication_factor = admin_arguments.count(topic.replication_factor, "replication_factor")
     return CreatableTopic(

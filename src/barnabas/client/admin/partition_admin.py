@@ -144,7 +144,7 @@ class PartitionAdmin(AdminCalls):
     async def list_partition_reassignments(
         self, partitions: Partitions | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """Return the reassignments of these partitions (or of all) that are under way, sorted."""
+        """Return the reassignments of these partitions (or of all) that are in progress, sorted."""
         numbers = None
         if partitions is not None:
             numbers = by_topic(admin_arguments.partitions(partitions))

@@ -157,7 +157,7 @@ class Commits:
                 return await self._attempt(offsets), None
         except BarnabasError as failure:
             return [], failure
-        except Exception as failure:  # a bug of ours, which the callback also receives
+        except Exception as failure:  # a bug in Barnabas, which the callback also receives
             self._cluster.tasks.fail("a commit", failure)
             return [], self._cluster.tasks.error
 

@@ -62,7 +62,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """The member that commits, and its generation: a stale generation is refused (KIP-447)."""
+    """The member that commits, and its generation: a stale generation is rejected (KIP-447)."""
 
     group_id: str
     generation: int = -1  # -1: not a member; the group must have no members
@@ -119,7 +119,7 @@ async def commit_offsets(
 ) -> list[TopicPartition]:
     """Commit these offsets in one attempt. Raises the first KafkaError, or Unreachable.
 
-    The coordinator accepts or refuses each partition separately; partitions without an error are
+    The coordinator accepts or rejects each partition separately; partitions without an error are
     committed. Returns the partitions that the coordinator does not know: a repeated commit does not
     bring back a deleted topic, and the other partitions need not wait (see `unknown_partitions`).
     """

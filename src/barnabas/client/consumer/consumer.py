@@ -187,7 +187,7 @@ class Consumer(Polls):
     stop = close  # as in other clients
 
     async def interrupt(self) -> None:
-        """End another task's poll with ClientClosed and refuse further polls; `close` follows."""
+        """End another task's poll with ClientClosed and reject further polls; `close` follows."""
         self._credit = 0
         self._is_closed = True
         if self._poller is None or self._poller is asyncio.current_task():

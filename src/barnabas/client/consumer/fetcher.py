@@ -261,7 +261,7 @@ class Fetcher:
             return  # a follower has failed since the request
         if broker_id not in self._cluster.metadata.view.nodes:
             self._cluster.metadata.request_refresh()
-            self._pause(state)  # an immediate request would get the same answer
+            self._pause(state)  # an immediate request would get the same response
             return
         until_ms = now_ms + self._cluster.config.metadata_max_age_ms
         self._preferred[state.topic_partition] = _Preferred(broker_id, until_ms)
@@ -306,7 +306,7 @@ class Fetcher:
         self, most_bytes: int, node: BrokerAddress, states: Sequence[AssignedPartition]
     ) -> None:
         requested: Requested = [(state, state.generation, state.fetch_offset) for state in states]
-        # With topic ids, a broker refuses a position in a topic that was deleted and recreated.
+        # With topic ids, a broker rejects a position in a topic that was deleted and recreated.
         at_most = None if all(state.topic_id for state in states) else _LAST_WITH_NAMES
         names = {state.topic_id: state.topic_partition.topic for state in states}
         response = await self._cluster.call(
@@ -416,7 +416,7 @@ class Fetcher:
     def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
         """Handle an out-of-range position once the leader confirms it in new metadata (CO-5).
 
-        A leader that does not know its successor refuses offsets that the successor has written.
+        A leader that does not know its successor rejects offsets that the successor has written.
         """
         reset = self._config.auto_offset_reset
         metadata = self._cluster.metadata

@@ -67,7 +67,7 @@ class Group:
         self._joining: asyncio.Task[list[TopicPartition]] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._moving_to: list[TopicPartition] | None = None  # cooperative: not yet taken
-        self.is_revoking = False  # its commit is under way; records read now are lost
+        self.is_revoking = False  # its commit is in progress; records read now are lost
         self._clock = cluster.seams.clock
         cluster.metadata.add_listener(self._on_metadata)
         commits.on_refused = self._on_commit_refused
@@ -91,13 +91,13 @@ class Group:
         """Return the member and generation of the last assignment.
 
         They are kept after the group has removed this member and others read its partitions: a
-        transaction with those records must be refused, but a commit without a generation would be
+        transaction with those records must be rejected, but a commit without a generation would be
         accepted (KIP-447).
         """
         return self._read_as
 
     def reads_alone(self) -> None:
-        """Note that partitions are assigned by hand from now on."""
+        """Record that partitions are assigned by hand from now on."""
         self._read_as = self._membership.metadata
 
     async def leave(self, reason: str) -> None:
@@ -325,8 +325,9 @@ class Group:
         return self._membership.metadata
 
     def _on_commit_refused(self, who: GroupMetadata, error: KafkaError) -> None:
-        """Judge a refused commit; if a rebalance has overtaken it, the rebalance is the only
-        reason."""
+        """Judge a rejected commit; if a rebalance has overtaken it, the rebalance is the only
+        reason.
+        """
         membership = self._membership
         is_overtaken = membership.is_member and who != membership.metadata
         if self._joining is not None or is_overtaken:

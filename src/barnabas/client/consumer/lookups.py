@@ -39,7 +39,7 @@ class Lookups:
 
         Raises:
             UnknownTopicOrPartition, UnknownPartition: a partition does not exist.
-            Unreachable, KafkaError: no answer within `default.api.timeout.ms`.
+            Unreachable, KafkaError: no response within `default.api.timeout.ms`.
         """
         return await self._ends(topic_partitions, EARLIEST)
 

@@ -5,7 +5,7 @@ protocol).
     then:  Heartbeat every heartbeat.interval.ms, independent of the user's calls
 
 Invariant: a generation is valid until the coordinator ends it. Commits and heartbeats of an ended
-generation are refused, so no partition has two readers that the group knows of. `group` revokes
+generation are rejected, so no partition has two readers that the group knows of. `group` revokes
 partitions and calls the listener. With the eager protocol, a member owns nothing while it joins.
 With the cooperative protocol, it keeps its partitions until an assignment removes them (KIP-429). A
 join that finds the membership over therefore raises instead of joining as a new member, because

@@ -2,7 +2,7 @@
 
 For polls, partitions are looked up independently: one request goes to the coordinator for all
 partitions that start at the group's offsets, and one to each leader for the others, all
-concurrently. A partition that lacks its topic, a leader or an answer does not delay the others. It
+concurrently. A partition that lacks its topic, a leader or a response does not delay the others. It
 is retried after the backoff, or as soon as the metadata is new; meanwhile, polls return the records
 that have arrived. The next poll raises any error that is not transient.
 """
@@ -33,7 +33,7 @@ COMMITTED: Final = "committed"  # start at the group's offset, otherwise by auto
 
 
 class _Sought(NamedTuple):
-    """A partition being looked up; the answer counts only while its generation is unchanged."""
+    """A partition being looked up; the response counts only while its generation is unchanged."""
 
     state: AssignedPartition
     generation: int
@@ -70,9 +70,10 @@ class Positions:
     # ---- for a poll ----
 
     def look_up(self, states: Iterable[AssignedPartition]) -> None:
-        """Start looking up the missing positions that are due; each answer ends the fetcher's wait.
+        """Start looking up the missing positions that are due; each response ends the fetcher's
+        wait.
 
-        Positions are set as the answers arrive; errors are stored with their partitions.
+        Positions are set as the responses arrive; errors are stored with their partitions.
         """
         now_ms = self._clock.monotonic_ms()
         of_group: list[_Sought] = []
@@ -117,7 +118,7 @@ class Positions:
             return False
         error = metadata.view.topic_error(name.topic)
         if error is not None and not error.retriable:
-            metadata.forget(name.topic)  # the next answer may differ
+            metadata.forget(name.topic)  # the next response may differ
             self._fail(state, error)
             return False
         if topic is None and error is None:
@@ -236,7 +237,7 @@ class Positions:
         generations = [state.generation for state in states]
         found = await self._offsets.find(timestamps, self._timeout_ms)
         for state, generation in zip(states, generations, strict=True):
-            # Otherwise, the user has called seek in the meantime, which is newer than the answer.
+            # Otherwise, the user has called seek in the meantime, which is newer than the response.
             if state.generation == generation:
                 at = found[state.topic_partition]
                 state.seek(at.offset, at.leader_epoch)

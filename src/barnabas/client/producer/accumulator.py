@@ -44,7 +44,7 @@ from barnabas.types import TopicPartition
 
 _REMEMBERED_BATCHES = 5  # that the broker remembers, per producer and partition
 
-# An attempt that was refused with one of these errors appended nothing.
+# An attempt that was rejected with one of these errors appended nothing.
 SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerEpoch)
 
 
@@ -262,7 +262,7 @@ class Accumulator:
     def acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         queue = self._queues[batch.topic_partition]
         queue.acknowledge(batch)
-        # The broker refuses gaps: a batch stored under a later sequence follows all earlier
+        # The broker rejects gaps: a batch stored under a later sequence follows all earlier
         # batches.
         stored = queue.take_stored()
         self._resolve(queue)
@@ -295,7 +295,7 @@ class Accumulator:
             return
         batch.in_doubt |= isinstance(error, Unreachable)
         if isinstance(error, OutOfOrderSequenceNumber):
-            # A batch that moved up while in flight was refused for its old sequence, which says
+            # A batch that moved up while in flight was rejected for its old sequence, which says
             # nothing about the new one.
             batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
             # A batch that precedes an acknowledged batch is stored; the broker has merely forgotten
@@ -336,7 +336,7 @@ class Accumulator:
             return True
         if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
             # The broker must return this error for a batch behind an older one that must be retried
-            # or was refused, and also if it remembers only younger batches. Otherwise, its state
+            # or was rejected, and also if it remembers only younger batches. Otherwise, its state
             # and ours differ, which requires a new identity. A transaction cannot change its
             # identity half-way, so this error ends it.
             if self._is_out_of_step(batch, queue, error):

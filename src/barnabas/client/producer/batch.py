@@ -142,7 +142,7 @@ class ProducerBatch:
         self.identity = NO_IDENTITY  # the identity under which base_sequence was assigned
         self.in_doubt = False  # an attempt failed without a known outcome
         self.is_out_of_order = (
-            False  # the last attempt was refused as out of order, though our order is right
+            False  # the last attempt was rejected as out of order, though our order is right
         )
         self.is_whole = False
         self.last_failure: BarnabasError | None = None  # of a failed attempt that is retried
@@ -188,7 +188,7 @@ class ProducerBatch:
         """
         assert self.encoded is not None, "the batch was never sent"
         # The original records were dropped when the batch was encoded, so they are read back.
-        # Halves, because the broker's limit is unknown; a part that is refused is split in turn.
+        # Halves, because the broker's limit is unknown; a part that is rejected is split in turn.
         header = read_header(self.encoded)
         records = list(records_of(self.encoded, 0, header))
         sizes = [record_size_bound(each.key, each.value, each.headers) for each in records]
@@ -263,7 +263,7 @@ class ProducerBatch:
             self._close()
             self.encoded = seal(self._with_identity(header, is_transactional), body)
         elif self.base_sequence >= 0:
-            # Either a batch before it was refused, so this one moved up, or the identity has
+            # Either a batch before it was rejected, so this one moved up, or the identity has
             # changed.
             assert self.encoded is not None, "the batch is done"
             header = read_header(self.encoded)

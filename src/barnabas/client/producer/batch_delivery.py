@@ -54,7 +54,7 @@ class BatchDelivery:
     def failed_indexes(self) -> list[int]:
         """Return those of `indexes` whose record is not stored.
 
-        They are all or none, unless the broker has refused individual records as too large.
+        They are all or none, unless the broker has rejected individual records as too large.
         """
         pairs = zip(self.indexes, self.places, strict=True)
         return [index for index, place in pairs if self.batch.at(place)[0].error is not None]
@@ -100,7 +100,7 @@ class BatchDeliveries:
         self._count = 0
 
     def add(self, delivery: Delivery) -> None:
-        """Note that the next record is queued."""
+        """Record that the next record is queued."""
         batch = delivery.batch
         lists = self._open.get(batch)
         is_first = lists is None

@@ -275,7 +275,7 @@ class Intake:
         try:
             if topic not in self._cluster.metadata.view.topics:
                 return None
-        except TypeError:  # not a valid topic name: `check` refuses it
+        except TypeError:  # not a valid topic name: `check` rejects it
             return None
         if size_bytes > self.config.max_request_size:
             return None

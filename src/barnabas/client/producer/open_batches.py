@@ -56,7 +56,7 @@ class OpenBatches:
         """
         try:
             batch = self._by_topic.get(topic) if key is None else self._for_key(topic, key)
-        except TypeError:  # a topic or key that cannot be looked up: the slow path refuses it
+        except TypeError:  # a topic or key that cannot be looked up: the slow path rejects it
             return None
         if batch is None or type(value) is not bytes:
             return None

@@ -5,15 +5,15 @@ Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
 - A batch gets its sequence when it is first taken, and sequences are assigned in order.
 - At most five batches are in flight, the number that a broker remembers for a producer.
 - The first batch of an identity is sent alone: a broker accepts any first sequence from an unknown
-  producer, so a batch behind a refused one would be stored under a sequence that moves up.
+  producer, so a batch behind a rejected one would be stored under a sequence that moves up.
 - After any failure no batch is taken until every batch in flight has been answered ("settling");
   then the failed batches are retried first, in their order and with the same bytes. So a later
   batch never overtakes an earlier batch that is retried.
-- A batch that the broker refused for good was not appended, and neither was any batch behind it
-  (the broker refuses gaps): the batches behind it move up in the sequence.
+- A batch that the broker rejected for good was not appended, and neither was any batch behind it
+  (the broker rejects gaps): the batches behind it move up in the sequence.
 - A batch that was given up in doubt leaves the partition unresolved (KIP-360): the batches behind
   it, under their present sequences, show whether the leader has it. If one of them is stored or
-  known there, so is the doubtful batch. If all are refused, or none is left, the sequences are
+  known there, so is the doubtful batch. If all are rejected, or none is left, the sequences are
   lost. Until then no batch gets a sequence. (Sent immediately under another identity, the batches
   behind it would be stored twice if only their responses were lost.)
 - For the same reason a batch older than an acknowledged batch is stored, even if the broker
@@ -76,8 +76,8 @@ class PartitionQueue:
     def next_batch(self) -> ProducerBatch:
         """The oldest batch that may be sent next.
 
-        A batch refused as out of order waits until all batches sent behind it are also refused, or
-        one of them is acknowledged.
+        A batch rejected as out of order waits until all batches sent behind it are also rejected,
+        or one of them is acknowledged.
         """
         first = self.waiting[0]
         if first.is_out_of_order:
@@ -95,7 +95,7 @@ class PartitionQueue:
         # A new sequence would be a guess while a batch before it may or may not be stored.
         if self.unresolved >= 0 and following.base_sequence < 0:
             return True
-        # Batches behind it are under way, and may prove that the leader has this batch too.
+        # Batches behind it are in progress, and may prove that the leader has this batch too.
         return bool(self.in_flight) and following.is_out_of_order
 
     @property
@@ -127,7 +127,7 @@ class PartitionQueue:
         self._land(batch)
 
     def take_stored(self) -> list[ProducerBatch]:
-        """Take the batches refused as out of order that are older than an acknowledged batch.
+        """Take the batches rejected as out of order that are older than an acknowledged batch.
 
         They are stored, and are not retried.
         """
@@ -182,7 +182,7 @@ class PartitionQueue:
         self.settling = True
         if batch.base_sequence >= 0:
             # Its sequences are free again. The batches in flight behind it also move up: they are
-            # refused under the sequences with which they were sent, and retried with the new ones.
+            # rejected under the sequences with which they were sent, and retried with the new ones.
             for later in (*self.in_flight, *self.waiting):
                 if later.base_sequence >= 0 and later.number > batch.number:
                     moved_up = (later.base_sequence - batch.record_count) % SEQUENCE_LIMIT
@@ -195,7 +195,7 @@ class PartitionQueue:
         return not any(other.number < batch.number for other in (*self.in_flight, *self.waiting))
 
     def is_out_of_step(self, batch: ProducerBatch) -> bool:
-        """Return whether all sent batches were refused as out of order, this batch last.
+        """Return whether all sent batches were rejected as out of order, this batch last.
 
         While a batch is unanswered, its response may still show that the leader has them all.
         """

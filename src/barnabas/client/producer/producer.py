@@ -182,7 +182,7 @@ class Producer:
 
     def __del__(self) -> None:
         # Not by `__dict__`: creating one now would keep all alive until the next collection.
-        intake: Intake | None = getattr(self, "intake", None)  # None: its options were refused
+        intake: Intake | None = getattr(self, "intake", None)  # None: its options were rejected
         if intake is not None and intake.is_running and not self._is_let_go:
             self._let_go(self.intake.unfinished_count())
 
@@ -233,7 +233,7 @@ class Producer:
         """Commit a consumer group's offsets with the transaction (KIP-447).
 
         `group`: `Consumer.group_metadata()`, so that a member that the group has removed is
-        refused; for a plain group id this is not checked. Raises the errors of
+        rejected; for a plain group id this is not checked. Raises the errors of
         `commit_transaction`, or UnknownTopicOrPartition, after a second, if a partition does not
         exist.
         """
@@ -331,7 +331,7 @@ class Producer:
     async def send_many(
         self, records: Iterable[ProducerRecord], on_delivery: OnDelivery | None = None
     ) -> list[Delivery] | None:
-        """Accept records in order, each as `send` does; stops at the first refused record.
+        """Accept records in order, each as `send` does; stops at the first rejected record.
 
         Args:
             records: any iterable of ProducerRecord; it is read as room allows.
@@ -339,7 +339,7 @@ class Producer:
                 its outcome, instead of a Delivery per record; this takes less memory and time.
 
         Returns the Deliveries in order; None with `on_delivery`. Raises the errors of `send`; the
-        records before the refused record are sent.
+        records before the rejected record are sent.
 
         Example::
 
@@ -448,7 +448,7 @@ def _seconds(timeout_ms: float | None) -> float | None:
 def _as_new(batch: bytes) -> bytes:
     """Return a stored batch as if never sent: without offsets, producer and transaction."""
     # Another cluster's offsets and epoch mean nothing here, and its producer's sequences would be
-    # refused; only the codec describes the bytes that stay.
+    # rejected; only the codec describes the bytes that stay.
     header = read_header(batch)
     if header.magic != 2 or header.is_control or header.size_bytes != len(batch):
         raise CorruptData(f"batch: {len(batch)} bytes are not one record batch of magic 2")

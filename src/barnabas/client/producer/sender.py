@@ -1,6 +1,6 @@
 """Runs the task that takes batches from the accumulator and sends them (PR-3 to PR-6).
 
-    accumulator.ready -> by leader -> one Produce per broker -> answer -> acknowledge/retry/refuse
+    accumulator.ready -> by leader -> one Produce per broker -> answer -> acknowledge/retry/reject
 
 A request has at most one batch per partition. Nothing is awaited between taking batches and writing
 their request, so requests on a connection are in the order of their sequences. While a broker is

@@ -326,7 +326,7 @@ class Transactions:
                 transactional_id=self._id,
                 transaction_timeout_ms=self._config.transaction_timeout_ms,
             )
-            # If it gives its current identity, a producer that was fenced meanwhile is refused
+            # If it gives its current identity, a producer that was fenced meanwhile is rejected
             # instead of fencing its successor in turn (KIP-360).
             if channel.version(INIT_PRODUCER_ID) >= _BUMP_FROM:
                 request.producer_id = self._accumulator.producer_id

@@ -37,7 +37,7 @@ Method = Callable[Concatenate["SyncConsumer", P], T]
 
 
 def _alone(method: Method[P, T]) -> Method[P, T]:
-    """Refuse a second thread while one is inside; the same thread may re-enter, in a listener."""
+    """Reject a second thread while one is inside; the same thread may re-enter, in a listener."""
 
     @wraps(method)
     def call(self: SyncConsumer, /, *args: P.args, **kwargs: P.kwargs) -> T:

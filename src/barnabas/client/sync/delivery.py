@@ -80,7 +80,7 @@ class SyncDelivery:
     # ---- on the loop ----
 
     def settle(self, delivery: Delivery | None, error: BaseException | None) -> None:
-        """Take the record's fate: it is queued or refused."""
+        """Take the record's fate: it is queued or rejected."""
         self.delivery = delivery
         self.error = error
         if self.on_delivery is not None:

@@ -1,11 +1,11 @@
 """Passes records from the threads that send them to the loop of their producer.
 
     send (any thread) --> outbox --> drain (loop) --> producer
-                                        `--> line of a topic that is not known yet --> producer
+                                        `--> line of a topic that is unknown yet --> producer
                                              (or has not the record's partition, as far as is known)
 
 Records are passed on in bulk: the first record in an empty outbox wakes the loop, and the others
-just join it. Each topic's order is preserved. A topic that is not known yet has a separate line, so
+just join it. Each topic's order is preserved. A topic that is unknown yet has a separate line, so
 it does not delay other records. Every queued record gets an outcome: a Delivery or an error.
 """
 
@@ -39,7 +39,7 @@ class Loop(Protocol):
 
 
 class _Line:
-    """The records of a topic that is not known yet."""
+    """The records of a topic that is unknown yet."""
 
     __slots__ = ("deliveries", "size_bytes")
 

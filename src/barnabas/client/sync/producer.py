@@ -145,7 +145,7 @@ class SyncProducer(BlockingClient[Producer]):
                 has its outcome, instead of a Delivery per record, which takes less memory and time.
 
         Returns the Deliveries, whose results are available after `flush` (before, a delivery only
-        has `done()`); None with `on_delivery`. A refused record raises, as in `send`; the records
+        has `done()`); None with `on_delivery`. A rejected record raises, as in `send`; the records
         before it are sent.
         """
         self._thread.check()

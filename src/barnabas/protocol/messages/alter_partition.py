@@ -20,7 +20,7 @@ class PartitionData(Message):
     leader_epoch: int = field(INT32)
     new_isr: list[int] = field(Array(INT32), versions="0-2")
     # KIP-903: each member comes with its broker's registration, so that a member that has restarted
-    # is refused.
+    # is rejected.
     new_isr_with_epochs: list[BrokerState] = field(Array(BrokerState), versions="3+")
     leader_recovery_state: int = field(INT8, versions="1+")  # 1: recovering
     partition_epoch: int = field(INT32)

@@ -1,6 +1,6 @@
 """DescribeCluster (key 60): the cluster's id, controller and brokers, without topics.
 
-Version 1 can request controllers instead (KIP-919), which a cluster with ZooKeeper refuses.
+Version 1 can request controllers instead (KIP-919), which a cluster with ZooKeeper rejects.
 """
 
 from __future__ import annotations

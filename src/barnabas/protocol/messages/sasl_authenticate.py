@@ -1,4 +1,4 @@
-"""SaslAuthenticate (key 36): one message of a SASL mechanism, and the answer to it (KIP-152).
+"""SaslAuthenticate (key 36): one message of a SASL mechanism, and the response to it (KIP-152).
 
 Version 1 tells how long the session lasts (KIP-368), 2 is flexible.
 """

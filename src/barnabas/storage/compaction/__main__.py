@@ -1,9 +1,9 @@
 """The process that compacts logs: it reads jobs from standard input and writes events to standard
 output (`job` describes the lines).
 
-It exits when its input ends: the broker has nothing more to clean, or has died. It checks for that
-between steps, because no process may write into the log directory of a dead broker. It runs at a
-lower priority than the broker, so that produce requests do not wait for a processor.
+It exits at the end of its input, when the broker has nothing more to clean or has died. It checks
+this between steps, because no process may write into the log directory of a dead broker. It runs at
+a lower priority than the broker, so that produce requests do not wait for a processor.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _NICENESS = 10
 
 
 def main() -> None:
-    """Work until the input ends."""
-    gc.disable()  # there are no cycles here, and millions of keys are not garbage
+    """Process jobs until the input ends."""
+    gc.disable()  # no garbage collection: there are no cycles, but millions of keys
     os.nice(_NICENESS)
     clock = SystemClock()
     jobs = iter(sys.stdin.buffer.readline, b"")
@@ -56,7 +56,7 @@ def _answer(event: Event) -> None:
 
 
 def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
-    """Yield the events of one job, no faster than the job allows."""
+    """Yield the events of one job, throttled as the job requires."""
     began_ms, moved_bytes = clock.monotonic_ms(), 0
     try:
         # All paths are relative: if a topic is deleted in the meantime, its directory is renamed,
@@ -77,7 +77,9 @@ def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
 
 
 def _exit_with_input(wait_ms: float) -> None:
-    """Wait, but exit at once if the broker dies: it sends nothing before a job is done."""
+    """Wait, but exit if input arrives: the broker sends nothing during a job, so it must have
+    died.
+    """
     readable, _, _ = select.select([sys.stdin.fileno()], [], [], wait_ms / 1000)
     if readable:
         sys.exit()

@@ -1,9 +1,8 @@
-"""Rewriting of a batch that keeps some of its records, to the same bytes as Kafka 3.9 (KIP-534).
+"""Rewrites a batch without its obsolete records, byte for byte as Kafka 3.9 does (KIP-534).
 
-A batch keeps its codec and its first and last offset, whichever records are removed, because the
-producer's sequences depend on them. Its base timestamp becomes that of the first record kept, or
-the delete horizon, and the timestamp deltas are then recomputed; otherwise the records are copied
-unchanged.
+A batch always keeps its codec and its first and last offset, because the producer's sequence
+numbers depend on them. Its base timestamp becomes that of the first record kept, or the delete
+horizon, and the timestamp deltas are then recomputed; otherwise the records are copied unchanged.
 
     attributes bit 6    the base timestamp is a delete horizon: the time from which tombstones, or
                         the marker in the batch, may be removed
@@ -35,13 +34,13 @@ NO_HORIZON = -1
 
 
 def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
-    """Return the batch with the records kept, at least one, and with its horizon if it has one."""
+    """Return the batch with its remaining records, at least one, and its delete horizon, if any."""
     header = section.header
     attributes = header.attributes & ~DELETE_HORIZON
     if horizon_ms != NO_HORIZON:
         attributes |= DELETE_HORIZON
     if header.has_log_append_time:
-        # All records have the append time, which is now written into each record.
+        # All records have the append time, which must be written into each record now.
         max_timestamp = header.max_timestamp
         base_timestamp = max_timestamp if horizon_ms == NO_HORIZON else horizon_ms
         pieces = _retime(section, sifted, None, max_timestamp - base_timestamp)
@@ -51,7 +50,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
         if horizon_ms == NO_HORIZON:
             base_timestamp = header.base_timestamp + sifted.first_delta
         shift = header.base_timestamp - base_timestamp
-        # Every delta is relative to the base, and the base has changed.
+        # The base timestamp has changed, so recompute every delta.
         if shift:
             pieces = _retime(section, sifted, shift, 0)
         else:
@@ -93,7 +92,7 @@ def _retime(
 
 def empty_batch(header: BatchHeader) -> bytes:
     """Return the batch without records, kept for the producer state in its header."""
-    # As Kafka writes it, without a codec because there is nothing to compress.
+    # As in Kafka, there is no codec, because there is nothing to compress.
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON)
     empty = header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0)
     return seal(empty, b"")

@@ -1,4 +1,4 @@
-"""One pass over a log: the newest record of each key is kept, and offsets do not change (ST-7).
+"""Compacts a log in one pass: keeps the latest record of each key, without changing offsets (ST-7).
 
     1   from the first dirty offset on, the newest offset of each key goes into the map
     2   every closed segment up to the map's end is read; if the map makes some of its records
@@ -76,7 +76,7 @@ class Compaction:
 
     def run(self) -> Iterator[Event]:
         """Run the pass. CorruptData or OSError ends the pass and leaves the log unchanged."""
-        # Remove the files of an earlier pass whose process was killed.
+        # Remove files left by an earlier pass whose process was killed.
         discard_cleaned(self._files, self._directory)
         aborted = self._aborted_transactions()
         yield from self._map_keys(aborted)
@@ -134,7 +134,7 @@ class Compaction:
         first_offset = self._job.first_dirty_offset
         transactions = Transactions(each for each in aborted if each.last_offset >= first_offset)
         for source in self._job.sources:
-            # No key in a clean segment is newer than the same key in the dirty part.
+            # A clean segment cannot have a newer record for a key than the dirty part.
             if source.end_offset > first_offset:
                 if not (yield from self._map_source(source, transactions)):
                     return
@@ -153,7 +153,7 @@ class Compaction:
                 yield from self._count_moved(header.size_bytes)
                 if header.is_control:
                     transactions.end(header, read_marker(stored.data, stored.at, header))
-                # An aborted record supersedes nothing, whatever its key.
+                # An aborted record does not supersede other records of its key.
                 elif not transactions.is_aborted(header) and header.last_offset >= first_offset:
                     # The pass ends here, and the next pass starts at this point.
                     if not key_map.has_room(header):
@@ -169,8 +169,8 @@ class Compaction:
     def _clean(self, group: Sequence[Source], survival: Survival) -> Iterator[Event]:
         """Merge several segments into one.
 
-        A single segment is written from its first change on. Without any change, which is common
-        after an earlier cleaning, it is not written at all.
+        A single segment is rewritten only from its first change on, and not at all if nothing
+        changes, which is common after an earlier cleaning.
         """
         rewritten = self._begin(group[0]) if len(group) > 1 else None
         indexed: list[Aborted] = []
@@ -192,8 +192,8 @@ class Compaction:
             finally:
                 segment.release()
         if rewritten is not None:
-            # After the last batch, because this entry is for the new segment's index: the old
-            # segments' indexes are removed with them.
+            # Do this after the last batch: the entry belongs in the new segment's index, which
+            # replaces the old ones.
             for aborted in indexed:
                 rewritten.index_aborted(aborted)
             sizes = rewritten.finish()
@@ -205,7 +205,7 @@ class Compaction:
         return self._cleaned
 
     def _look(self, stored: Stored, survival: Survival) -> bytes | None:
-        """Count a batch and return the part of it that stays, or None if nothing stays."""
+        """Count a batch, and return the part to keep, or None."""
         self._bytes_read += stored.header.size_bytes
         self._records_read += max(1, stored.header.record_count)
         kept = survival.of(stored)
@@ -224,7 +224,7 @@ class Compaction:
 
     def _append(self, cleaned: CleanedSegment, segment: Segment, kept: bytes) -> None:
         written = read_header(kept)
-        # Groups are formed so that offsets fit, so one of the segments is damaged.
+        # Groups are formed so that offsets fit, so a segment must be damaged.
         if not cleaned.fits(written.last_offset):
             raise CorruptData(
                 f"{segment.path(LOG_SUFFIX)} reaches to offset {written.last_offset}, which its "
@@ -262,7 +262,7 @@ class CleanedSegment(Segment):
         return path.with_name(path.name + CLEANED)
 
     def finish(self) -> Sizes:
-        """Write everything, make it durable, and return the sizes of the files."""
+        """Write and sync all files, and return their sizes."""
         self.write_out()
         for path in self.paths():
             self._files.sync(path)

@@ -28,7 +28,7 @@ class Source(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """A producer's last record, which must be kept: its last batch, or at least its epoch."""
+    """The last record of a producer, which must be kept for its sequence number or its epoch."""
 
     producer_epoch: int
     last_offset: int
@@ -99,7 +99,7 @@ class Failed(NamedTuple):
 
     reason: str
     is_corrupt: bool
-    """True if the log itself is at fault, so that no pass can succeed."""
+    """True if the log is damaged, so that no pass can succeed."""
 
 
 Event = Progress | Replacement | Finished | Failed
@@ -114,7 +114,7 @@ _EVENTS: Mapping[str, type[Event]] = {
 
 
 def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
-    """Yield the job in slices, none of which takes long."""
+    """Yield the job in slices, none of which takes a long time."""
     yield _line(job._asdict() | {"producers": len(producers)})
     rows = [(producer_id, *last) for producer_id, last in producers.items()]
     for first in range(0, len(rows), _PRODUCERS_PER_LINE):
@@ -122,8 +122,8 @@ def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
 
 
 def read_job(lines: Iterator[bytes]) -> tuple[Job, Producers] | None:
-    """Read the next job; None at the end of the input. It is unchecked, because the broker wrote
-    it.
+    """Read the next job; None at the end of the input. The job is not validated, because the broker
+    wrote it.
     """
     first = next(lines, None)
     if first is None:

@@ -1,4 +1,4 @@
-"""The map of each key's newest offset, which decides which records compaction keeps.
+"""Maps each key to its latest offset, which determines the records that compaction keeps.
 
 Like Kafka's map, it takes 24 bytes for a key: two 64-bit hashes, which represent the key, and the
 offset. A log with more keys than fit into `log.cleaner.dedupe.buffer.size` needs several passes.
@@ -103,13 +103,12 @@ class KeyMap:
         """Base offsets of batches that are too large to be opened, so their keys are unknown."""
 
     def has_room(self, header: BatchHeader) -> bool:
-        """Return whether a batch may be added whole.
+        """Return whether a whole batch can be added.
 
-        The first batch always may: a pass that adds nothing would be repeated indefinitely.
+        The first batch always can, because a pass that adds nothing would be repeated indefinitely.
         """
         most = self._most_entries - header.record_count
-        # Keys repeat, so reducing each key to one entry may make room. It takes long, so do it
-        # rarely.
+        # Reducing each key to one entry may make room, but is slow, so do it rarely.
         if self._entries > most and self._added > self._most_entries // _MARKS_SHARE:
             self._thin()
         return not self._entries or self._entries <= most
@@ -117,7 +116,8 @@ class KeyMap:
     def add(self, words: Sequence[int]) -> None:
         """Add keys: two hashes and an offset for each.
 
-        Offsets count from the first offset of the map. The offsets of a key rise from call to call.
+        Offsets are relative to the first offset of the map. Offsets of a key must increase from
+        call to call.
         """
         parts = self._parts
         for (entry,), first in zip(iter_unpack("24s", array("q", words)), words[::3], strict=True):
@@ -154,7 +154,7 @@ class KeyMap:
         marks = self.marks
         if marks is not None:
             missing = last_offset + 1 - self.first_offset - len(marks)
-            # A log full of gaps would need a mark for each missing offset.
+            # A log with many gaps would need a mark for each missing offset.
             if len(marks) + missing > self._buffer_bytes // _MARKS_SHARE:
                 marks = self.marks = None
             elif missing > 0:

@@ -1,13 +1,13 @@
-"""The records of one batch in both steps of compaction: reading its keys and choosing its records.
+"""Iterates over the records of a batch, to read their keys and to select the records to keep.
 
-Both walks see every record of a log, so compaction spends most of its time in this loop: nearly
-every varint has one byte or two and is read in place, and only the necessary fields of a record are
-read. A record that is kept is not decoded: only its begin and end are returned.
+Both steps read every record of a log, so compaction spends most of its time here. Nearly every
+varint has one or two bytes and is decoded inline, and only the necessary fields are read. Records
+are not decoded; only their positions are returned.
 
     length varint | attributes int8 | timestamp delta varlong | offset delta varint
     | key length varint (-1: null), key | value length varint (-1: null), value | headers
 
-A batch with a valid checksum may still be malformed: that always ends in `CorruptData`.
+A batch with a valid checksum can still be malformed, which raises `CorruptData`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Sifted(NamedTuple):
     """The part of a batch that is kept."""
 
     runs: list[tuple[int, int]]
-    """Begin and end, in the data, of the records kept; adjacent records form one run."""
+    """Start and end positions of the records kept; adjacent records form one run."""
     kept: int
     """The number of records kept."""
     first_delta: int
@@ -53,7 +53,7 @@ def note_keys(section: Section, key_map: KeyMap) -> None:
     header, _, at, end = section
     tombstones: list[int] = []
     try:
-        # Take the words of some thousand keys at a time: a batch may unpack to millions of records.
+        # Process a few thousand keys at a time: a batch can decompress to millions of records.
         for done in range(0, header.record_count, _RECORDS_AT_ONCE):
             some = section._replace(begin=at)
             count = min(_RECORDS_AT_ONCE, header.record_count - done)
@@ -111,8 +111,7 @@ def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[i
             at = key if size & 1 else key + (size >> 1)
             if has_key:
                 words += (*fold(data[key:at]), offset)
-        # The record has a negative length, a field beyond its end, or an offset that the header
-        # excludes.
+        # The record has a negative length, a field beyond its end, or an impossible offset.
         if raw & 1 or not at < following <= end or offset > most:
             raise IndexError
         if data[at] == _NULL and has_key:
@@ -126,7 +125,7 @@ def sift(section: Section, key_map: KeyMap, *, drops_tombstones: bool) -> Sifted
     """Return the records of a batch that are kept. Raises CorruptData if a record is malformed.
 
     A record is kept if the map has no newer one for its key and it is not an expired tombstone. All
-    records behind the map's end are kept; records without a key do not belong in such a log.
+    records above the map's end are kept; a compacted log has no records without keys.
     """
     base_offset = section.header.base_offset
     shift = base_offset - key_map.first_offset
@@ -164,7 +163,7 @@ def sift(section: Section, key_map: KeyMap, *, drops_tombstones: bool) -> Sifted
 
 
 def sift_marked(section: Section, marks: bytearray) -> Sifted:
-    """Return the records that are kept by their marks; no tombstone is dropped yet.
+    """Select records by their marks, without dropping tombstones.
 
     Raises CorruptData if a record is malformed.
     """

@@ -1,4 +1,4 @@
-"""The batches of a segment, one after another, each with its bytes and its checksum verified."""
+"""Reads the batches of a segment one by one, and verifies their checksums."""
 
 from __future__ import annotations
 

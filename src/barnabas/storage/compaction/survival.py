@@ -1,4 +1,4 @@
-"""The rules of compaction: which part of a batch is kept, as in Kafka 3.9's cleaner. Pure.
+"""Decides which records of a batch compaction keeps, by the rules of Kafka 3.9's cleaner.
 
 aborted data            is removed
 a marker                is removed once its horizon has passed; the horizon is set by the first
@@ -117,7 +117,7 @@ class Survival:
             return self._of_messages(stored)
         if header.is_control:
             return self._of_marker(stored)
-        # Readers of committed records already skip it; other readers lose it here, as in Kafka.
+        # Consumers with read_committed already skip it; other readers lose it here, as in Kafka.
         if self._transactions.is_aborted(header) or header.record_count == 0:
             return self._nothing(header)
         # A tombstone in a batch with a horizon may be dropped, which the marks of this pass do not
@@ -125,7 +125,7 @@ class Survival:
         marks = None if header.has_delete_horizon else self._key_map.marks_of(header)
         if marks is not None:
             newest = marks.count(NEWEST)
-            # Every record is the newest of its key: the batch is not opened.
+            # Every record is the latest of its key, so do not decompress the batch.
             if newest == header.record_count:
                 self.records_kept += newest
                 return stored.raw
@@ -136,7 +136,7 @@ class Survival:
         if sifted.kept == 0:
             return self._nothing(header)
         self.records_kept += sifted.kept
-        # KIP-534: from now on `delete.retention.ms` counts, once for all future passes.
+        # KIP-534: `delete.retention.ms` starts now, for all future passes.
         is_first_seen = sifted.has_tombstone and not header.has_delete_horizon
         if sifted.kept == header.record_count and not is_first_seen:
             return stored.raw
@@ -145,8 +145,8 @@ class Survival:
     def _sift(self, section: Section) -> Sifted:
         header = section.header
         is_over = header.has_delete_horizon and header.base_timestamp <= self._now_ms
-        # An unopened batch may hold an older value of the key; without the tombstone it would
-        # reappear.
+        # A batch that was not decompressed may hold an older value of the key, which would
+        # reappear without the tombstone.
         drops_tombstones = is_over and not self.unopened
         return sift(section, self._key_map, drops_tombstones=drops_tombstones)
 
@@ -163,8 +163,8 @@ class Survival:
         if is_over and header.has_delete_horizon and header.base_timestamp <= self._now_ms:
             return self._nothing(header)
         self.records_kept += header.record_count
-        # The pass met data of the transaction, or the horizon has not passed: readers still need
-        # the marker.
+        # The pass has found data of the transaction, or the horizon has not passed, so consumers
+        # still need the marker.
         if not is_over or header.has_delete_horizon:
             return stored.raw
         section = section_of(stored)

@@ -32,7 +32,7 @@ class Transactions:
         it was met.
         """
         self._begin_up_to(header.last_offset)
-        # A batch outside a transaction is never aborted, whatever its producer does.
+        # A batch outside a transaction is never aborted.
         if not header.is_transactional:
             return False
         if header.producer_id in self._going:
@@ -42,7 +42,7 @@ class Transactions:
         return False
 
     def end(self, header: BatchHeader, marker: Marker | None) -> tuple[bool, Aborted | None]:
-        """Note a marker, or an emptied control batch (None).
+        """Record a marker, or an emptied control batch (None).
 
         Returns whether no data of its transaction was met, and the entry that the index has to keep
         if data of an aborted transaction was met.
@@ -51,7 +51,8 @@ class Transactions:
         producer_id = header.producer_id
         if marker is None:
             return True, None
-        # A commit marker, too, is kept while its data exists: it ends the transaction on replay.
+        # A commit marker is kept, too, while its data exists, because it ends the transaction on
+        # replay.
         if marker.type != ABORT:
             was_met = producer_id in self._committing
             self._committing.discard(producer_id)

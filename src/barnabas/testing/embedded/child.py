@@ -79,7 +79,7 @@ class _Calls:
 
 
 def main() -> int:
-    answers, sys.stdout = sys.stdout, sys.stderr  # so that nothing is printed between the answers
+    answers, sys.stdout = sys.stdout, sys.stderr  # so that nothing is printed between the responses
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets Ctrl-C and ends this process
     signal.signal(signal.SIGTERM, _leave)

@@ -4,9 +4,9 @@ A temporary directory is removed by `remove`, and otherwise when its owner is co
 process ends, so that a broker that was not closed leaves nothing behind. A forked process never
 removes the directory of its parent.
 
-Its files need not survive a power cut, so they are not synced. Written data still survives the end
-of the process, however it ends. On a busy disk the syncs during a broker's start and stop take ten
-times as long as everything else.
+Its files need not survive a power failure, so they are not synced. Written data still survives the
+end of the process, however it ends. On a busy disk the syncs during a broker's start and stop take
+ten times as long as everything else.
 """
 
 from __future__ import annotations

@@ -398,7 +398,7 @@ class EmbeddedLife(BrokerHandle):
 
     def _seams(self) -> Seams:
         """Return the system's seams, except those that would make temporary data survive a power
-        cut; `faults` may replace them.
+        failure; `faults` may replace them.
         """
         is_short_lived = self._directory.is_temporary and not self._production_defaults
         return interposed_seams(UnsyncedFiles() if is_short_lived else OsFiles())

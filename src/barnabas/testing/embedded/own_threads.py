@@ -79,7 +79,7 @@ class OwnThreads:
     def on_stopped(
         self, broker_id: int, pause: ThreadPause, session: EmbeddedSession, timeout_ms: int
     ) -> None:
-        """Note that the broker's loop is blocked: end its session after `timeout_ms`, as a server
+        """Record that the broker's loop is blocked: end its session after `timeout_ms`, as a server
         does.
         """
         self._standstills[broker_id] = _Standstill(pause, session, timeout_ms)

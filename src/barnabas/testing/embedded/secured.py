@@ -29,7 +29,7 @@ class Secured:
         OSError.
         """
         if self._setup is None:
-            from barnabas.broker.security.secure_setup import prepare  # few brokers need it
+            from barnabas.broker.security.secure_setup import prepare  # rarely needed
 
             self._setup = prepare(self._directory.make(), _NAMES)
         return self._setup

@@ -100,7 +100,7 @@ class Topic:
     ) -> list[RecordMetadata]:
         """Send many values at once; write a key as in `{"value": "one", "key": "anna"}`.
 
-        A pair is refused with TypeError: it would not be clear which of the two is the key.
+        A pair is rejected with TypeError: it would not be clear which of the two is the key.
         """
         pairs = [_given(each) for each in arguments.iterator(records, "records")]
         return self._send_all(pairs, rest, timeout_s)

@@ -20,7 +20,7 @@ from barnabas.testing.embedded.waiting import Sight, is_wait_timeout
 __tracebackhide__ = is_wait_timeout
 
 _PARTITIONS_IN_TIME = 100  # that the slowest disk creates within the usual timeout
-_LOOK_FOR_LOGS_EVERY_S = 1.0  # since the answer is large
+_LOOK_FOR_LOGS_EVERY_S = 1.0  # since the response is large
 
 
 class WantedTopic(NamedTuple):
@@ -43,7 +43,7 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
         admin = await clients.admin()
         try:
             await admin.create_topics([_new(wanted)])
-        # Another test, or an earlier attempt whose answer was lost, has created it.
+        # Another test, or an earlier attempt whose response was lost, has created it.
         except TopicAlreadyExists:
             return False
         return True

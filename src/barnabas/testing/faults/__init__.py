@@ -1,4 +1,4 @@
-"""Injects faults by rules: errors, delays, cut connections and lost answers where a test wants
+"""Injects faults by rules: errors, delays, cut connections and lost responses where a test wants
 them.
 
     with broker.faults.add(api="Produce", topic="orders", error="NOT_LEADER_OR_FOLLOWER", count=3):

@@ -1,8 +1,8 @@
 """Lists the errors with which each API can answer, as in Kafka 3.9's protocol.
 
-A rule with another error could only confuse a client, so it is refused. `ROWS` lists the errors in
+A rule with another error could only confuse a client, so it is rejected. `ROWS` lists the errors in
 a row: of a topic, partition, group or configured resource. `WHOLE` lists the errors of the request
-as a whole, if its answer has both. An API that is only in `WHOLE` has no rows.
+as a whole, if its response has both. An API that is only in `WHOLE` has no rows.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Checks the arguments of `faults.add`: a misspelt argument, or a rule that can never match, is
-refused.
+rejected.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _narrow(api: Api, arguments: Mapping[str, Any], error: str | None) -> Narrow
     topic, partition = arguments.get("topic"), arguments.get("partition")
     if partition is not None and topic is None:
         raise ConfigError(f"partition={partition} needs a topic: give topic='...' as well")
-    # A Metadata request names only topics; its answer has their partitions.
+    # A Metadata request names only topics; its response has their partitions.
     if topic is not None and not has_topics(api):
         raise ConfigError(f"topic={topic!r} never matches: a {api.name} request names no topics")
     if partition is not None and not has_partitions(api) and api.name != "Metadata":

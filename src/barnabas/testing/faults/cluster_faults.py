@@ -30,8 +30,8 @@ class ClusterFaults(Faults):
     def kill(self, broker_id: int) -> None:
         """Stop a broker as `kill -9` does; `cluster.start_broker` restarts it.
 
-        It hands over nothing and answers no request under way; its written data stays, and its next
-        start recovers. Its metadata session ends immediately: the others need not wait for
+        It hands over nothing and answers no request in progress; its written data stays, and its
+        next start recovers. Its metadata session ends immediately: the others need not wait for
         `zookeeper.session.timeout.ms`. Raises ConfigError if it is not running.
         """
         self._cluster.kill_broker(broker_id)

@@ -64,7 +64,7 @@ class FaultLink:
     def bring(self, rules: Sequence[Rule], machine: Mapping[str, Mapping[Any, Any]]) -> None:
         """Set exactly these faults in the process; do nothing while there is none.
 
-        Raises ConfigError for a refused fault, or OSError.
+        Raises ConfigError for a rejected fault, or OSError.
         """
         port = self._port_of_process()  # before the lock: it may wait for a holder of the lock
         if port is None:
@@ -125,7 +125,7 @@ class FaultLink:
         if not seen:
             time.sleep(min(within_s, _REST_S))
         with self._lock:
-            # The answer may come from a process that has since been replaced.
+            # The response may come from a process that has since been replaced.
             if life == self._life and rule in self._ids:
                 self._count(rule, seen)
 
@@ -138,7 +138,7 @@ class FaultLink:
 def _ask(
     port: int, method: str, path: str, body: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Send a request, and return the answer. Raises ConfigError if it is refused, or OSError."""
+    """Send a request, and return the response. Raises ConfigError if it is rejected, or OSError."""
     status, answer = _exchange(port, method, path, body)
     # A rule that is already gone there counts as deleted.
     if status >= 400 and (method, status) != ("DELETE", 404):
@@ -149,7 +149,7 @@ def _ask(
 def _exchange(
     port: int, method: str, path: str, body: Mapping[str, Any] | None = None
 ) -> tuple[int, dict[str, Any]]:
-    """Return the status and the answer. Raises OSError."""
+    """Return the status and the response. Raises OSError."""
     connection = http.client.HTTPConnection(_HOST, port, timeout=_PATIENCE_S)
     try:
         text = None if body is None else json.dumps(body)

@@ -1,4 +1,4 @@
-"""HTTP/1.1, as far as tests need it: a request with a JSON object, and its answer."""
+"""HTTP/1.1, as far as tests need it: a request with a JSON object, and its response."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
 
 
 def _check_origin(fields: Mapping[str, str]) -> None:
-    """Refuse requests from a page in a browser, whatever name its server has taken on: with DNS
+    """Reject requests from a page in a browser, whatever name its server has taken on: with DNS
     rebinding a name that now means this machine makes the browser believe that it is still the same
     server. Raises Refused.
     """

@@ -91,7 +91,7 @@ class MachineFaults:
 
     def spoil_disk(self, fault: DiskFault | None) -> None:
         """Replace the disk's fault; None: the disk works again."""
-        # A broker with a full disk asks how much room is left, so the answer must agree with the
+        # A broker with a full disk asks how much room is left, so the response must agree with the
         # errors.
         self._files.is_full = fault is not None and fault.error in ("ENOSPC", "EDQUOT")
         self._files.before = None if fault is None else fault.before

@@ -1,15 +1,15 @@
 """Builds answers that consist only of an error, from the request. Pure.
 
-refusal(api, version, request, code, whole=...)   the answer to all of the request
-merge(answer, refused)                            ... put into the answer to the rest of it
-put_errors(to, code, answer)                      the same in an answer to Metadata, whose request
+refusal(api, version, request, code, whole=...)   the response to all of the request
+merge(answer, rejected)                            ... put into the response to the rest of it
+put_errors(to, code, answer)                      the same in a response to Metadata, whose request
                                                   need not have named the topics
 
-No API needs special code here. A message in the answer is filled from the row of the request that
+No API needs special code here. A message in the response is filled from the row of the request that
 it answers: names and ids are copied, numbers that Kafka would not know are -1, and the error is set
 in the innermost message with a field for it, or with `whole` in the outermost. So each row of the
-request has one row in the answer, as a client expects. Only Metadata is different: its answer is
-changed before it is sent.
+request has one row in the response, as a client expects. Only Metadata is different: its response
+is changed before it is sent.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ _COPIED = (
 )
 _IDENTITIES = (*_COPIED, "producer_id")
 _NO_LEADER = -1
-_OF_A_MARKER = "transaction_result"  # whose answer repeats the producer's id
+_OF_A_MARKER = "transaction_result"  # whose response repeats the producer's id
 
 
 def refusal(api: Api, version: int, request: Message, code: int, *, whole: bool) -> Message:
-    """Build an answer with this error in all of its rows; with `whole`, in the outermost
+    """Build a response with this error in all of its rows; with `whole`, in the outermost
     message.
     """
     return _Refusal(version, code, whole).message(api.response, request)
 
 
 def merge(answer: Message, refused: Message) -> None:
-    """Add the rows of `refused` to an answer of the same class."""
+    """Add the rows of `refused` to a response of the same class."""
     for made in answer.fields:
         rows = getattr(refused, made.name)
         if row_class(made) is None or not rows:
@@ -79,7 +79,7 @@ def merge(answer: Message, refused: Message) -> None:
         own = getattr(answer, made.name) or []
         for row in rows:
             same = next((each for each in own if _identity(each) == _identity(row)), None)
-            # The topic had only refused partitions, or the answer leaves it out.
+            # The topic had only rejected partitions, or the response leaves it out.
             if same is None:
                 own.append(row)
             else:
@@ -116,7 +116,7 @@ class _Refusal:
         self._whole = whole
 
     def message(self, cls: type[Message], source: Any) -> Message:
-        """Build a message in an answer, from the message or plain value that it answers."""
+        """Build a message in a response, from the message or plain value that it answers."""
         here = [made.name for made in self._fields(cls) if made.name in ERROR_FIELDS]
         below = [
             made.name

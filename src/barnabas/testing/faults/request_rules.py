@@ -2,12 +2,12 @@
 
 A request is tried against the rules in the order in which they were added, and the first rule that
 takes it decides: it delays the request, refuses all or part of it, cuts the connection before the
-handler, or drops the answer after it. A request that no rule takes goes to the handler unchanged. A
-refused part does not reach the handler (except for Metadata); the rest does, and both are joined in
-one answer.
+handler, or drops the response after it. A request that no rule takes goes to the handler unchanged.
+A refused part does not reach the handler (except for Metadata); the rest does, and both are joined
+in one response.
 
 A rule is not applied to requests that started before it was added, and not undone for requests that
-are under way when it is removed.
+are in progress when it is removed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_RULES = 1000
 
 Handler = Callable[[Context, Any], Outcome]
 Change = Callable[[Message | None], None]
-"""Changes an answer in place; None: the request has no answer. An error that it raises ends the
+"""Changes a response in place; None: the request has no response. An error that it raises ends the
 connection.
 """
 
@@ -82,7 +82,7 @@ class RequestRules:
             self._rules = (*self._rules, rule)
         try:
             self._changed()
-        # The process refused it, or is paused: a rule that applies nowhere must not be listed.
+        # The process rejected it, or is paused: a rule that applies nowhere must not be listed.
         except BaseException:
             self._drop(rule)
             raise
@@ -150,7 +150,7 @@ def _chosen(rule: Rule, context: Context, request: Message) -> bool:
         topics = getattr(request, "topics", None)
         if topics is None:
             return True  # it requests all of them
-        # The request names topics; the partition is looked up in the answer.
+        # The request names topics; the partition is looked up in the response.
         topic_only = Narrowed(rule.match.narrowed.topic)
         return select(request, topic_only, context.node.image.topic_names).chosen is not None
     return select(request, rule.match.narrowed, context.node.image.topic_names).chosen is not None
@@ -201,7 +201,7 @@ def _act(rule: Rule, context: Context, request: Message, handler: Handler) -> Ou
 def _refuse(rule: Rule, context: Context, request: Any, handler: Handler, code: int) -> Outcome:
     api, version, narrowed = context.api, context.version, rule.match.narrowed
     if getattr(request, "acks", None) == 0:
-        # As a broker does: there is no answer that could contain an error.
+        # As a broker does: there is no response that could contain an error.
         raise ConnectionCut(f"{rule} refuses a Produce request with acks=0, which has no answer")
     if api.name == "Metadata":
         return _with_change(handler(context, request), partial(put_errors, narrowed, code))
@@ -229,11 +229,12 @@ def _drop(rule: Rule, context: Context, answer: Message | None) -> None:
     raise ConnectionCut(f"{rule} drops the answer")
 
 
-# ---- a handler's outcome, with its answer changed on its way out --------------------------------
+# ---- a handler's outcome, with its response changed on its way out
+# --------------------------------
 
 
 def _with_change(outcome: Outcome, change: Change) -> Outcome:
-    """Return the same outcome, but let `change` see its answer before it is sent."""
+    """Return the same outcome, but let `change` see its response before it is sent."""
     # The request is held before it is carried out: the change applies to its later outcome.
     if isinstance(outcome, Hold):
         return Hold(_outcome_later(outcome.until, change))
@@ -244,7 +245,7 @@ def _with_change_now(outcome: Message | Staged | Later, change: Change) -> Messa
     if isinstance(outcome, Message):
         change(outcome)
         return outcome
-    # Its answer is built when the batch to which it belongs is written.
+    # Its response is built when the batch to which it belongs is written.
     if isinstance(outcome, Staged):
         return _ChangedStaged(outcome, change)
     return _answer_later(outcome, change)

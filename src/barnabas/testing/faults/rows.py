@@ -1,4 +1,4 @@
-"""Finds the rows of a request or an answer that name a topic, a partition or a group.
+"""Finds the rows of a request or a response that name a topic, a partition or a group.
 
 Kafka's messages use several field names for these, which are listed only here.
 """
@@ -50,7 +50,7 @@ REQUESTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "results_by_topic_v3_and_below": ("v3_and_below_topics",),
     }
 )
-"""The lists of the request whose rows correspond to those of an answer's list, by that list's
+"""The lists of the request whose rows correspond to those of a response's list, by that list's
 name.
 """
 

@@ -1,7 +1,7 @@
 """Divides a request into the part that a rule matches and the rest. Pure.
 
 Both parts are requests of the same class, so the broker handles the rest like any other request,
-and the answer to the matched part is built from that part (`refusal`). A part without any row is
+and the response to the matched part is built from that part (`refusal`). A part without any row is
 None: a request that names nothing may mean everything, as in Metadata. The request itself is never
 changed.
 """

@@ -75,6 +75,9 @@ _COMBINED_PIECES: Final = 7
 URL: Final = r"^[A-Za-z][A-Za-z0-9+.-]*://"
 """A referrer may begin like this; an agent hardly ever does."""
 _URL: Final = re.compile(URL)
+PRODUCT: Final = r"^[A-Za-z][A-Za-z0-9_.-]*/[0-9]"
+"""An agent usually begins like this; a referrer hardly ever does."""
+_PRODUCT: Final = re.compile(PRODUCT)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PLAIN: Final = re.compile(r"(?:[-0-9A-Fa-f.:,; ]|unknown)*")
 _DURATION: Final = re.compile(r"[0-9]+\.[0-9]+")
@@ -215,9 +218,12 @@ def _is_usual_end(pieces: list[str]) -> bool:
     """Return whether referrer and agent are the first quoted columns, judging by the columns that
     follow.
 
-    If a host precedes them, the referrer is in the agent's place, and the agent follows it.
+    If a host precedes them, the referrer is in the agent's place, and the agent follows it. A site
+    may also write the agent first.
     """
     more = pieces[_COMBINED_PIECES - 1 :]
+    if _PRODUCT.match(pieces[3]) and (pieces[5] in ("", "-") or _URL.match(pieces[5])):
+        return False  # the agent comes first
     if more == [""]:
         return True
     if any(map(_LINE_BEGAN.search, more)):

@@ -13,7 +13,7 @@ from typing import Final
 import polars as pl
 
 from barnabas_formats.format import Format
-from barnabas_pipeline.behaviour.access_line import CONTROL, URL, parse_line
+from barnabas_pipeline.behaviour.access_line import CONTROL, PRODUCT, URL, parse_line
 from barnabas_pipeline.behaviour.line_front import ADDRESS, IPV4, NAME, SERVER_PORTS
 from barnabas_pipeline.behaviour.line_parts import DIRECTIVE, Fields
 from barnabas_pipeline.behaviour.line_tail import INGRESS, PLAIN, SECONDS, TRAEFIK
@@ -199,7 +199,10 @@ def _with_tails(found: pl.DataFrame) -> pl.DataFrame:
     """Add `response_time_us` and `format`, and remove the lines with unclear columns at the end."""
     more = pl.col("more").fill_null("")
     has_host = pl.col("host").is_not_null()
-    plain = found.filter(more == "").with_columns(
+    is_empty, is_url = pl.col("agent").is_in(["", "-"]), pl.col("agent").str.contains(URL)
+    # The agent may come before the referrer; `parse_line` rejects such a line.
+    is_in_order = ~(pl.col("referrer").str.contains(PRODUCT) & (is_empty | is_url)).fill_null(False)
+    plain = found.filter((more == "") & is_in_order).with_columns(
         pl.lit(None, pl.Int64).alias("response_time_us"),
         pl.when(pl.col("agent").is_null())
         .then(pl.when(has_host).then(pl.lit("vhost_common")).otherwise(pl.lit("common")))
@@ -211,16 +214,19 @@ def _with_tails(found: pl.DataFrame) -> pl.DataFrame:
         return plain
     # If more quoted columns follow, a column for the host may precede the referrer; the apparent
     # agent is then the referrer. `parse_line` decides that.
-    is_sure = pl.col("agent").is_in(["", "-"]).not_() & pl.col("agent").str.contains(URL).not_()
+    is_sure = ~is_empty & ~is_url
     has_quotes = pl.col("more").str.contains('"', literal=True)
     times = pl.coalesce("ingress", "traefik", "bare", "named")
     tails = longer.with_columns(pl.col("more").str.extract_groups(_TAIL).alias("tail"))
     known = tails.unnest("tail").filter(pl.coalesce("main", times).is_not_null())
-    is_unmistakable = pl.coalesce("ingress", "traefik", "named").is_not_null()
+    is_unmistakable = pl.coalesce("ingress", "traefik").is_not_null()
+    is_named = pl.col("named").is_not_null()
     return pl.concat(
         [
             plain,
-            known.filter(is_unmistakable | is_sure | ~has_quotes).select(
+            known.filter(
+                is_unmistakable | (is_in_order & (is_named | is_sure | ~has_quotes))
+            ).select(
                 *longer.columns,
                 (times.str.replace(".", "", literal=True).cast(pl.Int64) * 1_000).alias(
                     "response_time_us"

@@ -18,6 +18,7 @@ from barnabas_pipeline.behaviour.line_parts import Fields
 ACCESS = catalogue("access")
 SAMPLES = [(of, sample) for of in ACCESS for sample in of.samples]
 AGENT = "Mozilla/5.0 (X11)"
+NO_LINE = "not an access log line"
 CLF = '192.0.2.7 - - [10/Mar/2026:11:00:00 +0100] "GET /a HTTP/1.1" 200 5'
 
 
@@ -226,6 +227,26 @@ REJECTED = [
         "tls 2026-03-10T10:00:00 net/lb/1 g3d4b5e8bb8464cd 192.0.2.7:51341 172.31.1.1:443 5 2",
         "not an access log line",
     ),
+    # the agent before the referrer, alone and with more behind
+    (f'{CLF} "{AGENT}" "https://example.com/"', "unclear columns behind the status"),
+    (f'{CLF} "{AGENT}" "-"', "unclear columns behind the status"),
+    (f'{CLF} "{AGENT}" "-" 0.012', "unclear columns behind the status"),
+    (f'{CLF} "{AGENT}" "https://example.com/" rt=0.012', "unclear columns behind the status"),
+    # other layouts of nginx, Apache and Squid
+    (f'{CLF} "UA"', "not an access log line"),
+    (f'{CLF} 3 "-" "{AGENT}"', "unclear columns behind the status"),
+    (f'{CLF} "-" "{AGENT}"text/html', "unclear columns behind the status"),
+    (f"{CLF} TCP_MISS:DIRECT", "unclear columns behind the status"),
+    (CLF.replace('"GET', '"www.example.com" "GET'), "not an access log line"),
+    (CLF.replace('"GET', '0.005 "GET'), "not an access log line"),
+    (CLF.replace("[10/Mar/2026:11:00:00 +0100]", "[2026-03-10T11:00:00+01:00]"), NO_LINE),
+    (CLF.replace(" 200 5", " - -") + ' "-" "-"', "bad status"),
+    (CLF.replace(" 200 5", " 5 200") + ' "-" "-"', "bad status"),
+    ('[10/Mar/2026:11:00:00 +0100] 192.0.2.7 TLSv1.3 AES256 "GET / HTTP/1.1" 200', NO_LINE),
+    (
+        "1710064800.123 123 192.0.2.7 TCP_MISS/200 4512 GET http://a.org/ - DIRECT/192.0.2.9 -",
+        NO_LINE,
+    ),
     # IIS with other columns: no referrer but a host, the client first, none of the end
     (
         "2026-03-10 10:00:00 10.0.0.5 GET /a - 443 - 192.0.2.7 A/1 www.example.com 200 0 0 15",
@@ -247,6 +268,39 @@ REJECTED = [
 def test_sp_2_other_columns_are_rejected(line: str, reason: str) -> None:
     """SP-2: in doubt a dead letter with its reason, never a hit with wrong columns."""
     assert parsed(line) == [{"reason": reason}]
+
+
+@pytest.mark.parametrize(
+    ("request_line", "wanted"),
+    [
+        ("GET /a HTTP/3.0", {"method": "GET", "path": "/a", "protocol": "HTTP/3.0"}),
+        ("GET /a HTTP/2", {"method": "GET", "path": "/a", "protocol": "HTTP/2"}),
+        ("OPTIONS * HTTP/1.1", {"method": "OPTIONS", "path": "*", "protocol": "HTTP/1.1"}),
+        (
+            "CONNECT [2001:db8::1]:443 HTTP/1.1",
+            {"method": "CONNECT", "path": "[2001:db8::1]:443", "protocol": "HTTP/1.1"},
+        ),
+        (
+            "GET http://u:p@a.org:8080/x?y HTTP/1.1",
+            {"method": "GET", "path": "/x", "query": "y", "protocol": "HTTP/1.1"},
+        ),
+        ("", {}),
+        ("-", {}),
+    ],
+)
+def test_sp_2_odd_requests(request_line: str, wanted: dict[str, object]) -> None:
+    client = "2001:db8::7"
+    line = f'{client} - - [10/Mar/2026:11:00:00 +0100] "{request_line}" 405 - "-" "say \\"hi\\""'
+    assert parsed(line) == [
+        {
+            "format": "combined",
+            "time": "2026-03-10T10:00:00Z",
+            "client": client,
+            "status": 405,
+            "agent": 'say "hi"',
+            **wanted,
+        }
+    ]
 
 
 def test_sp_2_directives_are_neither_hits_nor_errors() -> None:

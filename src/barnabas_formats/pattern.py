@@ -30,15 +30,18 @@ _NO_HOSTS: Final = (
     *("CRITICAL", "ALERT", "EMERG", "FATAL", "PANIC"),
 )
 
+_NOT_IN_HOSTS: Final = r"\s\[\](){}<>=\x22"
+
 
 def _unlike(words: Sequence[str]) -> str:
-    """Return the alternatives of an expression for a text without blanks that is none of `words`
-    and does not end with a colon.
+    """Return the alternatives of an expression for a text without blanks, brackets, quotes and
+    equals signs that is none of `words` and does not end with a colon.
 
     Polars has no look-ahead, so the expression spells out how such a text may begin.
     """
     firsts = "".join(sorted({word[0] for word in words if word}))
-    parts = [rf"[^\s:{firsts}]|[^\s{firsts}]\S*[^\s:]"]
+    others = f"[^{_NOT_IN_HOSTS}]"
+    parts = [rf"[^{_NOT_IN_HOSTS}:{firsts}]|[^{_NOT_IN_HOSTS}{firsts}]{others}*[^{_NOT_IN_HOSTS}:]"]
     for first in firsts:
         rests = [word[1:] for word in words if word.startswith(first)]
         parts.append(f"{first}(?:{_unlike(rests)}){'' if '' in rests else '?'}")

@@ -40,6 +40,7 @@ def test_fields_literals_and_blanks() -> None:
             for each in ("gate", "INFO1", "inf", "i", "errors", "er", "e.b", "::1", "-")
         ),
         *((each, False) for each in ("INFO", "info", "Warn", "WARNING", "err", "gate:", ":")),
+        *((each, False) for each in ("[INFO]", "<0.1.0>", "a=b", '"a"', "{a}", "f(x)")),
     ],
 )
 def test_sp_2_a_level_is_no_host(host: str, is_host: bool) -> None:

@@ -125,6 +125,18 @@ DAY = "2026-03-10T10:00:00"
         ("Mar 10 10:00:00 WARN shop[7]: late", RAW, {}),
         ("2026-03-10T10:00:00+01:00 error shop: late", RAW, {}),
         ("2026-03-10T10:00:00+01:00 errata shop: late", "syslog", {"host": "errata"}),
+        ("2026-03-10T10:00:00.123Z\tINFO\tmain.go:12\tstarted", RAW, {}),
+        ("2026-03-10T10:00:00.123+01:00 <0.229.0> rabbit: started", RAW, {}),
+        # ---- layouts that are almost those of a format ----
+        ("2026-03-10T10:00:00.123Z [info] agent: x", RAW, {}),
+        ("2026-03-10T10:00:00.123Z [INFO] starting the agent: x", RAW, {}),
+        ("2026-03-10T10:00:00.123Z [WARN]  raft: a: [b]", "hclog", {"message": "a: [b]"}),
+        ("[2026-03-10T10:00:00,123][INFO ][o.e.n.Node] started", RAW, {}),
+        ("[2026-03-10 10:00:00] local.INFO", RAW, {}),
+        ("[2026-03-10 10:00:00] local.INFO: ", "monolog", {"component": "local", "message": ""}),
+        ("2026-03-10 10:00:00.123 [info] <0.229.0> without an offset", RAW, {}),
+        ("10-Mar-2026 10:00:00.123 INFO main org.a.B.c x", RAW, {}),
+        ("10-Mar-2026 10:00:00.123 SEVERE [a] org.a.B.<init> [x] y", "tomcat", {"level": "ERROR"}),
         # ---- Rust: a span without fields looks like a crate ----
         ("2026-03-10T10:00:00.1Z  INFO request: shop: started", RAW, {}),
         (

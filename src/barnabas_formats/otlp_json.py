@@ -82,10 +82,19 @@ class JsonReader:
             for group, scopes in nested(places)
         ]
         try:
-            return json.dumps({"resourceLogs": made}, separators=(",", ":")).encode()
+            return _as_bytes({"resourceLogs": made})
         # It allows a little less depth than `json.loads`.
         except RecursionError:
             raise NotOtlp("the objects of the record are nested too deeply") from None
+
+
+def _as_bytes(value: object) -> bytes:
+    # Escapes of characters beyond ASCII would make a letter larger than its record.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half of a character, which only an escape can express
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _no_json(constant: str) -> NoReturn:

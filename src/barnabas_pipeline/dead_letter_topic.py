@@ -18,10 +18,15 @@ from barnabas_collector.dead_letter_headers import (
     SOURCE_PARTITION,
     SOURCE_TOPIC,
 )
+from barnabas_collector.headers import CUT
+from barnabas_collector.line_cutter import MAX_LINE_BYTES
 
 _PREPARING: Final = "barnabas-dead-letters"  # no records are sent under this id
 _TRANSACTIONAL_ID: Final = "barnabas-dead-letters-"
 _POLL_MS: Final = 1_000
+# Below the defaults of max.request.size and message.max.bytes, with room for headers of our own.
+_MOST_BYTES: Final = 1_040_000
+_HEADER_BYTES: Final = 10  # of a header, besides its key and value
 
 
 class DeadLetterTopic(NamedTuple):
@@ -106,7 +111,7 @@ class DeadLetterTopic(NamedTuple):
         return dict(consumer.end_offsets(names))
 
     def _records(self, letters: pa.Table, batch: int) -> Iterator[ProducerRecord]:
-        for row in letters.to_pylist():
+        for row in map(_sendable, letters.to_pylist()):
             yield ProducerRecord(
                 self.topic, row["value"], row["key"], headers=(*_own(row), *self._about(row, batch))
             )
@@ -120,7 +125,22 @@ class DeadLetterTopic(NamedTuple):
             QUERY: self.query,
             BATCH: batch,
         }
+        if "cut" in row:
+            about[CUT] = row["cut"]
         return tuple((name, str(value).encode()) for name, value in about.items())
+
+
+def _sendable(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a letter that the topic accepts: of a larger one only the beginning, marked as cut, so
+    that it is rejected when it is sent again. The table of dead letters has the whole."""
+    value, key = row["value"] or b"", row["key"] or b""
+    sizes = [len(header["key"]) + len(header["value"] or b"") for header in row["headers"] or ()]
+    rest_bytes = len(key) + sum(sizes) + _HEADER_BYTES * len(sizes)
+    if len(value) + rest_bytes <= _MOST_BYTES:
+        return row
+    if rest_bytes > _MOST_BYTES - MAX_LINE_BYTES:
+        row = {**row, "key": None, "headers": []}
+    return {**row, "value": value[:MAX_LINE_BYTES], "cut": len(value)}
 
 
 def _own(row: Mapping[str, Any]) -> Iterator[tuple[str, bytes | None]]:

@@ -126,6 +126,17 @@ def test_lg_2_what_can_just_be_read_but_not_be_written_is_rejected() -> None:
     assert reasons <= {"traceId is not a text", "the record is not JSON in UTF-8", DEEP}
 
 
+@pytest.mark.parametrize("text", ["ä" * 300_000, "\\ud83d"])
+def test_a_letter_is_not_larger_than_its_record(text: str) -> None:
+    value = (
+        '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":1,"body":{"stringValue":"'
+        + text
+        + '"}}]}]}]}'
+    ).encode()
+    (letter,) = decode(value, OTLP_JSON).letters
+    assert letter.value == value
+
+
 def test_a_resource_with_a_wrong_value() -> None:
     assert decoded({}, resource=1) == "resource is not an object"
     assert decoded({}, resource={"attributes": "a"}) == "attributes is not a list"

@@ -8,6 +8,7 @@ Meanwhile the file may be renamed, compressed or removed.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -264,7 +265,9 @@ class LogDirectory:
 
 def _link(path: Path) -> Path | None:
     """Return where a link is, or None if the path is not a link itself."""
-    return path.parent.resolve() / path.name if path.is_symlink() else None
+    # False if a directory on the path may not be searched; the log's own look reports that.
+    is_link = os.path.islink(path)  # noqa: PTH114
+    return path.parent.resolve() / path.name if is_link else None
 
 
 def _stat(path: Path) -> Stat:

@@ -52,6 +52,7 @@ class LogDirectory:
         self._path = path
         self.live = path.resolve()  # a link may lead elsewhere at the next look
         self.link: Path | None = None  # the log's path if that is a link
+        self.refusal: ConfigError | None = None  # why the last look could not read the live file
         self._quiet_s = quiet_s
         self._held: dict[Inode, LogFile] = {}
         self._paths: dict[Inode, Path] = {}  # at the last look
@@ -63,7 +64,7 @@ class LogDirectory:
     def look(self) -> list[Found]:
         """Return the files, oldest first: files without a name come first, the live file last.
 
-        Raises `ConfigError` if the live file exists and cannot be read.
+        If the live file exists and cannot be read, `refusal` says why, and the others are returned.
         """
         self._listings.held[self._path] = self._held
         for _ in range(_LOOKS):
@@ -167,6 +168,7 @@ class LogDirectory:
 
     def _found(self, paths: Mapping[Path, tuple[int, bool]]) -> list[Found]:
         self._paths.clear()
+        self.refusal = None
         # The live file comes first: if it was truncated, its copy is complete by now.
         live = self._find(self.live)
         rotated = [
@@ -213,10 +215,10 @@ class LogDirectory:
         return found
 
     def _report(self, path: Path, error: ConfigError) -> None:
-        """Raise the error if the file is at the log's path; for any other file, log it once."""
+        """Keep the error if the file is at the log's path; for any other file, log it once."""
         if path == self.live and not _is_missing(path):
-            raise error
-        if path not in self._unreadable:
+            self.refusal = error
+        elif path not in self._unreadable:
             self._unreadable.add(path)
             _log.warning("%s", error)
 

@@ -93,7 +93,8 @@ class RotatedLog:
 
         `is_last_look`: no other look follows in this run. `starts_at_end`: if this is the first
         look, only lines written from now on count as unsent. Raises `ConfigError` if the file at
-        the log's path cannot be read.
+        the log's path cannot be read, after the lines of the other files: these may be removed
+        before that changes.
         """
         found, recognised = self._look()
         self.is_empty = not found
@@ -124,6 +125,8 @@ class RotatedLog:
                 is_complete = True if is_old else None if is_last_look else False
                 yield from self._read(file, this, progress, is_complete)
         self._release(found, recognised)
+        if self._directory.refusal is not None:
+            raise self._directory.refusal
 
     def _pass_over(self, found: list[Found], passed_over: dict[int, PassedOver]) -> None:
         """Record the first look at the log, and at a link to it.

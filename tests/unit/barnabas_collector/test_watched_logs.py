@@ -479,3 +479,25 @@ def test_lg_2_a_log_whose_place_a_link_takes_is_read_to_its_end(
     assert here.look() == [b"two", b"three"]
     here.restart()
     assert here.look() == []
+
+
+def test_lg_2_a_log_that_cannot_be_read_does_not_keep_its_rotated_file_waiting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rotated file may be removed before the log can be read."""
+    log = tmp_path / "app.log"
+    here = Collection(tmp_path, str(log))
+    log.write_bytes(b"one\n")
+    assert here.look() == [b"one"]
+    with log.open("ab") as file:
+        file.write(b"two\n")
+    rotated = log.rename(tmp_path / "app.log.1")
+    log.mkdir()
+    assert here.look() == [b"two"]
+    assert f"cannot read {log}: it is a directory" in caplog.text
+    assert here.logs.unreadable
+    rotated.unlink()
+    log.rmdir()
+    log.write_bytes(b"three\n")
+    assert here.look() == [b"three"]
+    assert not here.logs.unreadable

@@ -15,11 +15,17 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.links: list[str] = []
         self.texts: list[str] = []
+        self.ids: list[str] = []
         self.feed(text)
         self.close()
         assert self.open == []
+        assert len(self.ids) == len(set(self.ids))
+        # A link into the page leads to one of its ids.
+        inner = {each.removeprefix("#") for each in self.links if each.startswith("#")}
+        assert inner <= set(self.ids)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.ids += [value or "" for name, value in attrs if name == "id"]
         self.links += [value or "" for name, value in attrs if name in ("href", "src")]
         if tag not in _VOID:
             self.open.append(tag)
@@ -33,6 +39,11 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if "style" not in self.open:
             self.texts.append(data)
+
+    @property
+    def files(self) -> list[str]:
+        """Addresses of other files, which the page links to."""
+        return [each for each in self.links if each and not each.startswith("#")]
 
     @property
     def text(self) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from barnabas_formats.catalogue import catalogue
 from barnabas_pipeline.application import Report
-from barnabas_pipeline.behaviour import pictures
+from barnabas_pipeline.behaviour import attention, pictures
 from barnabas_pipeline.behaviour.figures import Figures, read_figures
 from barnabas_pipeline.behaviour.headlines import headlines, summary
 from barnabas_pipeline.behaviour.rankings import SHOWN
@@ -21,7 +21,7 @@ from barnabas_pipeline.page import sheets as page_sheets
 from barnabas_pipeline.page.page import PageOptions
 from barnabas_pipeline.page.pictures import heat_map, histogram
 from barnabas_pipeline.page.sheets import Sheet
-from barnabas_pipeline.rejections import are_many, examples
+from barnabas_pipeline.rejections import examples
 from barnabas_pipeline.view import View
 
 _PACKAGE = "barnabas_pipeline.behaviour"
@@ -50,11 +50,10 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
     values: dict[str, object] = {
         "figures": figures,
         "headlines": headlines(figures),
-        "rejections": figures.dead_letters,
-        "examples": examples(figures.dead_letters),
+        "concerns": attention.concerns(figures),
+        "calm": "no line was rejected, no burst of server errors, no silence",
         "formats": _formats(figures),
-        "known": figures.accounts.valid + figures.accounts.dead_letters,
-        "has_many_rejected": _has_many_rejected(figures),
+        "examples": examples(figures.dead_letters),
         "shown": SHOWN,
         "data": data,
         "sheets": made,
@@ -66,11 +65,6 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
         "lengths": histogram(figures.lengths, "sessions", "Sessions by length"),
     }
     return page.render(_PACKAGE, "report.html", options, values)
-
-
-def _has_many_rejected(figures: Figures) -> bool:
-    accounts = figures.accounts
-    return are_many(accounts.dead_letters, accounts.valid + accounts.dead_letters)
 
 
 def _formats(figures: Figures) -> list[tuple[str, int]]:

@@ -126,7 +126,10 @@ def read_figures(view: View, *, show_addresses: bool = False) -> Figures:
         silences=silences(components),
         components=_components(components),
         logins=[each._replace(address=mask(each.address)) for each in by_address(logins)],
-        intruders=[each._replace(address=mask(each.address)) for each in intruders(logins)],
+        intruders=[
+            each._replace(address=mask(each.address), hosts=tuple(map(mask, each.hosts)))
+            for each in intruders(logins)
+        ],
         raw_lines=next((each.lines for each in systems if each.name == RAW), 0),
         raw_samples=_raw_samples(view, mask),
         dead_letters=read_dead_letters(view, mask),

@@ -26,13 +26,13 @@ class Numbers(NamedTuple):
     """The numbers of the headlines, with the columns of the files from which they are summed."""
 
     entries: int
-    """Records that became rows of `entries`: the sum of `lines` in levels.csv."""
+    """Records that became rows of `entries`: the sum of `entries` in levels.csv."""
     formats: int
     """Known formats of these records, excluding `raw`: the formats in levels.csv."""
     hosts: int
     """Hosts that wrote entries: the rows of hosts.csv."""
     errors: int
-    """Entries of level ERROR or FATAL: their `lines` in levels.csv."""
+    """Entries of level ERROR or FATAL: their `entries` in levels.csv."""
     templates: int
     """Rows of templates.csv."""
     new_templates: int
@@ -55,7 +55,7 @@ class Numbers(NamedTuple):
     guessing_addresses: int
     """Rows of ssh_guessing.csv."""
     raw_entries: int
-    """Entries that match no known format: `lines` of raw in levels.csv."""
+    """Entries that match no known format: `entries` of raw in levels.csv."""
 
 
 def numbers(figures: Figures) -> Numbers:

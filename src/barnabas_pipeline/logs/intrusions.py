@@ -35,6 +35,8 @@ class Intruder(NamedTuple):
     last: datetime
     entered_as: tuple[str, ...]
     """Users who logged in from this address after a failure."""
+    hosts: tuple[str, ...] = ()
+    """Hosts on which they logged in."""
 
 
 def failures(logins: pl.DataFrame) -> pl.DataFrame:
@@ -98,6 +100,7 @@ def intruders(logins: pl.DataFrame) -> list[Intruder]:
                 first,  # type: ignore[arg-type]
                 rows["last"].max(),  # type: ignore[arg-type]
                 tuple(came_in["user"].drop_nulls().unique().sort()),
+                tuple(came_in["host"].drop_nulls().unique().sort()),
             )
         )
     return sorted(found, key=lambda each: (not each.entered_as, -each.failures, each.address))

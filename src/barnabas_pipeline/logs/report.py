@@ -7,14 +7,12 @@ next to the page, and `templates/logs.html` is the page.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from barnabas_formats.catalogue import catalogue
 from barnabas_pipeline.application import Report
-from barnabas_pipeline.logs import pictures
+from barnabas_pipeline.logs import attention, phrases, pictures
 from barnabas_pipeline.logs.figures import Figures, read_figures
 from barnabas_pipeline.logs.headlines import headlines, summary
 from barnabas_pipeline.logs.incidents import Incident
@@ -23,7 +21,7 @@ from barnabas_pipeline.page import page, words
 from barnabas_pipeline.page import sheets as page_sheets
 from barnabas_pipeline.page.page import PageOptions
 from barnabas_pipeline.page.sheets import Sheet
-from barnabas_pipeline.rejections import are_many, many_rejected, nothing_known
+from barnabas_pipeline.rejections import nothing_known
 from barnabas_pipeline.view import View
 
 _PACKAGE: Final = "barnabas_pipeline.logs"
@@ -31,7 +29,7 @@ _INCIDENTS: Final = 12
 _TEMPLATES: Final = 15
 _ROWS: Final = 12
 _EXAMPLES: Final = 3  # of raw entries
-_LONGEST: Final = 200  # characters of a template
+_HOSTS: Final = 3
 
 
 def write_page(view: View, path: Path, options: PageOptions) -> Report:
@@ -60,8 +58,9 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
     end = max((each.end for each in systems), default=None)
     values: dict[str, object] = {
         "figures": figures,
-        "rejections": many_rejected(figures.accounts, figures.dead_letters),
-        "many_raw": are_many(figures.raw_lines, figures.lines),
+        "concerns": attention.concerns(figures),
+        "calm": "no break-in, no burst, no silent component, no unknown format",
+        "hosts": _hosts(figures),
         "headlines": headlines(figures),
         "data": data,
         "sheets": made,
@@ -72,19 +71,26 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
         "styles": pictures.STYLES,
         "incidents": [_incident(each, figures) for each in figures.incidents[:_INCIDENTS]],
         "templates": [
-            (_short(each.text), each.lines, each.format) for each in figures.templates[:_TEMPLATES]
+            (phrases.short(each.text), each.lines, each.format)
+            for each in figures.templates[:_TEMPLATES]
         ],
         "new_templates": [
-            each._replace(text=_short(each.text)) for each in figures.new_templates[:_ROWS]
+            each._replace(text=phrases.short(each.text)) for each in figures.new_templates[:_ROWS]
         ],
         "silences": figures.silences[:_ROWS],
         "components": figures.components[:_ROWS],
         "intruders": figures.intruders[:_ROWS],
-        "when": _when,
-        "between": _between,
-        "ago": _long,
+        "when": phrases.when,
+        "between": phrases.between,
+        "ago": phrases.long,
     }
     return page.render(_PACKAGE, "logs.html", options, values)
+
+
+def _hosts(figures: Figures) -> str:
+    """Name the hosts of the log, or count them if there are many."""
+    names = [name for name, _ in figures.hosts]
+    return ", ".join(names) if len(names) <= _HOSTS else f"{len(names)} hosts"
 
 
 def _formats(figures: Figures) -> list[tuple[str, str, int]]:
@@ -96,44 +102,12 @@ def _formats(figures: Figures) -> list[tuple[str, str, int]]:
 
 def _incident(incident: Incident, figures: Figures) -> dict[str, object]:
     worst = incident.bursts[0]
-    usual = worst.usual_a_minute * worst.minutes
     return {
         "format": incident.format,
-        "when": _between(incident.begin, incident.end),
-        "text": _short(figures.texts[worst.template]),
+        "when": phrases.between(incident.begin, incident.end),
+        "text": phrases.short(figures.texts[worst.template]),
         "lines": worst.lines,
-        "usual": "usually none" if usual < 0.5 else f"usually {usual:,.0f}",
+        "usual": attention.usual(incident),
         "others": len(incident.bursts) - 1,
         "all_lines": incident.lines,
     }
-
-
-def _short(text: str) -> str:
-    """Return a template for display: shortened, and with repeated masks printed once."""
-    runs = [(word, len(list(same))) for word, same in groupby(text.split())]
-    parts = (
-        f"{word} ×{count}" if count > 1 and word.startswith("<") else " ".join([word] * count)
-        for word, count in runs
-    )
-    short = " ".join(parts)
-    return short if len(short) <= _LONGEST else f"{short[:_LONGEST]}…"
-
-
-def _when(at: datetime) -> str:
-    return f"{at.day} {at:%b %Y, %H:%M}"
-
-
-def _between(begin: datetime, end: datetime) -> str:
-    last = f"{end:%H:%M}" if begin.date() == end.date() else _when(end)
-    return f"{_when(begin)} to {last}"
-
-
-def _long(duration: timedelta) -> str:
-    """Return the duration with at most two units."""
-    minutes = int(duration / timedelta(minutes=1))
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {minutes} min"
-    return f"{hours // 24} days {hours % 24} h"

@@ -16,7 +16,7 @@ _OF_BURST: Final = (
     "format",
     "begin",
     "end",
-    "lines",
+    "entries",
     "usual_a_minute",
     "template",
     "text",
@@ -30,9 +30,10 @@ _OF_INTRUDER: Final = (
     "first",
     "last",
     "entered_as",
+    "hosts",
 )
-_OF_SILENCE: Final = ("format", "component", "lines", "last", "silent_seconds", "usual_an_hour")
-_OF_TEMPLATE: Final = ("template", "format", "lines", "first", "last", "text")
+_OF_SILENCE: Final = ("format", "component", "entries", "last", "silent_seconds", "usual_an_hour")
+_OF_TEMPLATE: Final = ("template", "format", "entries", "first", "last", "text")
 
 
 def sheets(figures: Figures) -> list[Sheet]:
@@ -46,7 +47,7 @@ def sheets(figures: Figures) -> list[Sheet]:
         ),
         Sheet(
             "levels",
-            ("format", "at", "minutes", "level", "lines"),
+            ("format", "at", "minutes", "level", "entries"),
             [
                 (system.name, each.at.isoformat(), int(system.step.total_seconds()) // 60, *count)
                 for system in figures.systems
@@ -55,7 +56,7 @@ def sheets(figures: Figures) -> list[Sheet]:
             ],
         ),
         Sheet(
-            "formats", ("format", "lines"), [(each.name, each.lines) for each in figures.systems]
+            "formats", ("format", "entries"), [(each.name, each.lines) for each in figures.systems]
         ),
         Sheet("templates", _OF_TEMPLATE, _templates(figures.templates[:_MOST])),
         Sheet("new_templates", _OF_TEMPLATE, _templates(figures.new_templates[:_MOST])),
@@ -63,15 +64,15 @@ def sheets(figures: Figures) -> list[Sheet]:
         Sheet("silent_components", _OF_SILENCE, _silences(figures)),
         Sheet(
             "components",
-            ("format", "component", "lines", "errors", "warnings"),
+            ("format", "component", "entries", "errors", "warnings"),
             [tuple(each) for each in figures.components[:_MOST]],
         ),
-        Sheet("hosts", ("host", "lines"), figures.hosts[:_MOST]),
+        Sheet("hosts", ("host", "entries"), figures.hosts[:_MOST]),
         Sheet("ssh_logins", Logins._fields, _logins(figures)),
         Sheet("ssh_guessing", _OF_INTRUDER, _intruders(figures)),
         Sheet(
             "dead_letters",
-            ("reason", "lines"),
+            ("reason", "records"),
             [(each.reason, each.lines) for each in figures.dead_letters],
         ),
     ]
@@ -132,6 +133,7 @@ def _intruders(figures: Figures) -> list[tuple[Cell, ...]]:
             each.first.isoformat(),
             each.last.isoformat(),
             " ".join(each.entered_as),
+            " ".join(each.hosts),
         )
         for each in figures.intruders[:_MOST]
     ]

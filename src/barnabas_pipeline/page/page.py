@@ -14,7 +14,7 @@ from typing import NamedTuple
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from barnabas.counted import counted
-from barnabas_pipeline.page import words
+from barnabas_pipeline.page import attention, words
 
 
 class PageOptions(NamedTuple):
@@ -41,6 +41,7 @@ def render(package: str, template: str, options: PageOptions, values: Mapping[st
         lstrip_blocks=True,
     )
     environment.filters.update(
+        anchor=attention.anchor,
         number=words.number,
         counted=counted,
         percent=words.percent,

@@ -264,9 +264,9 @@ def test_the_command_draws_the_page_again(
 
 def test_all_links_of_the_page_exist(out: Path, masked: Figures) -> None:
     page = Page((out / "report.html").read_text("utf-8"))
-    assert len(page.links) > 30
-    assert all((out / link).is_file() for link in page.links)
-    assert {Path(link).name for link in page.links} == {
+    assert len(page.files) > 30
+    assert all((out / link).is_file() for link in page.files)
+    assert {Path(link).name for link in page.files} == {
         file.name for file in (out / DATA).iterdir()
     }
 

@@ -68,10 +68,10 @@ def test_sp_5_each_headline_is_what_the_tables_below_it_say(
     """SP-5: all numbers of the headlines, from the rows of the page's files."""
     levels, logins, guessing = data["levels"], data["ssh_logins"], data["ssh_guessing"]
     again = {
-        "entries": total(levels, "lines"),
+        "entries": total(levels, "entries"),
         "formats": len({row["format"] for row in levels} - {"raw"}),
         "hosts": len(data["hosts"]),
-        "errors": total(levels, "lines", level="ERROR") + total(levels, "lines", level="FATAL"),
+        "errors": total(levels, "entries", level="ERROR") + total(levels, "entries", level="FATAL"),
         "templates": len(data["templates"]),
         "new_templates": len(data["new_templates"]),
         "bursts": len({row["number"] for row in data["bursts"]}),
@@ -82,11 +82,11 @@ def test_sp_5_each_headline_is_what_the_tables_below_it_say(
         "accepted_logins": total(logins, "accepted"),
         "break_ins": sum(bool(row["entered_as"]) for row in guessing),
         "guessing_addresses": len(guessing),
-        "raw_entries": total(levels, "lines", format="raw"),
+        "raw_entries": total(levels, "entries", format="raw"),
     }
     assert {row["figure"]: row["total"] for row in data["summary"]} == again
     assert min(again.values()) > 0, "each is tested with something"
-    assert total(data["hosts"], "lines") == again["entries"]
+    assert total(data["hosts"], "entries") == again["entries"]
     assert total(data["components"], "errors") <= again["errors"]
     assert {row["template"] for row in data["new_templates"]} <= {
         row["template"] for row in data["templates"]

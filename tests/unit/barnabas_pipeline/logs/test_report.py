@@ -73,6 +73,13 @@ def test_sp_2_the_page_counts_the_formats_found_and_shows_what_none_fits(tables:
     assert "Syslog: RFC 5424, RFC 3164 and rsyslog's files" in page.text
     assert f"Raw entries: {figures.raw_lines:,}" in page.text
     assert page_of(figures, OPTIONS).count('<div class="where">notes.txt') <= 3
+    assert page.text.index("System logs of gate") < page.text.index("Needs attention")
+
+
+def test_sp_5_a_sheet_counts_entries_and_no_lines(tables: Path) -> None:
+    """SP-5: an entry may have many lines, so a column of entries is not called lines."""
+    made = sheets(read_figures(Snapshot(tables, LOGS)))
+    assert "lines" not in {column for sheet in made for column in sheet.columns}
 
 
 @pytest.mark.thorough
@@ -92,17 +99,17 @@ def test_its_files_have_its_figures_and_every_link_leads_to_one(
     path = tmp_path / "report.html"
     figures = read_figures(Snapshot(tables, LOGS))
     write_report(path, figures, OPTIONS)
-    links = [each for each in Page(path.read_text()).links if each]
+    links = Page(path.read_text()).files
     assert len(links) > 9 and all((tmp_path / each).is_file() for each in links)
     data = json.loads((tmp_path / "report-data" / "report.json").read_text())
     assert data["made_at"] == "2026-03-16T12:00:05+00:00"
-    assert [each["lines"] for each in data["templates"]] == [
+    assert [each["entries"] for each in data["templates"]] == [
         each.lines for each in figures.templates
     ]
     assert {each["address"] for each in data["ssh_guessing"]} == {"203.0.113.x", "192.0.2.x"}
     with (tmp_path / "report-data" / "levels.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert sum(int(row["lines"]) for row in rows) == figures.lines
+    assert sum(int(row["entries"]) for row in rows) == figures.lines
     assert {name for name in data if name != "made_at"} == {
         file.stem for file in (tmp_path / "report-data").glob("*.csv")
     }

@@ -1,0 +1,120 @@
+"""Lists what needs attention in system logs: break-ins, unknown formats, bursts and silences. Pure.
+
+The order is that of urgency. Of each kind, the page's card has more than the few listed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from barnabas.counted import counted
+from barnabas_pipeline.logs import phrases
+from barnabas_pipeline.logs.figures import Figures
+from barnabas_pipeline.logs.incidents import Incident
+from barnabas_pipeline.page.attention import MOST, Concern
+from barnabas_pipeline.page.words import percent
+from barnabas_pipeline.rejections import are_many, examples, many_rejected
+
+GUESSING: Final = "SSH logins by guessing"
+BURSTS: Final = "Bursts"
+SILENCES: Final = "Silent components"
+FORMATS: Final = "Formats found"
+DEAD_LETTERS: Final = "Dead letters"
+
+
+def concerns(figures: Figures) -> list[Concern]:
+    """Return what needs attention, the most urgent first."""
+    return [
+        *_break_ins(figures),
+        *_rejected(figures),
+        *_raw(figures),
+        *_bursts(figures),
+        *_silences(figures),
+    ]
+
+
+def _break_ins(figures: Figures) -> Iterator[Concern]:
+    entered = [each for each in figures.intruders if each.entered_as]
+    for each in entered[:MOST]:
+        where = f" on {', '.join(each.hosts)}" if each.hosts else ""
+        yield Concern(
+            f"Break-in{where}: {each.address} logged in as {', '.join(each.entered_as)}",
+            f"after {counted(each.failures, 'failed login')},"
+            f" {phrases.between(each.first, each.last)}",
+            GUESSING,
+            is_urgent=True,
+        )
+    if len(entered) > MOST:
+        more = counted(len(entered) - MOST, "more address", "more addresses")
+        yield Concern(f"Break-ins from {more}", "", GUESSING, is_urgent=True)
+
+
+def _rejected(figures: Figures) -> Iterator[Concern]:
+    rejected, letters = figures.accounts.dead_letters, figures.dead_letters
+    if not letters:
+        return
+    many = many_rejected(figures.accounts, letters)
+    of = figures.accounts.valid + rejected
+    share = f"{percent(rejected, of)} of the records" if many else counted(rejected, "record")
+    yield Concern(
+        f"{share} {'was' if rejected == 1 and not many else 'were'} rejected",
+        f"{rejected:,} of {of:,} are in none of the figures below; no entry can be made of them",
+        DEAD_LETTERS,
+        is_urgent=many is not None,
+        reasons=[(each.reason, each.lines) for each in letters[:MOST]],
+        examples=[(place, text) for _, place, text in examples(letters)],
+    )
+
+
+def _raw(figures: Figures) -> Iterator[Concern]:
+    raw = figures.raw_lines
+    if not raw:
+        return
+    many = are_many(raw, figures.lines)
+    share = (
+        f"{percent(raw, figures.lines)} of the entries match"
+        if many
+        else f"{counted(raw, 'entry', 'entries')} {'matches' if raw == 1 else 'match'}"
+    )
+    yield Concern(
+        f"{share} no known format",
+        f"{raw:,} of {figures.lines:,} are kept as they are: without a level, a component and a"
+        " time of their own; describe them with a pattern in a file of formats",
+        FORMATS,
+        is_urgent=many,
+        examples=figures.raw_samples[:MOST],
+    )
+
+
+def _bursts(figures: Figures) -> Iterator[Concern]:
+    for each in figures.incidents[:MOST]:
+        worst = each.bursts[0]
+        yield Concern(
+            f"Burst of {counted(each.lines, 'entry', 'entries')}",
+            f"{phrases.between(each.begin, each.end)} in {each.format}, {usual(each)}",
+            BURSTS,
+            examples=[("", phrases.short(figures.texts[worst.template]))],
+        )
+    if len(figures.incidents) > MOST:
+        yield Concern(f"{counted(len(figures.incidents) - MOST, 'more burst')}", "", BURSTS)
+
+
+def _silences(figures: Figures) -> Iterator[Concern]:
+    for each in figures.silences[:MOST]:
+        yield Concern(
+            f"{each.component} fell silent",
+            f"{phrases.long(each.silent)} before the end of its log ({each.format}): its last entry"
+            f" is of {phrases.when(each.last)}",
+            SILENCES,
+        )
+    if len(figures.silences) > MOST:
+        more = counted(len(figures.silences) - MOST, "more component")
+        yield Concern(f"{more} fell silent", "", SILENCES)
+
+
+def usual(incident: Incident) -> str:
+    """Say how many entries the incident's largest burst would usually have."""
+    worst = incident.bursts[0]
+    number = worst.usual_a_minute * worst.minutes
+    return "usually none" if number < 0.5 else f"usually {number:,.0f}"

@@ -1,0 +1,29 @@
+"""Describes what needs attention, which each page says before its figures. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+MOST: Final = 3
+"""The maximum number of concerns of one kind, and of examples of a concern."""
+
+
+class Concern(NamedTuple):
+    """Something that a person should look at.
+
+    `card`: the title of the page's card that shows more about it. `reasons`: texts and their
+    counts. `examples`: pairs of a place and a text from the log.
+    """
+
+    title: str
+    about: str
+    card: str
+    is_urgent: bool = False
+    reasons: Sequence[tuple[str, int]] = ()
+    examples: Sequence[tuple[str, str]] = ()
+
+
+def anchor(card: str) -> str:
+    """Return the id of the card with this title."""
+    return card.lower().replace(" ", "-")

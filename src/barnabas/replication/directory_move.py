@@ -18,13 +18,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 TURN_BYTES = 64 * 1024
-"""The most bytes copied in one turn, unless the first batch is larger."""
+"""The maximum number of bytes copied in one step, unless the first batch is larger."""
 
 _FLUSHED_BYTES = 4 * 1024 * 1024
 
 
 class Bounds(NamedTuple):
-    """The start and the end of a log."""
+    """The start and end offsets of a log."""
 
     log_start_offset: int
     log_end_offset: int
@@ -74,7 +74,7 @@ class DirectoryMove:
 
     def __init__(self) -> None:
         self._unflushed_bytes = 0
-        self._is_close = False  # the last turn reached the end that the current replica had then
+        self._is_close = False  # the last step reached the end of the current replica at that time
         self._is_prepared = False
 
     def next_step(self, current: Bounds, future: Bounds) -> Step:
@@ -100,7 +100,7 @@ class DirectoryMove:
         self._is_close = reached_end
 
     def on_flushed(self) -> None:
-        """Record that all copied bytes are on disk; bytes appended meanwhile are not copied yet."""
+        """Record that all bytes copied so far are on disk."""
         self._unflushed_bytes = 0
         self._is_close = False
 

@@ -37,7 +37,7 @@ NO_TOPIC_ID = bytes(16)
 
 
 class Limits(NamedTuple):
-    """How long the leader may wait and for how many bytes, and how many bytes it may send."""
+    """The limits in a fetch request: maximum wait, minimum bytes and maximum bytes."""
 
     max_wait_ms: int
     min_bytes: int
@@ -46,7 +46,7 @@ class Limits(NamedTuple):
 
 
 class Requester(NamedTuple):
-    """The fetching broker: its id, its registration's epoch, and its highest Fetch version."""
+    """The fetching broker: its id, its broker epoch and its highest Fetch version."""
 
     broker_id: int
     broker_epoch: int
@@ -62,7 +62,7 @@ class Answered(NamedTuple):
 
 
 class _Entry:
-    """A wanted partition."""
+    """A partition to fetch."""
 
     __slots__ = ("name", "sent", "start", "topic_id", "wanted")
 
@@ -236,9 +236,9 @@ class FetchRequests:
     # ------------------------------------------------------------------------------
 
     def on_answer(self, response: FetchResponse) -> Iterator[Answered]:
-        """Yield the response's partitions that are still wanted.
+        """Yield the partitions of the response that are still being fetched.
 
-        Raises the response's own KafkaError; the next request is then a full one.
+        Raises the top-level KafkaError; the next request is then a full one.
         """
         if response.error_code != NONE:
             error = error_for_code(response.error_code)

@@ -1,4 +1,5 @@
-"""The leader's side of fetch sessions (KIP-227): a reader's partitions, kept between requests.
+"""The leader's side of fetch sessions (KIP-227), which remember a reader's partitions between
+requests.
 
     reader                                     broker
     id 0, epoch 0: these partitions     ->     all of them, and a session id if there is room
@@ -6,12 +7,12 @@
     id n, epoch 2: nothing changed      ->     ...
     id n, epoch -1                      ->     the session ends (epoch 0 ends it, too)
 
-Invariant: a partition that is not in `changed` has nothing for the reader: no bytes from its offset
-on, no error, and the reader knows its bounds. So a response only has to look at `changed`, however
-many partitions there are. For this, each partition of a session subscribes to its log (`Place`).
+Invariant: a partition that is not in `changed` has nothing new for the reader: no bytes from its
+fetch offset on, no error and no new bounds. So a response only has to check the partitions in
+`changed`. For this, each session partition subscribes to its log (`Place`).
 
-Partitions are read in the order of `changed`. A partition that was answered with bytes goes to its
-end, so a partition that always has data does not starve the others.
+Partitions are read in the order of `changed`. A partition that returned data moves to the end, so
+that it does not starve the others.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Key = tuple[str | bytes, int]
 
 
 class Waiter(Protocol):
-    """A fetch that found too little and is waiting for more."""
+    """A fetch that is waiting for more data."""
 
     def notify(self, appended_bytes: int) -> None: ...
 
@@ -53,7 +54,7 @@ class Waiter(Protocol):
 
 
 class Place(Protocol):
-    """The source of a partition's change notifications."""
+    """The source of change notifications for a partition."""
 
     def park(self, watcher: SessionPartition, /) -> None: ...
 
@@ -61,7 +62,9 @@ class Place(Protocol):
 
 
 class SessionPartition:
-    """A partition of a session: what to read from it, and the bounds that its reader knows."""
+    """A partition of a session: its fetch offset and limits, and the bounds last sent to the
+    reader.
+    """
 
     __slots__ = (
         "_place",
@@ -86,8 +89,7 @@ class SessionPartition:
     def watch(self, place: Place) -> None:
         """Subscribe to the changes of a place.
 
-        It does nothing once the session has ended: one of its requests may still be in progress
-        then.
+        Does nothing if the session has ended, because one of its requests may still be in progress.
         """
         if place is not self._place and not self._session.is_closed:
             self.unwatch()
@@ -120,7 +122,7 @@ class SessionPartition:
 
 
 class FetchSession:
-    """The partitions that one reader wants, and which of them have changed."""
+    """The partitions that one reader fetches, and the ones that have changed."""
 
     __slots__ = (
         "_grants",
@@ -178,9 +180,9 @@ class FetchSession:
                     dropped.unwatch()
 
     def read_at(self, isolation_level: int, grants: object | None) -> None:
-        """Set the isolation level and the basis of the reader's rights (None: nothing that lasts).
+        """Set the isolation level and the grants of the reader (None if they cannot be cached).
 
-        At another level any partition may have bytes, and other rules may deny the reader access.
+        If either differs, mark all partitions as changed.
         """
         if isolation_level != self._isolation_level or grants is not self._grants or grants is None:
             self._isolation_level = isolation_level
@@ -268,7 +270,7 @@ class FetchSessions:
         session = self._sessions.get(request.session_id)
         if session is None:
             raise FetchSessionIdNotFound(f"fetch session {request.session_id} not found")
-        # A request was repeated or lost: it is no longer certain what the reader has been sent.
+        # A request was repeated or lost, so it is uncertain what the reader has received.
         if session.epoch != request.session_epoch:
             raise InvalidFetchSessionEpoch(
                 f"fetch session {session.session_id} is at epoch {session.epoch}, "
@@ -307,8 +309,8 @@ class FetchSessions:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
-        # KIP-227: a session unused for two minutes (min.incremental.fetch.session.eviction.ms) goes
-        # first, whatever it is worth.
+        # KIP-227: a session unused for two minutes (min.incremental.fetch.session.eviction.ms)
+        # is evicted first, regardless of its size.
         if now_ms - oldest.used_ms > _SAFE_MS:
             self.close(oldest.session_id)
             return True

@@ -25,7 +25,7 @@ UNKNOWN_OFFSET = -1
 
 
 class EpochEnd(NamedTuple):
-    """A leader epoch, and the offset after its last record."""
+    """A leader epoch and its end offset."""
 
     epoch: int
     end_offset: int
@@ -72,15 +72,16 @@ class Append(NamedTuple):
 
 
 class Truncate(NamedTuple):
-    """Remove all records from this offset on, and every epoch that begins there or later.
+    """Remove all records from this offset on, and every leader epoch that starts there or later.
 
-    This applies even at the end of the log: an epoch in which its leader wrote nothing may begin
-    there.
+    This matters even at the log end, where an epoch without records can start.
     """
 
     offset: int
     lost_committed: int = 0
-    """The number of offsets removed below the own high watermark: the election was unclean."""
+    """The number of offsets removed below this replica's high watermark, after an unclean
+    election.
+    """
 
 
 class StartAt(NamedTuple):
@@ -109,7 +110,7 @@ Step = Append | Truncate | StartAt | FetchBounds | Wait | Ignore
 
 
 class Aligned(NamedTuple):
-    """The offset to truncate to; unless it is final, the leader has to be queried again."""
+    """The offset to truncate to; unless it is final, query the leader again."""
 
     offset: int
     is_final: bool
@@ -164,7 +165,8 @@ class Follower:
             partition.on_truncated(end)  # truncation inside a batch removes the whole batch
         epoch = log.latest_epoch
         if epoch == NO_EPOCH:
-            # Records in a format without epochs cannot be aligned: the committed records stay.
+            # Records in a format without leader epochs cannot be aligned; keep the committed
+            # ones.
             end = max(log.log_start_offset, min(end, partition.high_watermark))
         return FetchFrom(end, epoch, partition.leader_epoch, log.log_start_offset)
 
@@ -211,7 +213,7 @@ class Follower:
         if latest < end:
             return self._cut(latest)
         if earliest > end:
-            # The leader has deleted the next records.
+            # The leader has already deleted the next records.
             self.partition.on_started_at(earliest)
             return StartAt(earliest)
         return Wait(self._backoff_ms)  # it is back in range
@@ -224,7 +226,7 @@ class Follower:
 
     def _align(self, sent: FetchFrom, leaders: EpochEnd) -> Step:
         if sent == self._diverged:
-            # The truncation has changed nothing: the leader must not be asked in a tight loop.
+            # The truncation has changed nothing, so back off before asking the leader again.
             self._diverged = None
             return Wait(self._backoff_ms)
         self._diverged = sent

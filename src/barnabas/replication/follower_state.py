@@ -25,7 +25,7 @@ class FollowerFetch(NamedTuple):
 
 
 class FollowerState:
-    """The state of one follower."""
+    """The leader's state of one follower."""
 
     __slots__ = (
         "broker_epoch",
@@ -38,7 +38,9 @@ class FollowerState:
     )
 
     def __init__(self, caught_up_at_ms: int = NEVER_MS) -> None:
-        """Let a follower that is in sync when the epoch begins lag for the usual time."""
+        """Start a follower; if it is in sync at the start of the epoch, it may lag for the usual
+        time.
+        """
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.broker_epoch = UNKNOWN_EPOCH
@@ -58,8 +60,8 @@ class FollowerState:
         # It has every record that exists now.
         if offset >= leader_end:
             self.caught_up_at_ms = max(self.caught_up_at_ms, now_ms)
-        # It has every record that existed at its previous fetch, so it was level then (RE-8): under
-        # steady appends a follower that keeps up is never at the very end.
+        # The follower has every record that existed at its previous fetch, so it was caught up
+        # then (RE-8). Under steady appends, it never reaches the log end.
         elif offset >= self.leader_end_at_fetch:
             self.caught_up_at_ms = max(self.caught_up_at_ms, self.fetched_at_ms)
         self.log_end_offset = offset

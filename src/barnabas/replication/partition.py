@@ -1,4 +1,4 @@
-"""One partition on one broker: its role, its in-sync replicas, its high watermark.
+"""The state machine of a partition on one broker: role, in-sync replicas and high watermark.
 
     log end offset (LEO)    the next offset to be written
     high watermark (HW)     the smallest LEO of the in-sync replicas: the first offset that
@@ -49,13 +49,12 @@ from barnabas.types import TopicPartition
 
 NO_EPOCH = -1
 
-# The controller has rejected the proposal for good: the ISR stays, and a later fetch or check may
+# The controller has rejected the proposal permanently; keep the ISR. A later fetch or check can
 # propose again.
 _DROPPED = frozenset({IneligibleReplica.code, OperationNotAttempted.code})
 
-# The partition's state is unknown here; the controller's next LeaderAndIsr brings it. Until then
-# the proposal stays pending, so the maximal ISR counts for the HW: the proposal may have been
-# accepted.
+# The partition's state is unknown until the next LeaderAndIsr. Until then, the proposal stays
+# pending and the maximal ISR applies to the HW, because the proposal may have been accepted.
 _OVERTAKEN = frozenset(
     {
         UnknownTopicOrPartition.code,
@@ -75,13 +74,15 @@ _NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 class Advance(NamedTuple):
-    """The high watermark has risen to this offset: requests waiting below it may proceed."""
+    """The high watermark has advanced to this offset; requests waiting for it can proceed."""
 
     high_watermark: int
 
 
 class ProposeIsr(NamedTuple):
-    """Send this to the controller until it answers; pass the response to `on_isr_answer`."""
+    """Send this proposal to the controller until it responds; pass the response to
+    `on_isr_answer`.
+    """
 
     proposal: IsrProposal
 
@@ -195,7 +196,7 @@ class Partition:
         """
         has_failed = any(live.get(broker) != epoch for broker, epoch in self._live.items())
         self._live = live
-        # RE-5: a failure may let the HW rise, because a replica that was about to join no longer
+        # RE-5: a failure can advance the HW, because a replica that was about to join no longer
         # counts.
         if not has_failed or not self._followers:
             return []
@@ -229,7 +230,8 @@ class Partition:
             self.log_end_offset = self.epoch_start_offset = log_end_offset
         else:
             assert self.is_leader, "one epoch has one leader"
-            # KIP-497: a proposal's response may already have brought this state or a newer one.
+            # KIP-497: the response to a proposal may already have contained this state or a
+            # newer one.
             if state.partition_epoch <= self.partition_epoch:
                 return []
         self._take_over(state)
@@ -270,7 +272,7 @@ class Partition:
             raise self._not_leader()
         assert log_end_offset >= self.log_end_offset, "a leader's log never shrinks"
         self.log_end_offset = log_end_offset
-        # Without a time (0) the last known time counts.
+        # Without a time (0), use the last known time.
         if now_ms > self._now_ms:
             self._now_ms = now_ms
         return self._advance()
@@ -284,14 +286,14 @@ class Partition:
         """
         if not self.is_leader:
             raise self._not_leader()
-        # KIP-320: the epoch is checked before anything in the fetch counts.
+        # KIP-320: check the leader epoch before using anything else in the fetch.
         self.check_leader_epoch(fetch.leader_epoch)
         replica = fetch.replica
         follower = self._followers.get(replica)
         if follower is None:
             raise NotLeaderOrFollower(f"broker {replica} has no replica of {self.topic_partition}")
-        # KIP-903: a fetch that was on its way when the broker restarted must not count for the
-        # restarted broker, which may have lost those records.
+        # KIP-903: ignore a fetch from before a restart of the broker, which may have lost those
+        # records.
         if fetch.broker_epoch != UNKNOWN_EPOCH:
             newest = max(follower.broker_epoch, self._live.get(replica, UNKNOWN_EPOCH))
             if fetch.broker_epoch < newest:
@@ -338,13 +340,13 @@ class Partition:
         self._now_ms = max(self._now_ms, now_ms)
         if answer.error_code in _OVERTAKEN:
             return []
-        # The committed and the maximal ISR are equal again, so the HW may rise (RE-4).
+        # The committed and the maximal ISR are equal again, so the HW can advance (RE-4).
         if answer.error_code in _DROPPED:
             self._commit_isr(self.isr)
             return self._advance()
         if answer.error_code:
-            # Any other error may be temporary: the controller resigned, or the request was lost.
-            # The proposal is resent, and the maximal ISR applies meanwhile.
+            # Any other error can be temporary: the controller resigned, or the request was lost.
+            # Resend the proposal; the maximal ISR applies in the meantime.
             return [ProposeIsr(proposal)]
         if (
             answer.leader_epoch != self.leader_epoch
@@ -387,13 +389,16 @@ class Partition:
     def _may_join(self, replica: int, follower: FollowerState) -> bool:
         return (
             replica not in self.isr
-            # Below the epoch's start it may still have to truncate: only its own records count.
+            # Below the start of the leader epoch, the follower may still have to truncate, so
+            # only later records count.
             and follower.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)
             and self._is_eligible(replica, follower)
         )
 
     def _joining(self, answered: IsrProposal) -> list[int]:
-        """Return replicas that caught up while another proposal was pending and still keep up."""
+        """Return replicas that caught up while another proposal was pending and are still caught
+        up.
+        """
         refused = {member.broker_id for member in answered.isr}
         return [
             replica
@@ -426,8 +431,8 @@ class Partition:
         self._proposed = None
 
     def _advance(self) -> list[Effect]:
-        """Raise the HW to the smallest LEO that counts, if it may rise (RE-4)."""
-        # A single pass without a list: this runs for each append and each fetch.
+        """Advance the HW to the smallest LEO that counts, if allowed (RE-4)."""
+        # Use a single pass without a list, because this runs for each append and each fetch.
         smallest = self.log_end_offset
         for replica, follower in self._followers.items():
             if follower.log_end_offset < smallest and (
@@ -448,8 +453,7 @@ class Partition:
     def on_copied(self, log_end_offset: int, leader_high_watermark: int) -> list[Advance]:
         """Record that the follower's log has grown to this end, and its leader's HW (RE-6).
 
-        A new leader's own HW may lag behind: committed records are committed for good, so the HW
-        stays.
+        A new leader's HW may be lower; keep this HW, because committed records stay committed.
         """
         assert not self.is_leader, "a leader's watermark is its own"
         self.log_end_offset = log_end_offset
@@ -520,7 +524,7 @@ class Partition:
         )
 
     def has_enough_in_sync(self) -> bool:
-        """Return whether the ISR is large enough to accept acks=all; appends wait for all of it."""
+        """Return whether the ISR is large enough to accept appends with acks=all."""
         count = len(self.isr)
         # KIP-966: if there are fewer replicas than min.insync.replicas, all of them are enough.
         return count >= self._min_insync_replicas or count >= len(self.replicas)

@@ -1,4 +1,4 @@
-"""Selection of the replica that a consumer with a rack reads from (KIP-392, RE-2). Pure.
+"""Selects the replica that a consumer with a rack reads from (KIP-392, RE-2).
 
 It is the leader, if the leader is in the consumer's rack or no in-sync replica there has the
 offset. Otherwise it is the follower there with the largest log end, then the one that caught up

@@ -1,9 +1,10 @@
-"""The throttle of replication: its rate, and the replicas that it covers (KIP-73, RE-13). Pure.
+"""Measures and limits the rate of replication for throttled replicas (KIP-73, RE-13).
 
-Measured as in Kafka: bytes in windows of one second, at most eleven of them, over the time since
-the oldest began. So a pause can be made up for within eleven seconds, and an excess leads to a
-wait. The rate limits what begins: the last partition of a response may exceed it, and the next ones
-wait. A rate below one partition's fetch in eleven seconds is not kept.
+As in Kafka, bytes are counted in up to eleven windows of one second, and divided by the time since
+the oldest window started. So unused capacity can be used within eleven seconds, and an excess leads
+to a wait. The limit is checked before each partition: the last partition of a response can exceed
+it, and the next ones wait. The limit cannot be enforced if it is lower than one partition's fetch
+in eleven seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Window = tuple[int, int]  # when it began, in ms, and its bytes
 
 
 class Throttle:
-    """The throttle of a broker in one direction: as leader, or as follower."""
+    """A broker's throttle in one direction, as leader or as follower."""
 
     __slots__ = ("_broker_id", "_lists", "_windows", "bytes_per_s", "window_count", "window_ms")
 
@@ -70,7 +71,7 @@ class Throttle:
         began_ms = self._windows[0][0] if self._windows else now_ms
         total_bytes = more_bytes + sum(size_bytes for _, size_bytes in self._windows)
         passed_ms = now_ms - began_ms
-        # At least one whole window counts: a burst in the first milliseconds is not a rate yet.
+        # Use at least one whole window: a burst in the first milliseconds is not a rate yet.
         if total_bytes * 1_000 <= self.bytes_per_s * max(passed_ms, self.window_ms):
             return 0
         # The oldest window expires, and its bytes with it.

@@ -22,8 +22,8 @@ from barnabas.types import TopicPartition
 def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[int]) -> None:
     """Elect leaders where a change of brokers affects partitions. The draft has the live brokers.
 
-    `gone`: brokers whose registration ended; `come`: newly registered brokers; `trusted`: brokers
-    that no longer warn that they may have lost records.
+    `gone` are brokers whose registration has ended; `come` are newly registered brokers; `trusted`
+    are brokers that have withdrawn the warning about lost records.
     """
     staying = draft.electable - come
     touched = gone | come | trusted
@@ -41,7 +41,7 @@ def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[i
             if partition.adding or partition.removing:
                 reassignment.complete(draft, name)
     for topic in draft.topics_to_go():
-        # A returning broker deletes these replicas once its log directories are back.
+        # The broker deletes these replicas when its log directories are back.
         for number, partition in topic.partitions.items():
             _reach_again(draft, TopicPartition(topic.name, number), partition, gone)
 
@@ -115,7 +115,7 @@ def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
                 else:
                     draft.change(name, moved)
                 continue
-            # The broker must stop fetching, or the leader would take it back into the ISR.
+            # The broker must stop fetching, or the leader would add it to the ISR again.
             draft.stop(broker_id, name, delete=False)
             if broker_id in partition.isr and len(partition.isr) > 1:
                 draft.change(name, without(partition, broker_id, draft.epoch))
@@ -129,7 +129,7 @@ def _fail(
     gone: Set[int],
     staying: Set[int],
 ) -> PartitionImage:
-    """Return the partition without these brokers, led by a broker that stays."""
+    """Return the partition without these brokers, with a leader among the others."""
     partition = _reach_again(draft, name, partition, gone)
     if partition.leader in gone:
         elected = elect(partition, staying, draft.epoch)

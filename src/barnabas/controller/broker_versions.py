@@ -20,7 +20,7 @@ LEADER_AND_ISR_VERSION: Final = 7
 UPDATE_METADATA_VERSION: Final = 8
 STOP_REPLICA_VERSION: Final = 4
 FOLLOWERS_FETCH_VERSION: Final = 12
-"""The lowest version with diverging epochs; followers use the highest one known to both sides."""
+"""The lowest version with diverging epochs; followers use the highest common version."""
 
 Versions = Mapping[int, tuple[int, int]]
 """The lowest and highest version of each API, by API key, as in the response to ApiVersions."""

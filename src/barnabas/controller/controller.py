@@ -100,8 +100,8 @@ class Controller:
         """Fail over: elect leaders where possible, and send every broker all remaining topics."""
         self._deleting = set(deleting)
         draft = self._draft()
-        # The tree does not say which brokers an earlier controller has notified, or of what: so
-        # each partition is brought up to date, and all partitions are sent, changed or not.
+        # It is unknown what an earlier controller has sent to which brokers, so bring each
+        # partition up to date, and send all partitions, changed or not.
         doubtful = {each.broker_id for each in self.image.brokers.values() if each.may_have_lost}
         for topic in draft.topics():
             draft.take_up(topic)
@@ -109,8 +109,7 @@ class Controller:
                 name = TopicPartition(topic.name, number)
                 broker_changes.fail_over(draft, name, doubtful)
                 draft.notify(name)
-        # A broker that started without a controller must learn of topics before it learns of
-        # brokers.
+        # A broker that started without a controller must receive the topics before the brokers.
         return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
 
     def configure(self, settings: Settings) -> None:
@@ -154,9 +153,9 @@ class Controller:
         )
 
     def deletions_requested(self, names: Iterable[str]) -> Decision:
-        """Begin deletions: remove leaders, and tell brokers to delete their replicas.
+        """Start to delete topics: remove leaders, and make brokers delete their replicas.
 
-        The image keeps the topics, without leaders, for as long as their names are taken.
+        The image keeps the topics, without leaders, as long as their names are taken.
         """
         names = list(names)
         topics = [topic for topic in map(self.with_departing, names) if topic is not None]
@@ -209,7 +208,7 @@ class Controller:
 
     def _brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
         before = self.image.brokers
-        # A watch may fire although nothing relevant here has changed.
+        # A watch can fire although nothing relevant has changed.
         if live == before:
             return self._draft().nothing()
         gone = {
@@ -227,7 +226,8 @@ class Controller:
             if broker.may_have_lost and broker_id in live and not live[broker_id].may_have_lost
         }
         draft = self._draft(live)
-        # A broker that is gone confirms nothing; logs that it still has are strays when it returns.
+        # A broker that is gone cannot confirm; logs that it still has will be stray when it
+        # returns.
         draft.on_departed(gone, list(self._departing))
         broker_changes.brokers_changed(draft, gone, come, trusted)
         names = sorted(self._deleting & self.image.topics.keys())  # a set has no fixed order
@@ -238,10 +238,11 @@ class Controller:
         return draft.decision(newcomers=come)
 
     def versions_known(self, broker_id: int, broker_epoch: int, versions: Versions) -> Decision:
-        """Take note of the versions that a broker supports; it is left out if they are too old.
+        """Record a broker's supported versions; if they are too old, the broker is left out, and
+        treated as failed until it re-registers.
 
-        Its partitions then treat it as failed until it registers again. A report about an earlier
-        registration is ignored: a different program may be running there since.
+        A report for an earlier registration is ignored, because the broker may have been upgraded
+        since.
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
@@ -321,7 +322,7 @@ class Controller:
             raise StaleBrokerEpoch(
                 f"broker {broker_id} is registered in epoch {broker.epoch}, not {broker_epoch}"
             )
-        # Keyed by its epoch: after a restart the broker may be elected again.
+        # The key includes the broker epoch: after a restart, the broker can be elected again.
         self._leaving[broker_id] = broker.epoch
         draft = self._draft()
         remaining = broker_changes.leave(draft, broker_id)
@@ -364,7 +365,8 @@ class Controller:
     def elect_leaders(
         self, names: Iterable[TopicPartition] | None, *, unclean: bool
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
-        """Elect preferred leaders, or (`unclean`) any replica where there is no leader (KIP-460).
+        """Elect preferred leaders, or with `unclean`, any replica for partitions without a leader
+        (KIP-460).
 
         None means all partitions; the response then omits those that need no election.
         """
@@ -400,19 +402,19 @@ class Controller:
                 targets = None if replicas is None else tuple(replicas)
                 reassignment.reassign(draft, name, targets)
             except KafkaError as error:
-                # The traceback would keep the frames of the whole request alive.
+                # The traceback would keep the whole request in memory.
                 outcomes[name] = error.with_traceback(None)
             else:
                 outcomes[name] = None
         for topic in dict.fromkeys(name.topic for name, error in outcomes.items() if not error):
-            # The topic's node first: a controller that takes over between two commits then finds
-            # the replicas and completes the reassignment (KIP-455).
+            # Write the topic's node first, so that a controller that takes over between two
+            # commits finds the replicas and completes the reassignment (KIP-455).
             draft.write_topic(topic, first=True)
         return _decision_of(draft), outcomes
 
     @property
     def ends_wanted(self) -> frozenset[TopicPartition]:
-        """The partitions whose election needs the log ends of all their replicas."""
+        """The partitions for which an election needs the log ends of all replicas."""
         if self._wanted is None or self._wanted[0] is not self.image:
             self._wanted = (self.image, ends_wanted(self._draft()))
         return self._wanted[1]
@@ -440,7 +442,7 @@ class Controller:
 
     @property
     def offline_partitions(self) -> frozenset[TopicPartition]:
-        """The partitions that no live broker leads, computed at each call."""
+        """The partitions without a live leader, computed at each call."""
         return offline(self._draft())
 
     @property
@@ -457,7 +459,7 @@ class Controller:
         """
         draft = self._draft()
         for topic in topics:
-            # A topic that is being deleted gets no leader again.
+            # A topic that is being deleted never gets a leader again.
             if topic.name in self._deleting:
                 continue
             draft.take_up(topic)

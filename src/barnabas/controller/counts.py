@@ -1,4 +1,4 @@
-"""The controller's counts over all partitions, for Kafka's controller metrics."""
+"""Counts partitions for Kafka's controller metrics."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def offline(draft: Draft) -> frozenset[TopicPartition]:
 def ends_wanted(draft: Draft) -> frozenset[TopicPartition]:
     """Return the partitions that get no leader until every replica's log end is known."""
     if not any(broker.may_have_lost for broker in draft.brokers.values()):
-        # In nearly every cluster no broker may have lost anything, so no partition needs checking.
+        # Usually no broker may have lost records, so no partition needs checking.
         return frozenset()
     return frozenset(name for topic in draft.topics() for name in _waiting(draft, topic))
 

@@ -21,10 +21,10 @@ _BYTES_BESIDE = 60
 
 
 Changed = dict[str, tuple[TopicImage, dict[int, PartitionImage]]]
-"""The drafted topics by name, each as it was added, with the current draft of its partitions."""
+"""The drafted topics by name, with the current draft of their partitions."""
 
 New = dict[TopicPartition, Container[int]]
-"""The replicas that cannot have records of a partition yet."""
+"""The new replicas of a partition, which cannot have records yet."""
 
 
 class Send(NamedTuple):
@@ -102,7 +102,7 @@ def roles(
         state = PartitionState(name, topic.topic_id, partition, topic.config, False)
         beginners = new.get(name)
         for replica in partition.replicas:
-            # A broker that is not live, or that is sent everything anyway, is not in `hosted`.
+            # `hosted` omits brokers that are not live or that get everything anyway.
             if replica in hosted:
                 is_new = beginners is not None and replica in beginners
                 hosted[replica].append(state._replace(is_new=True) if is_new else state)
@@ -132,7 +132,7 @@ def to_all(broker_ids: Iterable[int], update: UpdateMetadata) -> list[Send]:
 
 
 def note(what: str, names: Sequence[TopicPartition]) -> str:
-    """Return a note with the number of partitions and the names of the first few."""
+    """Format a note with the number of partitions and the names of the first few."""
     shown = ", ".join(map(str, names[:_NAMED_AT_MOST]))
     more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
     return f"{len(names)} partition{'s' * (len(names) > 1)} {what}: {shown}{more}"

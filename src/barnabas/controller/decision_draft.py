@@ -54,7 +54,7 @@ StopReplica.
 
 
 class ControllerState(NamedTuple):
-    """The controller's state apart from the image: its epoch's version, settings, pending work."""
+    """The controller's state besides the image: epoch version, settings and pending work."""
 
     epoch_version: int
     settings: Settings
@@ -129,7 +129,7 @@ class Draft:
         return (topic for topic in self.image.topics.values() if topic.name not in deleting)
 
     def topics_to_go(self) -> Iterator[TopicImage]:
-        """Return the topics being deleted, which the image keeps while their names are taken."""
+        """Return the topics being deleted, which stay in the image while their names are taken."""
         deleting = self._state.deleting
         return (topic for topic in self.image.topics.values() if topic.name in deleting)
 
@@ -142,7 +142,7 @@ class Draft:
         return (topic.partitions if changed is None else changed[1]).get(name.partition)
 
     def take_up(self, topic: TopicImage) -> None:
-        """Add a topic that differs from the image or has to be sent again."""
+        """Add a topic that differs from the image or must be resent."""
         self._changed[topic.name] = (topic, dict(topic.partitions))
 
     def put(self, name: TopicPartition, partition: PartitionImage) -> None:
@@ -156,7 +156,7 @@ class Draft:
     def write(
         self, name: TopicPartition, partition: PartitionImage, *, unclean: bool = False
     ) -> None:
-        """Write one step. With `unclean` the leader may lack acknowledged records."""
+        """Write one change. With `unclean`, the leader may lack acknowledged records."""
         version = partition.partition_epoch
         # In the first step there is no state node yet (ZK-4).
         if version == NEVER_LED + 1:
@@ -174,7 +174,7 @@ class Draft:
         self.put(name, partition)
 
     def change(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """Write one step and notify the replicas of it (LeaderAndIsr)."""
+        """Write one change, and notify the replicas with LeaderAndIsr."""
         self.write(name, partition)
         self._notified[name] = None
 
@@ -224,10 +224,10 @@ class Draft:
         )
 
     def lead(self, name: TopicPartition, *, unclean: bool = False) -> bool:
-        """Elect a leader unless a live one leads; returns whether there is a leader now.
+        """Elect a leader unless there is a live one; return whether there is a leader now.
 
-        The leader comes from the ISR; if the topic allows it, or with `unclean`, it may be any live
-        replica.
+        The leader is chosen from the ISR, or if the topic allows it or with `unclean`, from all
+        live replicas.
         """
         topic, partition = self.topic(name.topic), self.get(name)
         assert topic is not None and partition is not None
@@ -244,7 +244,7 @@ class Draft:
             return may and self._lead_uncleanly(name, partition)
         self.change(name, elected)
         if partition.partition_epoch == NEVER_LED == partition.leader_epoch:
-            # Its replicas cannot have a log of it yet, but may have one if the leader epoch comes
+            # The replicas cannot have a log of the partition yet, unless the leader epoch comes
             # from the logs (ZK-6).
             self._new[name] = partition.replicas
         if in_doubt:
@@ -265,7 +265,7 @@ class Draft:
 
     @property
     def has_changed(self) -> bool:
-        """True once any partition has changed or has to be stopped."""
+        """True once any partition has changed or must be stopped."""
         return bool(self._changed or self._stopped)
 
     def has_leader(self, partition: PartitionImage) -> bool:
@@ -279,7 +279,9 @@ class Draft:
             self._stopped.setdefault((broker_id, delete), []).append(name)
 
     def departing(self, name: TopicPartition) -> tuple[int, ...]:
-        """Return the brokers that have yet to confirm that they deleted their logs of it."""
+        """Return the brokers that have not confirmed yet that they deleted their logs of the
+        partition.
+        """
         drafted = self._departing.get(name)
         return self._state.departing.get(name, ()) if drafted is None else drafted
 
@@ -321,10 +323,10 @@ class Draft:
     ) -> Decision:
         """Return the whole decision. Newcomers are sent everything.
 
-        LeaderAndIsr precedes the update to all brokers, so that leaders know of their role before
-        clients ask. Before that, known brokers get the addresses of newcomers, which they may have
-        to follow, and newcomers get all topics, because their clients know no others. Topics that
-        are being deleted are not sent.
+        LeaderAndIsr precedes the update to all brokers, so that leaders know their role before
+        clients send requests. Before that, known brokers get the addresses of new brokers, which
+        they may have to follow, and new brokers get all topics. Topics that are being deleted are
+        not sent.
         """
         changed, deleting = self._topics(), self._state.deleting
         image = self.image.apply(self._update(changed))
@@ -384,7 +386,8 @@ class Draft:
 
     def _epoch_of(self, name: TopicPartition) -> int:
         """Return the leader epoch at which a replica is stopped; a deletion does not raise it."""
-        # Kafka's EpochDuringDelete: the receiver deletes the replica whatever epoch it knows.
+        # Kafka's EpochDuringDelete: the receiver deletes the replica regardless of the leader
+        # epoch.
         if name.topic in self._state.deleting:
             return WHILE_DELETING
         partition = self.get(name)
@@ -418,7 +421,7 @@ class Draft:
         """Create the nodes of a new partition; for the topic's first one, the parent node too."""
         topic = self._changed.get(name.topic)
         partitions = self.image.topics[name.topic].partitions if topic is None else topic[1]
-        # The parent node is created once, when no partition of this topic has a node yet.
+        # Create the parent node once, when no partition of this topic has a node yet.
         if all(each.partition_epoch == NEVER_LED for each in partitions.values()):
             self._operations.append(store.Create(layout.partitions_path(name.topic)))
         self._operations.append(store.Create(layout.partition_path(*name)))

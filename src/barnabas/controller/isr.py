@@ -45,10 +45,10 @@ class Written(NamedTuple):
 
 
 def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
-    """Take over the ISRs that leaders have written; returns whether any has changed.
+    """Adopt the ISRs that leaders have written; return whether any has changed.
 
-    A leader changes only its ISR. Other differences are ignored: the next write of such a node
-    finds another version, and everything is then reread.
+    A leader changes only its ISR. Other differences are ignored, because the next write of such a
+    node fails with a version conflict, and everything is read again.
     """
     has_changed = False
     for name, (state, version) in written.items():
@@ -111,7 +111,7 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
 
 def _known(draft: Draft, proposal: IsrProposal) -> PartitionImage:
     topic_id = proposal.topic_id
-    # A zero id comes from a leader that knows no topic id: then the name counts.
+    # A zero topic id comes from a leader that does not know the id; then use the name.
     if topic_id != _NO_TOPIC_ID and topic_id not in draft.image.topic_names:
         raise UnknownTopicId
     topic = draft.topic(proposal.topic_partition.topic)
@@ -129,7 +129,7 @@ def _check_epochs(before: PartitionImage, proposal: IsrProposal) -> None:
         proposal.partition_epoch > before.partition_epoch
         or proposal.leader_epoch > before.leader_epoch
     ):
-        raise NotController  # the leader knows a newer state, so it comes from a newer controller
+        raise NotController  # the leader has a newer state, from a newer controller
     if proposal.leader_epoch < before.leader_epoch:
         raise FencedLeaderEpoch
 
@@ -158,8 +158,8 @@ def _is_eligible(draft: Draft, before: PartitionImage, member: IsrMember) -> boo
     # KIP-903. Below version 3 no epoch is sent, and Kafka does not check any.
     if member.broker_epoch not in (_NOT_SENT, broker.epoch):
         return False
-    # RE-13: a broker that is shutting down may stay a member until it is removed, but cannot become
-    # one.
+    # RE-13: a broker that is shutting down remains in the ISR until it is removed, but cannot
+    # join one.
     return member.broker_id in before.isr or member.broker_id in draft.electable
 
 

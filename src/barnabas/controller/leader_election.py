@@ -25,7 +25,7 @@ class Settings(NamedTuple):
 
     def min_insync_of(self, topic: TopicImage) -> int:
         own = topic.config.get("min.insync.replicas", "").strip()
-        # A value written by hand may not be a number; the brokers ignore it then, too.
+        # A value written by hand may not be a number; brokers ignore it too.
         return int(own) if own.isdecimal() else self.min_insync_replicas
 
     def is_unclean_allowed_for(self, topic: TopicImage) -> bool:
@@ -110,7 +110,9 @@ def without(partition: PartitionImage, broker_id: int, controller_epoch: int) ->
 
 
 def leader_last(partition: PartitionImage, leaving: list[int]) -> list[int]:
-    """Return the order in which these leave the ISR: the leader last, as one may have to stay."""
+    """Return the order in which to remove these from the ISR: the leader last, because one member
+    may have to remain.
+    """
     if len(leaving) <= 1:
         return leaving
     return sorted(leaving, key=lambda replica: replica == partition.leader)

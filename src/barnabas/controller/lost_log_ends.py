@@ -53,7 +53,8 @@ def distrust(
 ) -> PartitionImage | None:
     """Return the partition without these members in its ISR; None if nothing changes.
 
-    If all members are doubtful, one of them stays in the ISR but does not lead because of it.
+    If all members are doubtful, one of them remains in the ISR but does not become the leader for
+    that.
     """
     if len(partition.replicas) == 1 or not any(each in doubtful for each in partition.isr):
         return None
@@ -70,7 +71,9 @@ def distrust(
 
 
 def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> bool:
-    """Return whether no replica leads and the ISR's last member, now back, may lack its end."""
+    """Return whether there is no leader, and the last member of the ISR, which is back, may have
+    lost its log end.
+    """
     if partition.leader != NO_LEADER or partition.partition_epoch == NEVER_LED:
         return False
     if len(partition.isr) != 1 or len(partition.replicas) == 1:
@@ -113,7 +116,7 @@ class KnownEnds:
             ends = {}
         for broker_id, end in reported.items():
             broker = draft.brokers.get(broker_id)
-            # KIP-903: a response from before a restart says nothing about what is left now.
+            # KIP-903: ignore a response from before a restart.
             if broker is not None and end.broker_epoch in (-1, broker.epoch):
                 ends[broker_id] = end._replace(broker_epoch=broker.epoch)
         self._ends[name] = (partition.leader_epoch, ends)
@@ -129,7 +132,7 @@ class KnownEnds:
             if replica in draft.brokers and draft.brokers[replica].epoch == end.broker_epoch
         }
         leader = largest(partition, valid)
-        # The partition waits for it: any other replica may lack records that it has.
+        # Wait for this replica: any other may lack records that it has.
         if leader not in draft.electable or leader in partition.offline_replicas:
             return
         if leader not in partition.isr:

@@ -117,7 +117,7 @@ def _spread(ring: _Ring, first: int, others: Iterator[int], replication_factor: 
     used = {rack_of[replicas[0]]}
     while len(replicas) < replication_factor:
         broker = next(others)
-        # A rack is used twice only after all of them have been used once (KIP-36).
+        # A rack is used twice only after every rack has been used once (KIP-36).
         if broker not in replicas and (rack_of[broker] not in used or len(used) == ring.racks):
             replicas.append(broker)
             used.add(rack_of[broker])

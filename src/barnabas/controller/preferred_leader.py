@@ -23,7 +23,9 @@ from barnabas.types import TopicPartition
 
 
 class _Balance(NamedTuple):
-    """The partitions that prefer one broker: all of them, and the ones that it does not lead."""
+    """The partitions whose preferred leader is one broker: all of them, and those that it does not
+    lead.
+    """
 
     total: list[int]
     not_led: list[TopicPartition]
@@ -61,7 +63,7 @@ def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
 def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
     """Elect preferred leaders for each broker that leads too few of its preferred partitions."""
     for balance in _balances(draft).values():
-        # Up to leader.imbalance.per.broker.percentage the leaders stay where they are.
+        # Below leader.imbalance.per.broker.percentage, do not move leaders.
         if 100 * len(balance.not_led) <= max_imbalance_percent * len(balance.total):
             continue
         for name in balance.not_led:

@@ -64,9 +64,10 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
 
 
 def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -> bool:
-    """Finish the move if all of its targets are in sync and one of them can lead.
+    """Complete the reassignment if all target replicas are in sync and one of them can be the
+    leader.
 
-    It needs a leader: an election comes first, because it knows which ISR members may lead.
+    The partition must have a leader, so run an election first.
     """
     partition = draft.get(name)
     assert partition is not None
@@ -105,7 +106,7 @@ def _check(draft: Draft, targets: tuple[int, ...], origin: tuple[int, ...]) -> N
     if min(targets) < 0:
         raise InvalidReplicaAssignment(f"{min(targets)} is not a broker id")
     missing = sorted(set(targets).difference(origin).difference(draft.electable))
-    # Only new replicas must be live: existing ones may have failed.
+    # Only new replicas must be live; existing ones may be offline.
     if missing:
         raise InvalidReplicaAssignment(f"brokers {missing} are not live")
 

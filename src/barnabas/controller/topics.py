@@ -23,7 +23,9 @@ from barnabas.errors import (
 )
 
 MAX_NEW_PARTITIONS = 10_000
-"""The limit per request and topic: each partition is a directory; no request may fill the disk."""
+"""The limit per request and topic, because each partition is a directory, and a request must not
+fill the disk.
+"""
 
 _NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
@@ -52,7 +54,7 @@ def check_collision(name: str, existing: Iterable[str]) -> None:
         return
     key = _metric_name(name)
     for other in existing:
-        # An equal name is another error, TOPIC_ALREADY_EXISTS, which the caller checks.
+        # For an equal name, the caller raises another error, TOPIC_ALREADY_EXISTS.
         if other != name and may_collide(other) and _metric_name(other) == key:
             raise InvalidTopic(
                 f"topic name {name!r} collides with {other!r}: they differ only in '.' and '_'"

@@ -1,4 +1,4 @@
-"""Rules on a group's offsets: who may commit, which topics are in use, how long they are kept."""
+"""Rules for a group's offsets: who may commit, which topics are in use, and when offsets expire."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
 def retention_of(group: Group) -> tuple[int | None, Container[str] | None]:
     """Return when retention of the group's offsets starts, and which topics are kept regardless.
 
-    The result is (since, topics): since None counts from each commit; topics None keeps everything
-    (KIP-211).
+    The result is (since, topics): if `since` is None, retention starts at each commit; if `topics`
+    is None, all offsets are kept (KIP-211).
     """
-    # KIP-211: no member has ever joined, so the time of each commit counts.
+    # KIP-211: no member has ever joined, so retention starts at each commit.
     if group.protocol_type is None:
         return None, ()
     if group.state is GroupState.EMPTY:

@@ -40,7 +40,7 @@ class StateRecord(NamedTuple):
 
 
 AT_ONCE = 0
-"""For a reply that reveals nothing of the log, or that Kafka too answers from memory."""
+"""For a reply that does not depend on the log, or that Kafka also sends without waiting."""
 
 ALL_REPLICATED = 2**63 - 1
 """A high watermark above every record, for a log with one replica or one being replayed."""
@@ -52,12 +52,13 @@ class Reply(NamedTuple):
     ticket: int
     message: Message
     after: int | None = None
-    """The high watermark that the reply waits for; None: that of all records applied so far,
-    including those of its own decision."""
+    """The high watermark that the reply waits for; None means that of all records applied so far,
+    including those of this decision.
+    """
 
 
 class TransactionalBatch(NamedTuple):
-    """The producer whose open transaction contains the records (TxnOffsetCommit)."""
+    """The producer of a TxnOffsetCommit, whose open transaction contains the records."""
 
     transactional_id: str
     producer_id: int
@@ -76,7 +77,7 @@ class Markers(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The outcome of an event, carried out in the order of the fields."""
+    """The outcome of an event, applied in the order of the fields."""
 
     records: tuple[StateRecord, ...] = ()
     replies: tuple[Reply, ...] = ()

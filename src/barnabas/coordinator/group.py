@@ -48,7 +48,7 @@ class GroupState(Enum):
 
 
 class Group:
-    """The state of a group, and what follows from it."""
+    """The state of a group."""
 
     __slots__ = (
         "_joined_count",
@@ -127,7 +127,7 @@ class Group:
         self._count(member.protocols, -1)
         self.unsynced.discard(member.member_id)
         if self.leader_id == member.member_id:
-            # GC-2: of the remaining members, the one that joined first leads.
+            # GC-2: the remaining member that joined first becomes the leader.
             self.leader_id = next(iter(self.members), None)
 
     def static_member(self, instance_id: str | None) -> Member | None:
@@ -136,7 +136,7 @@ class Group:
         return None if member_id is None else self.members[member_id]
 
     def rename(self, member: Member, member_id: str) -> None:
-        """Give a static member another member id; it keeps its place in the group."""
+        """Give a static member a new member id, without changing the order of members."""
         old_id = member.member_id
         # Rebuilt rather than popped and added, so that the member keeps its place in the joining
         # order.
@@ -161,7 +161,7 @@ class Group:
         for name, _ in protocols:
             self._support[name] += change
             if not self._support[name]:
-                del self._support[name]  # names come from clients: they must not accumulate
+                del self._support[name]  # clients choose the names, which must not accumulate
 
     def park_join(self, member: Member, parked: Parked) -> None:
         """Make the member wait for the others. Its previous request must have been answered."""
@@ -192,7 +192,7 @@ class Group:
             current = self.static_member(instance_id)
             if current is None:
                 return UnknownMemberId
-            # KIP-345: since then, another process has joined with this instance id.
+            # KIP-345: another process has joined with this instance id since.
             if current.member_id != member_id:
                 return FencedInstanceId
         return None if member_id in self.members else UnknownMemberId
@@ -205,8 +205,10 @@ class Group:
     # --- protocols ----------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Return whether a client with these may join: it and all members must share a protocol."""
-        # The first member decides what kind of group this is.
+        """Return whether a client with these protocols can join: all members must have one in
+        common.
+        """
+        # The first member determines the protocol type.
         if self.state is GroupState.EMPTY:
             return bool(protocol_type and protocols)
         size = len(self.members)
@@ -229,8 +231,8 @@ class Group:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return whether members read the topic or may read it."""
-        # Subscriptions that cannot be read might include any topic, so it counts as in use.
+        """Return whether members are, or may be, subscribed to the topic."""
+        # Unreadable subscriptions might include the topic, so treat it as in use.
         topics = self.subscribed_topics()
         return topics is None or topic in topics
 
@@ -239,7 +241,7 @@ class Group:
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
         # No protocol has been chosen yet, so it is unknown which of a member's subscriptions
-        # counts.
+        # applies.
         if self.members and self.protocol is None:
             return None
         topics: set[str] = set()
@@ -288,7 +290,7 @@ class Group:
         return StateRecord(GroupMetadataKey(group=self.group_id), value)
 
     def apply(self, value: GroupMetadataValue) -> None:
-        """Apply the group's record, newly appended or replayed. Known members stay."""
+        """Apply the group's record, newly appended or replayed. Known members are updated."""
         # By name: a static member that returns with another id is the same member (KIP-345).
         known = {member.name: member for member in self.members.values()}
         self.members, self._static_ids, self._support = {}, {}, Counter()
@@ -311,7 +313,7 @@ class Group:
         self.state = GroupState.STABLE if self.members else GroupState.EMPTY
         self.state_since_ms = value.current_state_timestamp
         self.is_stored = True
-        # The rebalance only ends now that its record is in the log.
+        # The rebalance ends only when its record is in the log.
         if self.ended is not None:
             self.events.append(self.ended)
             self.ended = self.rebalance = None
@@ -319,7 +321,7 @@ class Group:
     def _update_member(
         self, member: Member | None, stored: MemberMetadata, protocol: str
     ) -> Member:
-        """Return the member updated from its record; its protocols beyond the chosen one stay."""
+        """Return the member updated from its record, which has only the chosen protocol."""
         if member is None:
             member = Member.of_record(self.group_id, protocol, stored)
         # The record is authoritative: the member's protocols have changed since it was written.

@@ -78,7 +78,7 @@ _SEVERAL_LEAVE: Final = 3  # the first LeaveGroup version that names several mem
 _CLASSIC: Final = "classic"
 """The type of all groups here; the other type is KIP-848's."""
 
-# The most work that one call of `expire` does: steps are short, and no append is unbounded.
+# The maximum work of one call of `expire`, which limits its duration and the append.
 _MOST_TIMERS = 200
 _MOST_EXAMINED = 200
 _MOST_TOMBSTONES = 1000
@@ -131,7 +131,7 @@ class Groups:
             if group is None and request.member_id:
                 attempt.refuse(turn, UnknownMemberId, request.member_id)
             else:
-                # The first member creates the group; if it is rejected, the group is dropped again.
+                # The first member creates the group; if it is rejected, drop the group again.
                 self._join(turn, group or Group(request.group_id, now.wall_ms), attempt)
         return turn.decision()
 
@@ -226,7 +226,9 @@ class Groups:
     def commit_transactional(
         self, ticket: int, request: TxnOffsetCommitRequest, wall_ms: int
     ) -> Decision:
-        """TxnOffsetCommit: the offsets count once the producer's transaction is committed."""
+        """Handle TxnOffsetCommit: the offsets become visible once the producer's transaction is
+        committed.
+        """
         error = commits.check_transactional(self.groups.get(request.group_id), request)
         if error is not None:
             refusal = transactional_answer(request, error)
@@ -315,7 +317,7 @@ class Groups:
                 why = Cause("the coordinator", "found more members than group.max.size")
                 rebalance.begin(turn, group, why)
             for member in group.members.values():
-                # The member may have sent heartbeats to the former coordinator until a moment ago.
+                # The member may have sent heartbeats to the previous coordinator until just now.
                 rebalance.prolong_session(turn, member)
         self._plan_examination(now.monotonic_ms)
         return turn.decision()
@@ -325,9 +327,9 @@ class Groups:
         return 0 if self._to_examine else self._timers.next_ms()
 
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
-        """Return the decisions on deadlines that have passed; more may be due right afterwards.
+        """Return decisions for deadlines that have passed; more may be due immediately afterwards.
 
-        Without `may_forget` no offset expires, because the age of offsets is unknown.
+        Without `may_forget`, no offset expires, because the clock cannot be trusted.
         """
         decisions = []
         for _ in range(_MOST_TIMERS):
@@ -399,7 +401,7 @@ class Groups:
         """Return the group; a group with only offsets exists as long as it has them."""
         group = self.groups.get(group_id)
         if group is None and group_id in self.offsets.groups:
-            # A temporary object: it has no members, and nothing else in it would be kept.
+            # This object is temporary: it has no members and no state worth keeping.
             group = Group(group_id)
         return group
 
@@ -426,7 +428,8 @@ class Groups:
     def _forget_if_last(self, records: list[StateRecord], group: Group) -> None:
         """Remove a group without members if these tombstones remove its last offset."""
         is_empty = group.state is GroupState.EMPTY and not group.pending
-        # There is at most one tombstone for each offset, so equal counts mean that all offsets go.
+        # There is at most one tombstone per offset, so equal counts mean that all offsets are
+        # removed.
         if is_empty and len(records) == self.offsets.count(group.group_id):
             self._forget(records, group)
 

@@ -45,8 +45,8 @@ _OWN_REBALANCE_TIMEOUT: Final = 1  # the JoinGroup versions that introduced thes
 _MEMBER_ID_FIRST: Final = 4
 _SKIP_ASSIGNMENT: Final = 9
 
-# A client id may be as long as a string can be, and a member id may too, although it is longer: the
-# UUID and the group's record have to fit as well.
+# Shorten the client id: a member id has the same maximum length as a client id, but also
+# contains a UUID, and the group's record must fit too.
 _LONGEST_PREFIX_CHARACTERS: Final = 8_000
 
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
@@ -117,12 +117,12 @@ def join(turn: Turn, group: Group, attempt: Attempt) -> None:
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
-    """Enforce `group.max.size`. If it was lowered, the last members to rejoin have to leave."""
+    """Enforce `group.max.size`. If it was lowered, the last members to rejoin are rejected."""
     if group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING:
-        # KIP-389: if there are more members than allowed, the first to rejoin stay.
+        # KIP-389: if there are more members than allowed, keep the first to rejoin.
         is_waiting = member is not None and member.joining is not None
         return is_waiting or group.joined_count < max_size
     return member is not None or len(group.members) < max_size
@@ -188,8 +188,7 @@ def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "changed its subscription", request.reason))
     elif group.state is GroupState.STABLE and member.member_id == group.leader_id:
-        # The leader may know of a change that its subscription does not show, such as new
-        # partitions.
+        # The leader may have seen a change outside of its subscription, such as new partitions.
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "rejoined as leader", request.reason))
     else:
@@ -214,9 +213,9 @@ def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, membe
     prolong_session(turn, member)
     if group.state is GroupState.STABLE:
         group.change_protocols(member, attempt.protocols)
-        # KIP-345: in a stable group that keeps its protocol, the member takes over its former
-        # assignment, so a rolling restart causes no rebalance. Otherwise its new subscription has
-        # to be assigned.
+        # KIP-345: in a stable group with the same protocol, the member gets its previous
+        # assignment, so a rolling restart causes no rebalance. Otherwise, its new subscription
+        # needs a rebalance.
         if group.choose_protocol() == group.protocol:
             _replace(turn, group, attempt, member, member_id)
             return
@@ -228,7 +227,7 @@ def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, membe
 
 
 def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
-    """Replace the member id without a rebalance: the new id counts once it is in the log."""
+    """Replace the member id without a rebalance; the new id becomes valid once it is in the log."""
     old_id = member.member_id
     group.unsynced.discard(old_id)
     record = group.record({one.member_id: one.assignment for one in group.members.values()})

@@ -24,7 +24,7 @@ _NAME_SHOWN = 80
 
 
 class Parked(NamedTuple):
-    """A request waiting in the machine, with the version of its response."""
+    """A waiting request, with the version of its response."""
 
     ticket: int
     version: int
@@ -68,7 +68,7 @@ class Member:
 
     @classmethod
     def of_record(cls, group_id: str, protocol: str, stored: MemberMetadata) -> Member:
-        """Restore a member from its record, which keeps only one protocol."""
+        """Restore a member from its record, which contains only one protocol."""
         subscription = bytes(stored.subscription)
         instance_id = stored.group_instance_id
         member = cls(group_id, stored.member_id, instance_id, ((protocol, subscription),))
@@ -105,7 +105,7 @@ def protocols_of(wanted: Iterable[JoinGroupRequestProtocol]) -> Protocols:
 
 
 def short_name(name: str) -> str:
-    """Shorten a member's name for logs; of the random id at its end only the beginning is kept."""
+    """Shorten a member's name for logs, keeping only the start of its random UUID."""
     head, uuid = name[:-_UUID_CHARACTERS], name[-_UUID_CHARACTERS:]
     is_uuid = len(uuid) == _UUID_CHARACTERS and all(uuid[place] == "-" for place in (8, 13, 18, 23))
     return head[:_NAME_SHOWN] + uuid[:_UUID_SHOWN] if is_uuid else name[:_NAME_SHOWN]

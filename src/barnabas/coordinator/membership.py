@@ -81,7 +81,7 @@ def _check_sync(group: Group, request: SyncGroupRequest) -> type[KafkaError] | N
 def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: int) -> int:
     """Return the error code. Thousands arrive every second: no `Turn`, no record, no list."""
     member = group.members.get(request.member_id)
-    # The usual case takes one look-up; only this branch finds out what is wrong.
+    # The usual case needs one lookup; only this branch determines the error.
     if member is None or member.instance_id != request.group_instance_id:
         error = group.check_member(request.member_id, request.group_instance_id)
         if error is not None:
@@ -112,7 +112,7 @@ def _leave_one(turn: Turn, group: Group | None, identity: MemberIdentity) -> int
     if group is None:
         return UnknownMemberId.code
     if not identity.member_id:
-        # An administrator removes a static member, whatever its current member id is.
+        # An administrator removes a static member regardless of its current member id.
         member = group.static_member(identity.group_instance_id)
         if member is None:
             return UnknownMemberId.code

@@ -26,7 +26,7 @@ Assignments = Mapping[str, bytes]
 
 
 class Movement(NamedTuple):
-    """The changes in a rebalance, in numbers of partitions."""
+    """The partitions that moved in a rebalance, as counts."""
 
     moved: int
     """Partitions that had an owner and now have another one; or UNKNOWN."""

@@ -82,7 +82,9 @@ def transactional_answer(
 def delete_answer(
     request: OffsetDeleteRequest, kept: Container[str], error: Error
 ) -> OffsetDeleteResponse:
-    """Report the error for topics in `kept`, whose offsets stay, and success for the others."""
+    """Report the error for topics in `kept`, whose offsets are not deleted, and success for the
+    others.
+    """
     topics = []
     for topic in request.topics:
         code = error.code if topic.name in kept else NONE

@@ -101,7 +101,7 @@ class Offsets:
 
     def __init__(self) -> None:
         self.groups: dict[str, GroupOffsets] = {}
-        # The groups in which a producer has pending offsets; the dict's values mean nothing.
+        # The groups in which a producer has pending offsets; the dict is used as an ordered set.
         self._open: dict[int, dict[str, None]] = {}
         self.unreplicated = Unreplicated()
 
@@ -110,10 +110,10 @@ class Offsets:
     def commit(
         self, ticket: int, request: OffsetCommitRequest, wall_ms: int, max_metadata: int
     ) -> Decision:
-        """Return the records of a commit that the group allows.
+        """Return the records for an accepted commit.
 
-        `max_metadata` is `offset.metadata.max.bytes`, which Kafka counts in UTF-16 units. The group
-        without a name may commit, as it always could.
+        `max_metadata` is `offset.metadata.max.bytes`, which Kafka counts in UTF-16 units. As in
+        Kafka, the group with the empty name may commit.
         """
         group_id = request.group_id
         expires_ms = request.retention_time_ms
@@ -191,12 +191,13 @@ class Offsets:
     ) -> Reply:
         """Answer with the offsets of the named partitions; if none are named, with all offsets.
 
-        A commit that is not yet replicated does not count, as in Kafka: the response has the offset
-        before it. The reply waits only for a commit that was loaded above the high watermark: a
-        client may know from the former coordinator that it is committed.
+        As in Kafka, a commit that is not replicated yet is not visible: the response has the
+        previous offset.
 
-        `require_stable`: if an open transaction or such a commit may change a partition's offset,
-        the response for it is UNSTABLE_OFFSET_COMMIT instead (KIP-447).
+        The reply waits only for a commit that was loaded above the high watermark, because a client
+        may know from the previous coordinator that it is committed. With `require_stable`, a
+        partition whose offset may change because of an open transaction or an unreplicated commit
+        gets UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
         before = self.unreplicated.before(wanted.group_id, high_watermark)
         group = self.groups.get(wanted.group_id) or _NO_OFFSETS
@@ -210,7 +211,7 @@ class Offsets:
             kept = {place: one for place, one in before.items() if one is not None}
             gone = before.keys() - kept.keys()
             places = [place for place in group.committed | kept if place not in gone]
-        # A response that shows no offset above the high watermark waits for nothing.
+        # A response without an offset above the high watermark need not wait.
         after = AT_ONCE
         topics: dict[str, list[OffsetFetchPartitionResponse]] = {}
         for place in places:
@@ -297,7 +298,7 @@ class Offsets:
 
         An offset is kept for `offsets.retention.minutes` after its commit, or after the group
         became empty (`empty_since_ms`); an offset with its own expiry time is kept until then.
-        Offsets of `subscribed` topics and those that an open transaction may still renew are kept.
+        Offsets of `subscribed` topics, and offsets with a pending transactional commit, are kept.
         """
         group = self.groups.get(group_id)
         if group is None:
@@ -327,8 +328,7 @@ class Offsets:
         place = (intern(key.topic), key.partition)
         group = self.groups.get(key.group)
         if value is None:
-            # Until the tombstone is replicated, a fetch answers with the previously committed
-            # value.
+            # Until the tombstone is replicated, a fetch returns the previously committed offset.
             if producer_id == NO_PRODUCER_ID and offset >= high_watermark:
                 known = None if group is None else group.committed.get(place)
                 self.unreplicated.add(offset, (key.group, place), known, None, high_watermark)
@@ -351,7 +351,7 @@ class Offsets:
                 self.unreplicated.add(offset, (key.group, place), known, stored, high_watermark)
             group.committed[place] = stored
             return
-        # KIP-98: it counts once the transaction's marker is in this partition.
+        # KIP-98: the offset becomes visible once the transaction's marker is in this partition.
         group.pending.setdefault(producer_id, {})[place] = stored
         self._open.setdefault(producer_id, {})[key.group] = None
 
@@ -363,7 +363,8 @@ class Offsets:
             if is_commit:
                 for place, stored in pending.items():
                     known = group.committed.get(place)
-                    # A plain commit later in the log than this record wins, wherever the marker is.
+                    # A plain commit later in the log than this record wins, regardless of the
+                    # marker's position.
                     if known is None or known[LOG_OFFSET] < stored[LOG_OFFSET]:
                         group.committed[place] = stored
                     self.unreplicated.on_committed(group_id, place, stored)

@@ -1,4 +1,4 @@
-"""A group's rebalance: from one generation to the next.
+"""Runs a group's rebalance, from one generation to the next.
 
     begin       something changed: all members have to rejoin, even members waiting for an
                 assignment
@@ -70,7 +70,9 @@ def expel(turn: Turn, group: Group, member: Member, why: Cause) -> None:
 
 
 def _drop(turn: Turn, group: Group, member: Member) -> None:
-    """Remove the member. A waiting one gets UNKNOWN_MEMBER_ID and has to join as a new member."""
+    """Remove the member. If it has a waiting request, it gets UNKNOWN_MEMBER_ID and must join as a
+    new member.
+    """
     refuse_join(turn, group, member, UnknownMemberId)
     refuse_sync(turn, member, UnknownMemberId)
     turn.timers.cancel(member.timer)
@@ -130,7 +132,7 @@ def forget_pending(turn: Turn, group: Group, member_id: str) -> None:
 
 
 def _complete(turn: Turn, group: Group) -> None:
-    """Start the next generation with the members that joined. Static ones may be late (KIP-345)."""
+    """Start the next generation with the members that have joined, and static members (KIP-345)."""
     group.initial_until_ms = None
     for member in [one for one in group.members.values() if one.joining is None]:
         # KIP-345: a static member stays until its session ends.
@@ -141,7 +143,7 @@ def _complete(turn: Turn, group: Group) -> None:
         _become_empty(turn, group)
         return
     leader = group.members[group.leader_id or ""]
-    # The leader is static and did not rejoin: a member that did rejoin leads this generation.
+    # The leader is a static member that did not rejoin, so choose a member that did.
     if leader.joining is None:
         joined = next((one for one in group.members.values() if one.joining), None)
         if joined is None:
@@ -156,7 +158,7 @@ def _complete(turn: Turn, group: Group) -> None:
         parked = group.take_join(member)
         if parked is not None:
             turn.reply(parked.ticket, joined_answer(group, member), AT_ONCE)
-        # The member now has its member id and heartbeats with it: the session's own timeout
+        # The member now knows its member id and sends heartbeats, so its session timeout
         # applies.
         member.is_new = False
         prolong_session(turn, member)
@@ -239,7 +241,9 @@ def joined_answer(group: Group, member: Member) -> JoinGroupResponse:
 def refused_join(
     error: type[KafkaError] | KafkaError, member_id: str, version: int
 ) -> JoinGroupResponse:
-    """Return a JoinGroup's refusal. Below version 7 "no protocol" is an empty name."""
+    """Build the JoinGroup response for an error. Below version 7, "no protocol" is an empty
+    name.
+    """
     return JoinGroupResponse(
         error_code=error.code,
         member_id=member_id,

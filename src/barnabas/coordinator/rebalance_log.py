@@ -56,7 +56,7 @@ class RebalanceLog:
 
     def add(self, cause: Cause) -> None:
         """Add a cause."""
-        # A thousand members that join together are one line, too.
+        # Log one line, even if a thousand members join together.
         if len(self._causes) < _CAUSES_SHOWN:
             self._causes.append(cause)
         else:
@@ -65,7 +65,7 @@ class RebalanceLog:
     def end(
         self, now: Now, group_id: str, generation: int, members: int, moved: Movement
     ) -> RebalanceEvent:
-        """Return the event to keep and to log, now that the group is stable or empty."""
+        """Return the event to store and log, once the group is stable or empty."""
         duration_ms = now.monotonic_ms - self.begun_ms
         causes = ", ".join(map(str, self._causes))
         if self._more:
@@ -87,7 +87,7 @@ class RebalanceLog:
 
 
 def _one_line(line: str) -> str:
-    """Make one safe line: names and reasons come from the network; the line is logged and sent."""
+    """Escape untrusted names and reasons, so that the text is one safe line."""
     return "".join(c if c.isprintable() else " " for c in line[:_LINE_CHARACTERS])
 
 

@@ -119,7 +119,7 @@ _NEWEST: dict[type[Message], int] = {
 
 
 class UnknownRecordType(CorruptData):
-    """The key has the version of a newer Kafka's record, which readers skip."""
+    """Raised for a record type of a newer Kafka version, which readers skip."""
 
     def __init__(self, version: int) -> None:
         super().__init__(f"unknown record type {version}")

@@ -17,7 +17,7 @@ class GroupConfig(NamedTuple):
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 2_147_483_647
-    """The most members that a group may have."""
+    """The maximum number of members of a group."""
     initial_rebalance_delay_ms: int = 3_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 10_080 * 60_000
@@ -40,13 +40,13 @@ class TransactionConfig(NamedTuple):
     """The settings of `Transactions`."""
 
     max_timeout_ms: int = 900_000
-    """The longest timeout that a producer may ask for."""
+    """The maximum timeout that a producer can request."""
     abort_interval_ms: int = 10_000
-    """The time between two checks for transactions that have exceeded their timeout."""
+    """The interval of the check for timed-out transactions."""
     expiration_ms: int = 604_800_000
-    """How long an unused transactional id is kept."""
+    """The time after which an unused transactional id expires."""
     expiration_interval_ms: int = 3_600_000
-    """The time between two checks for ids to remove."""
+    """The interval of the check for expired ids."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> TransactionConfig:

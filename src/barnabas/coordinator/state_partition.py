@@ -1,4 +1,4 @@
-"""The partition of an internal topic that keeps a group or a transactional id (GC-1)."""
+"""Computes the partition of an internal topic for a group or a transactional id (GC-1)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """Return the key's partition; the smallest hash counts as 0, as in Kafka."""
+    """Return the key's partition; as in Kafka, the smallest hash is replaced by 0."""
     hashed = java_hash(key)
     return 0 if hashed == _SMALLEST else abs(hashed) % partitions

@@ -95,7 +95,7 @@ class Timers:
         heapq.heappush(self._heap, (timer.deadline_ms, self._order, timer))
 
     def _forget_entry(self) -> None:
-        """Count a stale entry. Members that come and go must not fill the memory."""
+        """Count a stale entry, so that entries of former members do not accumulate."""
         self._stale += 1
         if self._stale > _FEW and self._stale * 2 > len(self._heap):
             self._heap = [entry for entry in self._heap if entry[0] == entry[2].queued_ms]
@@ -115,14 +115,14 @@ class TransactionTimeouts:
     def set(self, transactional_id: str, due_ms: int) -> None:
         """Schedule an examination of this id for when `due_ms` has passed, or earlier."""
         known_ms = self._set.get(transactional_id)
-        # A later time need not be stored: the caller examines it earlier and sets it again.
+        # A later time need not be stored: the timer fires early, and the caller sets it again.
         if known_ms is None or due_ms < known_ms:
             self._set[transactional_id] = due_ms
             heapq.heappush(self._heap, (due_ms, transactional_id))
 
     @property
     def next_ms(self) -> int | None:
-        """Return the first millisecond at which `take` may return something."""
+        """Return the earliest time at which `take` can return something."""
         return self._heap[0][0] + 1 if self._heap else None
 
     def take(self, now_ms: int) -> list[str]:

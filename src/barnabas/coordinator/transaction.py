@@ -36,7 +36,9 @@ from barnabas.types import TopicPartition, by_topic
 
 MAX_EPOCH = 32767
 LAST_EPOCH = MAX_EPOCH - 1
-"""The last epoch that a producer gets: fencing it takes one more, then producers get a new id."""
+"""The last epoch that a producer gets; the next one is reserved for fencing, and then the producer
+gets a new id.
+"""
 
 NOT_BEGUN = -1
 
@@ -55,7 +57,7 @@ _DECIDED = frozenset({TransactionStatus.PrepareCommit, TransactionStatus.Prepare
 
 
 class Owner(NamedTuple):
-    """The producer that may use a transactional id: every other producer is fenced."""
+    """The current producer of a transactional id; every other producer is fenced."""
 
     producer_id: int
     producer_epoch: int
@@ -70,7 +72,7 @@ class Transaction(NamedTuple):
     timeout_ms: int
     status: TransactionStatus
     partitions: frozenset[TopicPartition]
-    """The partitions that the transaction writes to and that do not have a marker yet."""
+    """The partitions of the transaction that do not have a marker yet."""
     updated_ms: int
     begun_ms: int
     """When the current or last transaction began; -1 if none has begun since InitProducerId."""
@@ -107,8 +109,8 @@ class Transaction(NamedTuple):
     def check(self, producer_id: int, producer_epoch: int) -> None:
         """Check that this producer may change the transaction now. Raises a KafkaError."""
         self.check_owner(producer_id, producer_epoch)
-        # The client retries: its next transaction cannot begin before this one's markers are
-        # written.
+        # The client retries: its next transaction cannot start before the markers of this one
+        # are written.
         if self.is_decided:
             raise ConcurrentTransactions
 
@@ -122,7 +124,7 @@ class Transaction(NamedTuple):
     # --- next states -------------------------------------------------------------------------
 
     def with_partitions(self, added: frozenset[TopicPartition], wall_ms: int) -> Transaction:
-        """Return the transaction with more partitions; the first ones begin it."""
+        """Return the transaction with more partitions; the first ones start it."""
         is_new = not self.is_ongoing
         return self._replace(
             status=TransactionStatus.Ongoing,

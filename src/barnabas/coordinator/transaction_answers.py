@@ -32,7 +32,7 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
 from barnabas.protocol.messages.list_transactions import ListTransactionsResponse
 from barnabas.types import TopicPartition, by_topic
 
-# The first versions in which PRODUCER_FENCED may be sent.
+# The first versions with the error PRODUCER_FENCED.
 _INIT_FENCED, _OTHERS_FENCED = 4, 2
 
 

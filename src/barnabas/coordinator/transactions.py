@@ -66,12 +66,13 @@ _NO_OWNER = Owner(NO_PRODUCER_ID, -1)
 
 _RETRY_MS = 1_000
 
-# The limit of tombstones per decision: what one batch can take, and the loop's longest step.
+# The maximum number of tombstones per decision, limited by the batch size and by event loop
+# time.
 _FORGOTTEN_AT_ONCE, _FORGOTTEN_CHARACTERS = 1_000, 200_000
 
 
 class _Continued(NamedTuple):
-    """A producer that requested its own next epoch (KIP-360) and may repeat the request."""
+    """A producer that requested its next epoch (KIP-360) and may retry the request."""
 
     before: Owner
     after: Owner
@@ -165,7 +166,7 @@ class Transactions:
             raise ConcurrentTransactions
         ongoing = transaction if transaction is not None and transaction.is_ongoing else None
         current = transaction.owner if transaction else None
-        # A producer that starts (no claim), or one that continues after an error (KIP-360).
+        # The producer starts (no claim) or continues after an error (KIP-360).
         if current is None or claimed is None or claimed == current:
             if ongoing is not None:
                 return self._fence(ticket, ongoing, now)
@@ -206,7 +207,7 @@ class Transactions:
     def add_partitions(
         self, ticket: int, request: AddPartitionsToTxnTransaction, version: int, now: Now
     ) -> Decision:
-        """Add partitions to the transaction; answers with an AddPartitionsToTxnResult."""
+        """Add partitions to the transaction; the reply is an AddPartitionsToTxnResult."""
         partitions = answers.partitions_of(request.topics)
         try:
             transaction = self._find_owned(request)
@@ -223,7 +224,7 @@ class Transactions:
         version: int,
         now: Now,
     ) -> Decision:
-        """Add the partition that keeps a group's offsets to the transaction."""
+        """Add the partition of a group's offsets to the transaction."""
         try:
             transaction = self._find_owned(request)
             records = self._records_adding(transaction, frozenset({partition}), now)
@@ -270,9 +271,8 @@ class Transactions:
         producer_epoch: int,
         partitions: Iterable[TopicPartition],
     ) -> dict[TopicPartition, int]:
-        """Return error codes: whether a producer may write to these in its open transaction.
-
-        So a write cannot begin a transaction that is never ended (KIP-890).
+        """Return an error code for each partition: NONE if the partition is in the producer's open
+        transaction (KIP-890).
         """
         try:
             transaction = self._known(transactional_id)
@@ -332,8 +332,8 @@ class Transactions:
         if (
             transaction is None
             or not transaction.is_decided
-            # A late report on an earlier transaction: this one has another epoch, or is not yet
-            # decided.
+            # Ignore a late report on an earlier transaction: this one has another epoch or is
+            # not decided yet.
             or transaction.owner != (producer_id, producer_epoch)
         ):
             return NOTHING
@@ -341,8 +341,7 @@ class Transactions:
         unmarked.difference_update(partitions)
         if unmarked:
             return NOTHING
-        # The append below may be rejected because in-sync replicas are missing: `expire` tries
-        # again.
+        # The append can fail for lack of in-sync replicas; then `expire` retries.
         self._uncompleted[transactional_id] = None
         self._complete_again_ms = now.monotonic_ms + _RETRY_MS
         return Decision((transaction.with_all_markers(now.wall_ms).record(),))
@@ -401,13 +400,13 @@ class Transactions:
             return
         assert isinstance(value, TransactionValue)
         transaction = transaction_of(key, value)
-        self._transactions.pop(name, None)  # the last updated transaction comes last
+        self._transactions.pop(name, None)  # the most recently updated transaction is last
         self._transactions[name] = transaction
         if transaction.is_ongoing:
             self._continued.pop(name, None)  # its producer has received its epoch
             return
         self._began_ms.pop(name, None)
-        # All its markers have yet to be written: a replay does not know of any.
+        # After a replay, all markers of the transaction must be written again.
         if transaction.is_decided:
             self._unmarked[name] = set(transaction.partitions)
 
@@ -469,7 +468,7 @@ class Transactions:
         late = []
         for name in self._timeouts.take(now_ms):
             transaction = self._transactions.get(name)
-            # The entry belongs to a transaction that has ended in time.
+            # The entry belongs to a transaction that ended in time.
             if transaction is None or not transaction.is_ongoing:
                 continue
             due_ms = self._began_ms[name] + transaction.timeout_ms
@@ -497,7 +496,7 @@ class Transactions:
             # Transactions are in the order of their last updates, so all others are younger.
             if transaction.updated_ms > until_ms:
                 break
-            # An id in the middle of a transaction is kept, however old it is.
+            # An id with an ongoing transaction never expires.
             if transaction.is_ongoing or transaction.is_decided:
                 continue
             if len(tombstones) >= _FORGOTTEN_AT_ONCE or characters >= _FORGOTTEN_CHARACTERS:

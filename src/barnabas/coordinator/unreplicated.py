@@ -67,7 +67,7 @@ class Unreplicated:
         replicated.
         """
         before = self._before.get(group_id, _NONE)
-        # Fetches answer with this until the plain commit after it is replicated.
+        # Fetches return this offset until the next plain commit is replicated.
         if place in before:
             known = before[place]
             if known is None or known[LOG_OFFSET] < stored[LOG_OFFSET]:
